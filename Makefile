@@ -1,0 +1,79 @@
+# Sluice. `make demo` and `make check` do all of their own set-up; `make help` lists the rest.
+# Each folder's module.mk names its programs and tests; scripts/rules.mk turns them into rules.
+
+VARIANT ?= release
+ifeq ($(VARIANT),release)
+B := build
+else
+B := build/$(VARIANT)
+endif
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+
+CXX := g++
+CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE
+CXXFLAGS += -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Wno-missing-field-initializers
+CXXFLAGS += -fno-omit-frame-pointer -MMD -MP
+CFLAGS += -std=gnu11 -O1 -g -fPIC -Wall -Wextra -Werror -MMD -MP
+LDFLAGS += -Wl,-z,defs -pthread
+SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SAN_tsan := -fsanitize=thread
+SAN := $(SAN_$(VARIANT))
+PREFIX ?= /usr/local
+
+PROGRAMS :=
+LIBRARIES :=
+UNIT_TESTS :=
+
+.PHONY: all
+all: programs
+
+MODULES := protocol preload optimizer lmdb_tools cli bench tests
+include $(wildcard $(MODULES:%=%/module.mk))
+include scripts/rules.mk
+
+.PHONY: setup demo check bench asan tsan format lint install clean help
+setup: ## install what a build needs (Debian 12)
+	$(Q)scripts/setup build
+
+demo: ## set up, build, and show a cold job beside a warm one
+	$(Q)scripts/setup build demo
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/demo
+
+check: ## set up, build, run every test, check the style; ends with one line of counts
+	$(Q)scripts/setup build check
+	$(Q)scripts/check
+
+bench: ## every figure, into build/bench.json (bench-NAME for one)
+	$(Q)scripts/setup build bench
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/bench
+
+bench-%:
+	$(Q)scripts/setup build bench
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/bench $*
+
+asan: ## build everything with the address and undefined-behaviour sanitizers, run the tests
+	$(Q)scripts/setup build check
+	$(Q)scripts/sanitized asan
+
+tsan: ## the same with the thread sanitizer
+	$(Q)scripts/setup build check
+	$(Q)scripts/sanitized tsan
+
+format: ## rewrite the sources in the tree's format
+	$(Q)scripts/lint --format
+
+lint: ## clang-format and clang-tidy, as part of check
+	$(Q)scripts/lint
+
+install: all ## into PREFIX (/usr/local)
+	$(Q)scripts/install "$(DESTDIR)$(PREFIX)"
+
+clean: ## remove build/
+	$(Q)rm -rf build
+
+help:
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | sort

@@ -1,0 +1,94 @@
+// Control messages between a job (or the sluice command) and the optimizer, over a
+// SOCK_SEQPACKET Unix socket: one packet, one message, a fixed header and a body.
+// docs/protocol.md is the grammar in prose.
+//
+// A job keeps no descriptor of ours: it connects, asks, is answered and closes, once per file.
+// The session lives in shared memory (ring.h) and ends when its processes have ended, which the
+// optimizer learns from pidfds, or from kBye.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/version.h"
+
+namespace sluice::protocol {
+
+inline constexpr uint32_t kControlMagic = 0x4c545343;  // "CSTL"
+inline constexpr size_t kMaxPacket = 16384;            // bytes, header included
+inline constexpr size_t kMaxPath = 1024;               // bytes, truncated beyond; display only
+
+enum class MessageKind : uint32_t {
+  // job -> optimizer. Body Hello, then its options as "name=value\n" text (options.h).
+  kHello = 1,
+  // answer. Body Welcome; one descriptor: the session's memfd.
+  kWelcome = 2,
+  // answer to anything. Body: one line of text that says why.
+  kRefused = 3,
+  // job -> optimizer. Body File, then the path as text; one descriptor: the job's own, of the
+  // file. The optimizer reopens it through /proc/self/fd and closes it at once.
+  kFile = 4,
+  // answer. Body FileKnown.
+  kFileKnown = 5,
+  // job -> optimizer, the last process of a session is about to exit. Body Bye.
+  kBye = 6,
+  // answer, when every descriptor of the session's files has been closed. No body.
+  kGone = 7,
+  // sluice -> optimizer. No body.
+  kStatus = 8,
+  // answers: JSON text in pieces; `more` is 1 but in the last.
+  kStatusText = 9,
+  // sluice -> optimizer: end now. Answered by kGone.
+  kStop = 10,
+};
+
+struct MessageHeader {
+  uint32_t magic = kControlMagic;
+  uint32_t version = kVersion;
+  MessageKind kind{};
+  uint32_t more = 0;
+};
+static_assert(sizeof(MessageHeader) == 16);
+
+struct Hello {
+  uint32_t pid;  // the job's own idea of its pid; SO_PEERCRED decides
+  uint32_t reserved;
+};
+
+struct Welcome {
+  uint64_t session;
+  uint64_t token;
+  uint64_t size;  // bytes of the memfd
+};
+
+struct File {
+  uint64_t session;
+  uint64_t token;
+  uint64_t device;      // st_dev of the job's descriptor
+  uint64_t inode;       // st_ino
+  uint64_t size;        // bytes
+  uint32_t mapped;      // 1: will be mapped, 0: will be read
+  uint32_t checkpoint;  // CheckpointMode that the library chose
+};
+
+struct FileKnown {
+  uint32_t file;      // id for events
+  uint32_t flags;     // kFileUnusable: follow, but nothing will be pre-cached
+  uint64_t distance;  // bytes per cell that suit budget and storage
+};
+inline constexpr uint32_t kFileUnusable = 1;
+// The file does not fit the budget: the library zaps passed cells of shared, unlocked mappings
+// and says so with kZapped, and the optimizer drops them.
+inline constexpr uint32_t kFileDropBehind = 2;
+
+enum class CheckpointMode : uint32_t { kOff = 0, kCell = 1, kPage = 2, kObserve = 3, kStream = 4 };
+
+struct Bye {
+  uint64_t session;
+  uint64_t token;
+};
+
+static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
+static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16);
+
+}  // namespace sluice::protocol

@@ -1,0 +1,68 @@
+// The one table of metrics. It makes the counters in shared memory, `sluice status`, its --json,
+// the end-of-run line and the report, so that a metric is added in one place.
+//
+// Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session.
+#pragma once
+
+#include <cstdint>
+
+// Written by the library, one set per process (slot); a session's value is the sum.
+#define SLUICE_CLIENT_METRICS(X)                                                             \
+  X(checkpoints_hit, "count", "first touches seen by a memory checkpoint")                   \
+  X(cells_rearmed, "count", "checkpoints put back behind the reader")                        \
+  X(cells_sticky, "count", "cells left open because they are touched again and again")       \
+  X(mappings_armed, "count", "mappings that got checkpoints")                                \
+  X(mappings_observed, "count", "mappings followed by page-table observation")               \
+  X(mappings_random, "count", "mappings opened for good because access is random")           \
+  X(mappings_opened, "count", "mappings opened for good because protection was in the way")  \
+  X(buffers_pinned, "count", "system calls whose buffer lay in a protected mapping")         \
+  X(faults_retried, "count", "system calls repeated after EFAULT from a closed cell")        \
+  X(faults_forwarded, "count", "faults passed to the application's own action")              \
+  X(streamed_bytes, "bytes", "read() and relatives on followed files")                       \
+  X(files_followed, "count", "files handed to the optimizer")                                \
+  X(events_dropped, "count", "events lost because the ring was full")                        \
+  X(passed_no_optimizer, "count", "files passed through: no optimizer answered")             \
+  X(passed_refused, "count", "files passed through: the optimizer refused")                  \
+  X(passed_vma_limit, "count", "mappings passed through: too few VMAs left")                 \
+  X(passed_unprotectable, "count", "mappings passed through: locked, populated or writable") \
+  X(passed_lost_handler, "count", "mappings passed through: SIGSEGV action taken over")
+
+// Written by the optimizer, one set per session.
+#define SLUICE_SESSION_METRICS(X)                                                             \
+  X(precached_bytes, "bytes", "read ahead into the page cache for this session")              \
+  X(precached_used_bytes, "bytes", "of these, what the reader passed")                        \
+  X(precached_unused_bytes, "bytes", "of these, dropped or left behind without being read")   \
+  X(already_cached_bytes, "bytes", "found in the page cache when planning to read it")        \
+  X(precache_lost_bytes, "bytes", "read ahead and found missing by cachestat")                \
+  X(dropped_bytes, "bytes", "dropped behind the reader to stay within the budget")            \
+  X(late_bytes, "bytes", "the reader got there before the pre-cache did")                     \
+  X(stall_avoided_ns, "ns", "estimate: storage time of pre-cached bytes that were then read") \
+  X(stall_ns, "ns", "estimate: time the reader spent at the frontier")                        \
+  X(read_errors, "count", "reads that storage answered with an error")                        \
+  X(streams_begun, "count", "sequential runs found")                                          \
+  X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \
+  X(events_seen, "count", "events taken from the rings")                                      \
+  X(events_bad, "count", "events refused because they made no sense")
+
+namespace sluice::protocol {
+
+#define SLUICE_ENUM(name, unit, help) name,
+enum class ClientMetric : uint32_t { SLUICE_CLIENT_METRICS(SLUICE_ENUM) kCount };
+enum class SessionMetric : uint32_t { SLUICE_SESSION_METRICS(SLUICE_ENUM) kCount };
+#undef SLUICE_ENUM
+
+struct MetricInfo {
+  const char* name;
+  const char* unit;
+  const char* help;
+};
+
+#define SLUICE_INFO(name, unit, help) {#name, unit, help},
+inline constexpr MetricInfo kClientMetrics[] = {SLUICE_CLIENT_METRICS(SLUICE_INFO)};
+inline constexpr MetricInfo kSessionMetrics[] = {SLUICE_SESSION_METRICS(SLUICE_INFO)};
+#undef SLUICE_INFO
+
+inline constexpr uint32_t kClientMetricCount = static_cast<uint32_t>(ClientMetric::kCount);
+inline constexpr uint32_t kSessionMetricCount = static_cast<uint32_t>(SessionMetric::kCount);
+
+}  // namespace sluice::protocol

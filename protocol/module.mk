@@ -1,0 +1,1 @@
+PROTOCOL_SRCS := protocol/options.cc protocol/place.cc

@@ -1,0 +1,115 @@
+// The one table of options. It makes the environment variables of the library, the flags of
+// `sluice run`, the keys of the TOML file, the text of the handshake, the help and
+// docs/configuration.md. An option is added here and nowhere else.
+//
+// Freestanding: no allocation, no locale, usable before main and in any process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::protocol {
+
+enum class OptionKind : uint8_t {
+  kText,    // anything
+  kPaths,   // colon-separated
+  kBytes,   // "50M", "auto" where autos is set; K, M, G, T are powers of 1024
+  kNumber,  // decimal, within [low, high]
+  kChoice,  // one of `choices`, separated by '|'
+  kSwitch,  // on|off|1|0|yes|no|true|false
+};
+
+enum class Option : uint8_t {
+  kDataset,
+  kDistance,
+  kSize,
+  kThreshold,
+  kCheckpoint,
+  kPrefetch,
+  kMemory,
+  kSocket,
+  kLinger,
+  kLog,
+  kReport,
+  kOff,
+  kCallsites,
+  kCrashTrace,
+  kConfig,
+  kForceFallback,
+  kCount,
+};
+inline constexpr uint32_t kOptionCount = static_cast<uint32_t>(Option::kCount);
+
+struct OptionInfo {
+  Option option;
+  const char* flag;      // "size": --size, size = in TOML
+  const char* variable;  // "SLUICE_SIZE"
+  OptionKind kind;
+  bool autos;                // "auto" is accepted besides the kind's values
+  const char* choices;       // kChoice: "a|b|c"
+  uint64_t low, high;        // kNumber, kBytes: inclusive bounds
+  const char* default_text;  // as a user would write it; "" is unset
+  const char* help;          // one line, no full stop
+};
+
+inline constexpr uint64_t kNoLimit = UINT64_MAX;
+
+inline constexpr OptionInfo kOptions[] = {
+    {Option::kDataset, "dataset", "SLUICE_DATASET", OptionKind::kPaths, false, "", 0, 0, "",
+     "colon-separated files, folders or globs that are data; LMDB files are recognised without "
+     "it; `auto` adds every read-only file of at least 256 MiB"},
+    {Option::kDistance, "distance", "SLUICE_DISTANCE", OptionKind::kBytes, true, "", 65536,
+     1ULL << 40, "auto", "bytes between checkpoints"},
+    {Option::kSize, "size", "SLUICE_SIZE", OptionKind::kBytes, true, "", 65536, 1ULL << 40, "auto",
+     "bytes that one pre-cache reads ahead"},
+    {Option::kThreshold, "threshold", "SLUICE_THRESHOLD", OptionKind::kNumber, false, "", 1, 100,
+     "75", "percent of the pre-cached size at which the next pre-cache begins"},
+    {Option::kCheckpoint, "checkpoint", "SLUICE_CHECKPOINT", OptionKind::kChoice, false,
+     "auto|cell|page|observe|off", 0, 0, "auto",
+     "how reads of mapped files are seen: cells for LMDB and observation for the rest (auto), "
+     "one of them, or not at all"},
+    {Option::kPrefetch, "prefetch", "SLUICE_PREFETCH", OptionKind::kSwitch, false, "", 0, 0, "on",
+     "off detects and never reads"},
+    {Option::kMemory, "memory", "SLUICE_MEMORY", OptionKind::kBytes, true, "", 1 << 20, kNoLimit,
+     "auto", "byte budget for pre-cached data; auto is 20 % of what the memory cgroup leaves"},
+    {Option::kSocket, "socket", "SLUICE_SOCKET", OptionKind::kText, false, "", 0, 0, "",
+     "where the optimizer listens; empty is one per user, memory cgroup and mount namespace"},
+    {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",
+     "seconds that the optimizer outlives its last job"},
+    {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
+     "off|error|warn|info|debug|trace", 0, 0, "warn",
+     "log level; the end-of-run line is printed at warn and above"},
+    {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",
+     "file that gets the end-of-run figures as JSON"},
+    {Option::kOff, "off", "SLUICE_OFF", OptionKind::kSwitch, false, "", 0, 0, "off",
+     "on passes everything through"},
+    {Option::kCallsites, "callsites", "SLUICE_CALLSITES", OptionKind::kSwitch, false, "", 0, 0,
+     "off", "on attributes bytes read to the code that touched them first"},
+    {Option::kCrashTrace, "crash-trace", "SLUICE_CRASH_TRACE", OptionKind::kSwitch, false, "", 0, 0,
+     "off", "on prints a backtrace on a real crash before passing it on"},
+    {Option::kConfig, "config", "SLUICE_CONFIG", OptionKind::kText, false, "", 0, 0, "",
+     "TOML file with these options"},
+    {Option::kForceFallback, "force-fallback", "SLUICE_FORCE_FALLBACK", OptionKind::kText, false,
+     "", 0, 0, "",
+     "for tests: comma-separated noguard, nocachestat, nopagemapscan, nouring; acts as an older "
+     "kernel would"},
+};
+static_assert(sizeof(kOptions) / sizeof(kOptions[0]) == kOptionCount);
+
+constexpr const OptionInfo& option_info(Option option) {
+  return kOptions[static_cast<uint32_t>(option)];
+}
+
+// Parses "8M", "50m", "1.5G", "4096"; "MiB", "MB" and "M" are the same. A fraction of a byte is
+// cut off. False if it is anything else or overflows; *bytes is then untouched. REQUIRES: text is
+// NUL-terminated.
+bool parse_bytes(const char* text, uint64_t* bytes);
+
+// Parses a kSwitch value. False, with *on untouched, if it is none; the empty text is none.
+bool parse_switch(const char* text, bool* on);
+
+// Checks a value against its option. Returns nullptr if it is good, else the reason, a static
+// string such as "is not a size such as 50M"; `value` must then not be used.
+const char* option_problem(const OptionInfo& info, const char* value);
+
+}  // namespace sluice::protocol

@@ -1,0 +1,100 @@
+// What a job and the optimizer share in memory: one sealed memfd per session, created by the
+// optimizer, mapped by the job's processes and inherited by their fork children.
+//
+//   Shared { Header; Slot slots[kSlots]; }
+//
+// Beside every field stands its one writer. "client" is the process that claimed the slot, any
+// of its threads, signal handlers included; "optimizer" is the sidecar. Fields marked "session"
+// are only added to, by any client of the session. All that a client writes is hostile to the
+// optimizer until checked; lengths and indices are masked or bounded at the place of use.
+// Memory ordering lives in ring_io.h and nowhere else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/metrics.h"
+#include "protocol/version.h"
+
+namespace sluice::protocol {
+
+inline constexpr uint32_t kSharedMagic = 0x43494c53;  // "SLIC"
+inline constexpr uint32_t kSlots = 128;               // processes of one session
+inline constexpr uint32_t kRingEntries = 1024;        // events in flight per process, power of two
+inline constexpr size_t kCacheLine = 64;
+
+enum class EventKind : uint16_t {
+  kNone = 0,
+  // A checkpoint tripped: offset is the file offset of the first byte touched, length what was
+  // opened from there to the end of the cell. `address` is the pc if call sites are asked for.
+  kTrip = 1,
+  // read() and relatives: [offset, offset + length) of the file was read, in this order.
+  kRead = 2,
+  // A mapping of the file exists in process `pid`: `address` its first byte, offset where in the
+  // file it begins, length in bytes. flags: kFlagObserve if the optimizer is to poll it.
+  kMapped = 3,
+  // That mapping (by address) is gone.
+  kUnmapped = 4,
+  // The library zapped its page-table entries for this range: the page cache may be dropped.
+  kZapped = 5,
+  // Access to the file through this mapping is random: no more trips will come.
+  kRandom = 6,
+  // The process closed its last descriptor of the file (mappings may remain).
+  kClosed = 7,
+};
+
+inline constexpr uint16_t kFlagObserve = 1;  // kMapped: poll the page table
+inline constexpr uint16_t kFlagPage = 2;     // kTrip: page mode, one page was opened
+inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint, pages were mapped before
+
+// One event. 64 bytes, so that two producers never share a cache line.
+struct alignas(kCacheLine) Event {
+  std::atomic<uint64_t> sequence;  // client: position + 1 once the entry is whole
+  uint64_t offset;                 // client: bytes from the start of the file
+  uint64_t length;                 // client: bytes
+  uint64_t time_ns;                // client: CLOCK_MONOTONIC
+  uint64_t address;                // client: see EventKind
+  uint32_t file;                   // client: id that the optimizer gave to the file
+  uint32_t tid;                    // client: kernel thread id in its own pid namespace
+  uint16_t kind;                   // client: EventKind
+  uint16_t flags;                  // client
+  uint32_t reserved;
+};
+static_assert(sizeof(Event) == 64);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// One process of the session. Claimed by compare-and-swap of pid from 0, in the process itself
+// and without a message, so that a fork child can do it inside a signal handler.
+struct alignas(kCacheLine) Slot {
+  std::atomic<uint32_t> pid;  // client: 0 -> pid; optimizer: pid -> 0 after that process ended
+  uint32_t reserved0;
+  std::atomic<uint64_t> generation;                // optimizer: counts how often the slot was freed
+  alignas(kCacheLine) std::atomic<uint64_t> tail;  // client: next position to claim
+  alignas(kCacheLine) std::atomic<uint64_t> head;  // optimizer: next position to take
+  alignas(kCacheLine) std::atomic<uint64_t> metrics[kClientMetricCount];  // client
+  alignas(kCacheLine) Event ring[kRingEntries];
+};
+
+struct alignas(kCacheLine) Header {
+  uint32_t magic;         // optimizer, before the descriptor is passed
+  uint32_t version;       // optimizer, likewise
+  uint32_t slot_count;    // optimizer, likewise
+  uint32_t ring_entries;  // optimizer, likewise
+  uint64_t size;          // optimizer, likewise: bytes of the whole mapping
+  uint64_t session;       // optimizer, likewise: session id
+  uint64_t token;         // optimizer, likewise: repeated in every later message
+  alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, one step a ring
+  alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: 1 while it sleeps on doorbell
+  std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
+  alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
+};
+
+struct Shared {
+  Header header;
+  Slot slots[kSlots];
+};
+static_assert(offsetof(Shared, slots) % kCacheLine == 0);
+static_assert(sizeof(Slot) % kCacheLine == 0);
+
+}  // namespace sluice::protocol

@@ -1,0 +1,192 @@
+#include "optimizer/control/parse.h"
+
+#include <cstring>
+
+#include "protocol/options.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageHeader;
+using protocol::MessageKind;
+
+constexpr uint64_t kMaxOffset = 1ULL << 62;
+constexpr size_t kMaxProblems = 8;
+
+template <typename Body>
+bool take(std::span<const std::byte>& bytes, Body* body) {
+  if (bytes.size() < sizeof(Body)) return false;
+  memcpy(body, bytes.data(), sizeof(Body));
+  bytes = bytes.subspan(sizeof(Body));
+  return true;
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint64_t bytes_or_auto(const std::string& value) {
+  uint64_t bytes = 0;
+  return protocol::parse_bytes(value.c_str(), &bytes) ? bytes : 0;
+}
+
+uint32_t number(const std::string& value) {
+  return static_cast<uint32_t>(strtoul(value.c_str(), nullptr, 10));
+}
+
+bool on(const std::string& value) {
+  bool is_on = false;
+  return protocol::parse_switch(value.c_str(), &is_on) && is_on;
+}
+
+void apply_fallbacks(std::string_view list, SessionOptions* options) {
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    const std::string_view word = list.substr(0, comma);
+    options->no_cachestat |= word == "nocachestat";
+    options->no_pagemap_scan |= word == "nopagemapscan";
+    options->no_uring |= word == "nouring";
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  }
+}
+
+void apply(protocol::Option option, const std::string& value, SessionOptions* options) {
+  switch (option) {
+    case protocol::Option::kDistance:
+      options->distance = bytes_or_auto(value);
+      break;
+    case protocol::Option::kSize:
+      options->size = bytes_or_auto(value);
+      break;
+    case protocol::Option::kThreshold:
+      options->threshold = number(value);
+      break;
+    case protocol::Option::kPrefetch:
+      options->prefetch = on(value);
+      break;
+    case protocol::Option::kMemory:
+      options->memory = bytes_or_auto(value);
+      break;
+    case protocol::Option::kLinger:
+      options->linger = number(value);
+      break;
+    case protocol::Option::kLog:
+      options->log = value;
+      break;
+    case protocol::Option::kForceFallback:
+      apply_fallbacks(value, options);
+      break;
+    default:  // concerns the library alone
+      break;
+  }
+}
+
+const protocol::OptionInfo* find_option(std::string_view name) {
+  for (const protocol::OptionInfo& info : protocol::kOptions) {
+    if (name == info.flag) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, size_t limit) {
+  std::string out(text.substr(0, limit));
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return out;
+}
+
+SessionOptions parse_options(std::string_view text, std::vector<std::string>* problems) {
+  SessionOptions options;
+  const auto report = [problems](std::string line) {
+    if (problems->size() < kMaxProblems) problems->push_back(std::move(line));
+  };
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.empty()) continue;
+    const size_t equals = line.find('=');
+    if (equals == std::string_view::npos) {
+      report("option without a value: " + printable(line, 64));
+      continue;
+    }
+    const protocol::OptionInfo* info = find_option(line.substr(0, equals));
+    const std::string value(line.substr(equals + 1));
+    if (info == nullptr) {
+      report("unknown option: " + printable(line.substr(0, equals), 64));
+    } else if (value.find('\0') != std::string::npos) {
+      report(std::string(info->flag) + ": holds a zero byte");
+    } else if (const char* problem = protocol::option_problem(*info, value.c_str())) {
+      report(std::string(info->flag) + ": " + printable(value, 64) + " " + problem);
+    } else {
+      apply(info->option, value, &options);
+    }
+  }
+  return options;
+}
+
+Message parse_packet(std::span<const std::byte> packet) {
+  MessageHeader header;
+  if (packet.size() > protocol::kMaxPacket) return BadMessage{"packet too long"};
+  if (!take(packet, &header)) return BadMessage{"packet too short"};
+  if (header.magic != protocol::kControlMagic) return BadMessage{"not a sluice message"};
+  if (header.version != protocol::kVersion) {
+    return BadMessage{"protocol version " + std::to_string(header.version) +
+                      " is not this optimizer's " + std::to_string(protocol::kVersion)};
+  }
+  switch (header.kind) {
+    case MessageKind::kHello: {
+      protocol::Hello body{};
+      if (!take(packet, &body)) return BadMessage{"hello too short"};
+      HelloMessage hello;
+      hello.pid = body.pid;
+      hello.options = parse_options(text_of(packet), &hello.problems);
+      return hello;
+    }
+    case MessageKind::kFile: {
+      FileMessage file;
+      if (!take(packet, &file.file)) return BadMessage{"file message too short"};
+      file.path = printable(text_of(packet), protocol::kMaxPath);
+      if (file.file.size > kMaxOffset) return BadMessage{"file size out of range"};
+      return file;
+    }
+    case MessageKind::kBye: {
+      ByeMessage bye;
+      if (!take(packet, &bye.bye)) return BadMessage{"bye too short"};
+      return bye;
+    }
+    case MessageKind::kStatus:
+      return StatusMessage{};
+    case MessageKind::kStop:
+      return StopMessage{};
+    default:
+      return BadMessage{"unknown message kind"};
+  }
+}
+
+bool event_is_sane(const protocol::EventData& event, uint64_t file_size) {
+  using protocol::EventKind;
+  const auto kind = static_cast<uint16_t>(event.kind);
+  if (kind < static_cast<uint16_t>(EventKind::kTrip) ||
+      kind > static_cast<uint16_t>(EventKind::kClosed)) {
+    return false;
+  }
+  if (event.offset > kMaxOffset || event.length > kMaxOffset) return false;
+  switch (event.kind) {
+    case EventKind::kTrip:
+    case EventKind::kRead:
+      // A file may have grown since it was opened: what lies past its end is cut, not refused,
+      // as long as it begins inside of twice the size that we know.
+      return event.length > 0 && (file_size == 0 || event.offset / 2 <= file_size);
+    case EventKind::kMapped:
+      return event.length > 0 && event.address % 4096 == 0 && event.offset % 4096 == 0 &&
+             event.address < kMaxOffset && event.length < kMaxOffset - event.address;
+    default:
+      return true;
+  }
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,65 @@
+// Everything that a client sends, checked. Pure functions over bytes: whatever is in them, the
+// answer is a value or one line that says what is wrong. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "protocol/control.h"
+#include "protocol/ring_io.h"
+
+namespace sluice::optimizer {
+
+// What a session asked for. 0 means "auto" for sizes.
+struct SessionOptions {
+  uint64_t distance = 0;    // bytes
+  uint64_t size = 0;        // bytes
+  uint32_t threshold = 75;  // percent, 1 to 100
+  bool prefetch = true;
+  uint64_t memory = 0;             // bytes
+  std::optional<uint32_t> linger;  // seconds
+  std::string log;                 // level; empty: keep
+  bool no_cachestat = false;       // force-fallback
+  bool no_pagemap_scan = false;
+  bool no_uring = false;
+};
+
+struct HelloMessage {
+  uint32_t pid = 0;
+  SessionOptions options;
+  std::vector<std::string> problems;  // options ignored, one line each
+};
+struct FileMessage {
+  protocol::File file{};
+  std::string path;  // display only, control characters replaced
+};
+struct ByeMessage {
+  protocol::Bye bye{};
+};
+struct StatusMessage {};
+struct StopMessage {};
+struct BadMessage {
+  std::string reason;  // one line
+};
+using Message =
+    std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage>;
+
+// One packet of the control socket.
+Message parse_packet(std::span<const std::byte> packet);
+
+// The "name=value\n" text of a hello. Unknown names and bad values are reported and ignored.
+SessionOptions parse_options(std::string_view text, std::vector<std::string>* problems);
+
+// True if the event can mean something for a file of `file_size` bytes (0: not known yet).
+bool event_is_sane(const protocol::EventData& event, uint64_t file_size);
+
+// Replaces what is not printable ASCII or UTF-8 bytes and shortens to `limit` bytes.
+std::string printable(std::string_view text, size_t limit);
+
+}  // namespace sluice::optimizer

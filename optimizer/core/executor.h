@@ -1,0 +1,30 @@
+// Threads for calls that a file system may block in: open, close, statfs, drop. A mount gets at
+// most two at a time, so that one that hangs cannot take them all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace sluice::optimizer {
+
+class Executor {
+ public:
+  Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  // Does not wait for work that hangs; what has not been started is dropped.
+  ~Executor();
+
+  // Runs `work` on some thread, later. `mount` is a device number. Any thread.
+  void run(uint64_t mount, std::function<void()> work);
+
+  // Pieces of work waiting or running for `mount`.
+  size_t waiting(uint64_t mount) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,99 @@
+// Files that sessions follow, one per (device, inode) however many sessions do. Opening and
+// closing happen on the executor; results come back through the mailbox. Core thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "optimizer/core/executor.h"
+#include "optimizer/core/mailbox.h"
+#include "optimizer/io/reopen.h"
+#include "optimizer/plan/scheduler.h"
+#include "optimizer/util/fd.h"
+#include "protocol/control.h"
+
+namespace sluice::optimizer {
+
+struct FileEntry {
+  enum class State { kOpening, kReady, kOff, kClosing };
+  uint32_t id = 0;
+  uint64_t device = 0, inode = 0, size = 0;
+  std::string path;  // display
+  std::string why;   // kOff: one line
+  State state = State::kOpening;
+  bool residency_known = true;  // the kernel tells us what is cached of it
+  UniqueFd fd;
+  std::set<uint32_t> sessions;
+  uint64_t since_ns = 0;   // when the opening began; 0: somebody complained already
+  uint64_t in_flight = 0;  // reads of the engine that hold fd
+};
+
+struct MountEntry {
+  MountFacts facts;
+  bool known = false;
+  bool off = false;
+  bool open_tested = false;  // whether its cache survives an open is known, or being found out
+  unsigned bad_fills = 0;    // fills in a row of which less than half was found
+};
+
+class Files {
+ public:
+  Files(Scheduler* scheduler, Executor* executor, std::shared_ptr<Mailbox> mailbox,
+        bool no_cachestat)
+      : scheduler_(scheduler),
+        executor_(executor),
+        mailbox_(std::move(mailbox)),
+        no_cachestat_(no_cachestat) {}
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+  // Descriptors that a read or a call still uses stay open until the process ends.
+  ~Files();
+
+  // Adds `session` to the file's users, opening it through `passed` if it is new. Never blocks.
+  FileEntry& use(uint32_t session, const protocol::File& file, const std::string& path,
+                 UniqueFd passed, uint64_t now_ns);
+  // `session` no longer uses any file. Calls `cancel` for reads that nobody wants any more.
+  void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);
+
+  FileEntry* find(uint32_t id);
+  MountEntry* mount(uint64_t device);
+  const std::map<uint32_t, FileEntry>& all() const { return files_; }
+  const std::map<uint64_t, MountEntry>& mounts() const { return mounts_; }
+
+  void read_started(uint32_t id);
+  void read_ended(uint32_t id);  // after the engine let go of fd
+  // Checks what a read left in the page cache.
+  void verify(uint32_t id, Range range);
+  // Says once of each file that it takes too long to open.
+  void complain_of_hung_opens(uint64_t now_ns, uint64_t limit_ns);
+  void turn_mount_off(uint64_t device, const std::string& why);
+
+  // Files that still have to be closed.
+  size_t closing() const { return closing_; }
+  // Called on the core thread whenever the last descriptor under way was closed.
+  std::function<void()> on_all_closed;
+  // A file's mount was refused, for the sessions that use it.
+  std::function<void(const FileEntry&)> on_refused;
+
+ private:
+  void opened(uint32_t id, Reopened result);
+  void turn_off(FileEntry& file, const std::string& why);
+  void close_if_idle(FileEntry& file);
+  void test_open(FileEntry& file, Range range);
+
+  Scheduler* const scheduler_;
+  Executor* const executor_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  const bool no_cachestat_;
+  uint32_t next_id_ = 1;
+  size_t closing_ = 0;
+  std::map<uint32_t, FileEntry> files_;
+  std::map<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;
+  std::map<uint64_t, MountEntry> mounts_;
+};
+
+}  // namespace sluice::optimizer

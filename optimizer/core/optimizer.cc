@@ -1,0 +1,257 @@
+#include "optimizer/core/optimizer.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "optimizer/daemon/log.h"
+#include "optimizer/io/residency.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kTickNs = 100 * kMillisecond;
+constexpr uint64_t kBudgetNs = kSecond;
+constexpr uint64_t kHungNs = 10 * kSecond;
+constexpr uint64_t kIdleTimeoutNs = kSecond;
+constexpr uint64_t kLookNs = 20 * kMillisecond;
+constexpr uint64_t kMinReapNs = 300'000;
+constexpr uint64_t kMaxReapNs = 2 * kMillisecond;
+
+}  // namespace
+
+Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
+    : options_(options),
+      seat_(seat),
+      stop_fd_(stop_fd),
+      linger_(options.linger),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      started_ns_(now_ns()),
+      idle_since_ns_(started_ns_),
+      engine_(make_engine(options.no_uring)),
+      scheduler_(this),
+      mailbox_(std::make_shared<Mailbox>()),
+      files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
+      server_(
+          seat->listener(),
+          [this](const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds) {
+            on_packet(peer, packet, std::move(fds));
+          },
+          [this](int fd, uint64_t connection, uint32_t events, bool add) {
+            watch(fd, Tag::kConnection, connection, events, add);
+          }),
+      no_cachestat_(options.no_cachestat),
+      no_pagemap_scan_(options.no_pagemap_scan) {
+  files_.on_all_closed = [this] { answer_waiters(false); };
+  files_.on_refused = [this](const FileEntry& file) {
+    for (const uint32_t id : file.sessions) {
+      if (const auto at = sessions_.find(id); at != sessions_.end()) ++at->second->mounts_refused;
+    }
+  };
+  watch(seat->listener(), Tag::kListener, 0, EPOLLIN, true);
+  watch(mailbox_->fd(), Tag::kMailbox, 0, EPOLLIN, true);
+  watch(engine_->event_fd(), Tag::kEngine, 0, EPOLLIN, true);
+  watch(stop_fd_, Tag::kStop, 0, EPOLLIN, true);
+  update_budget();
+}
+
+Optimizer::~Optimizer() { sessions_.clear(); }
+
+void Optimizer::watch(int fd, Tag tag, uint64_t value, uint32_t events, bool add) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<uint64_t>(tag) << 56 | value;
+  epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+}
+
+uint64_t Optimizer::cached(uint32_t id, Range range) {
+  const FileEntry* file = files_.find(id);
+  uint64_t bytes = 0;
+  if (file == nullptr || !file->fd) return 0;
+  return cached_bytes(file->fd.get(), range, no_cachestat_, &bytes) ? bytes : 0;
+}
+
+bool Optimizer::known(uint32_t id) const {
+  const auto at = files_.all().find(id);
+  return at == files_.all().end() || at->second.residency_known;
+}
+
+void Optimizer::dispatch(uint64_t data, uint32_t events) {
+  const uint64_t value = data & ((1ULL << 56) - 1);
+  switch (static_cast<Tag>(data >> 56)) {
+    case Tag::kListener:
+      server_.on_listener(now_ns());
+      break;
+    case Tag::kMailbox:
+      mailbox_->run();
+      break;
+    case Tag::kEngine:
+      engine_->acknowledge();
+      finish_reads();
+      break;
+    case Tag::kStop:
+      stopping_ = true;
+      break;
+    case Tag::kConnection:
+      server_.on_ready(value, events, now_ns());
+      break;
+    case Tag::kProcess:
+      on_process_end(static_cast<uint32_t>(value >> 16), static_cast<uint32_t>(value & 0xffff));
+      break;
+    case Tag::kPeer:
+      if (const auto at = sessions_.find(static_cast<uint32_t>(value)); at != sessions_.end()) {
+        at->second->peer_pidfd.reset();
+      }
+      break;
+  }
+}
+
+uint64_t Optimizer::timeout_ns() const {
+  const uint64_t now = now_ns();
+  uint64_t until = now + (sessions_.empty() && waiters_.empty() ? kIdleTimeoutNs : kTickNs);
+  if (reap_ns_ != 0) until = std::min(until, reap_ns_);
+  // A bell that rings while it is being switched on may be missed: look in any case.
+  if (engine_->in_flight() > 0) until = std::min(until, now + kLookNs);
+  until = std::min(until, next_observation_ns());
+  return until > now ? until - now : 0;
+}
+
+// With many reads under way their results are collected a few at a time: often enough that the
+// pipe never runs dry, seldom enough that we do not wake up for each.
+void Optimizer::relax() {
+  const uint64_t interval = scheduler_.refill_ns(now_ns());
+  reap_ns_ = interval >= kMinReapNs ? now_ns() + std::min(interval, kMaxReapNs) : 0;
+  engine_->notify(reap_ns_ == 0);
+}
+
+void Optimizer::run() {
+  while (!stopping_) {
+    turn(timeout_ns());
+    observe(now_ns());
+    pump();
+    relax();
+    tick();
+  }
+  say(Level::kInfo, "ending");
+  seat_->stop_listening();  // before anybody is told that we are gone
+  while (!sessions_.empty()) end_session(sessions_.begin()->first);
+  // Whoever asked us to stop may want to unmount next.
+  const uint64_t deadline = now_ns() + kSecond;
+  while (files_.closing() > 0 && now_ns() < deadline) turn(kLookNs);
+  answer_waiters(true);
+}
+
+void Optimizer::turn(uint64_t timeout) {
+  epoll_event events[64];
+  const timespec wait{static_cast<time_t>(timeout / kSecond), static_cast<long>(timeout % kSecond)};
+  const int count = epoll_pwait2(epoll_.get(), events, std::size(events), &wait, nullptr);
+  if (count < 0 && errno != EINTR) stopping_ = true;
+  for (int i = 0; i < count; ++i) dispatch(events[i].data.u64, events[i].events);
+  if (engine_->in_flight() > 0) finish_reads();
+}
+
+void Optimizer::tick() {
+  const uint64_t now = now_ns();
+  if (now < next_tick_ns_) return;
+  next_tick_ns_ = now + kTickNs;
+  end_empty_sessions(now);
+  for (const uint64_t device : scheduler_.hung(now, kHungNs)) {
+    files_.turn_mount_off(device, "a read has been under way for too long: it hangs");
+  }
+  files_.complain_of_hung_opens(now, kHungNs);
+  publish_metrics();
+  server_.expire(now);
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (now < waiter.deadline_ns) return false;
+    say(Level::kWarn, "a file system does not let go of {} files", files_.closing());
+    server_.send(waiter.connection, protocol::MessageKind::kGone, {});
+    return true;
+  });
+  if (now >= next_budget_ns_ && !sessions_.empty()) update_budget();
+  if (!sessions_.empty()) {
+    idle_since_ns_ = now;
+  } else if (now - idle_since_ns_ >= linger_ * kSecond) {
+    stopping_ = true;
+  }
+  if (!seat_->still_ours()) {
+    // Nobody new can find us. Serve who is here, then go.
+    if (sessions_.empty()) stopping_ = true;
+  }
+}
+
+void Optimizer::update_budget() {
+  next_budget_ns_ = now_ns() + kBudgetNs;
+  scheduler_.set_budget(budget_bytes(memory_.read(), options_.memory));
+}
+
+void Optimizer::pump() {
+  const uint64_t now = now_ns();
+  start_reads(now);
+  start_drops(now);
+}
+
+void Optimizer::start_reads(uint64_t now) {
+  scheduler_.plan(now, &planned_);
+  size_t started = 0;
+  for (const PlannedRead& read : planned_) {
+    FileEntry* file = files_.find(read.file);
+    const bool usable = file != nullptr && file->state == FileEntry::State::kReady;
+    if (usable && !engine_->submit({read.token, file->fd.get(), read.range.begin,
+                                    static_cast<uint32_t>(read.range.length())})) {
+      break;  // full: the rest waits for completions
+    }
+    ++started;
+    if (!usable) {
+      scheduler_.on_done(read.token, 0, ECANCELED, now);
+      continue;
+    }
+    files_.read_started(read.file);
+    reads_[read.token] = {read.file, read.range};
+  }
+  planned_.erase(planned_.begin(), planned_.begin() + static_cast<ptrdiff_t>(started));
+  engine_->flush();
+}
+
+void Optimizer::finish_reads() {
+  std::vector<ReadResult> results;
+  engine_->reap(&results);
+  const uint64_t now = now_ns();
+  for (const ReadResult& result : results) {
+    const auto at = reads_.find(result.token);
+    if (at == reads_.end()) continue;
+    const Read read = at->second;
+    reads_.erase(at);
+    scheduler_.on_done(result.token, result.bytes, result.error, now);
+    if (result.bytes > 0) {
+      files_.verify(read.file, {read.range.begin, read.range.begin + result.bytes});
+    }
+    files_.read_ended(read.file);
+  }
+}
+
+void Optimizer::start_drops(uint64_t now) {
+  std::vector<PlannedDrop> drops;
+  scheduler_.drops(now, &drops);
+  for (const PlannedDrop& drop : drops) {
+    FileEntry* file = files_.find(drop.file);
+    if (file == nullptr || !file->fd) continue;
+    files_.read_started(drop.file);
+    executor_.run(file->device, [this, mailbox = mailbox_, fd = file->fd.get(), drop,
+                                 no_cachestat = no_cachestat_] {
+      posix_fadvise(fd, static_cast<off_t>(drop.range.begin),
+                    static_cast<off_t>(drop.range.length()), POSIX_FADV_DONTNEED);
+      uint64_t left = 0;
+      if (!cached_bytes(fd, drop.range, no_cachestat, &left)) left = 0;
+      mailbox->post([this, drop, left] {
+        scheduler_.on_dropped(drop.file, drop.range, left);
+        files_.read_ended(drop.file);
+      });
+    });
+  }
+}
+
+}  // namespace sluice::optimizer

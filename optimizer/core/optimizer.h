@@ -1,0 +1,117 @@
+// The sidecar: one core thread that owns everything and blocks nowhere but in epoll_wait, a reader
+// thread per session (ring_reader.h), and the executor's threads for what a file system may block.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optimizer/core/executor.h"
+#include "optimizer/core/files.h"
+#include "optimizer/core/mailbox.h"
+#include "optimizer/core/server.h"
+#include "optimizer/core/session.h"
+#include "optimizer/daemon/options.h"
+#include "optimizer/daemon/seat.h"
+#include "optimizer/io/engine.h"
+#include "optimizer/io/memory.h"
+#include "optimizer/plan/scheduler.h"
+
+namespace sluice::optimizer {
+
+class Optimizer : private Residency {
+ public:
+  // `seat` must listen and outlive the optimizer. `stop_fd` becomes readable to end it.
+  Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  ~Optimizer() override;
+
+  // Serves until stopped or nobody has needed it for the linger time.
+  void run();
+
+  std::string status() const;  // JSON
+
+ private:
+  enum class Tag : uint32_t { kListener, kMailbox, kEngine, kStop, kConnection, kProcess, kPeer };
+  struct Waiter {  // a kBye that is answered once every file is closed
+    uint64_t connection = 0, deadline_ns = 0;
+  };
+
+  // Residency
+  uint64_t cached(uint32_t file, Range range) override;
+  bool known(uint32_t file) const override;
+
+  void watch(int fd, Tag tag, uint64_t value, uint32_t events, bool add);
+  void dispatch(uint64_t data, uint32_t events);
+  uint64_t timeout_ns() const;
+  void turn(uint64_t timeout_ns);  // waits for something to happen, and lets it
+  void relax();
+  void tick();
+  void pump();
+
+  // optimizer_control.cc: what packets ask for
+  void on_packet(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
+  void on_hello(const Peer& peer, const HelloMessage& hello);
+  void on_file(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
+  void on_bye(const Peer& peer, const ByeMessage& bye);
+  void answer_waiters(bool all);
+  Session* session_of(uint64_t id, uint64_t token);
+
+  // optimizer_sessions.cc: processes and events
+  void on_events(uint32_t session, const std::vector<TakenEvent>& events);
+  void on_event(Session& session, const TakenEvent& event, uint64_t now_ns);
+  void trace(const char* kind, uint32_t session, const TakenEvent& event) const;
+  void on_slot_taken(uint32_t session, uint32_t slot, uint32_t pid);
+  void on_slot_freed(uint32_t session, uint32_t slot, uint32_t pid, const ClientMetrics& metrics);
+  void on_process_end(uint32_t session, uint32_t slot);
+  void on_mapped(Session& session, const TakenEvent& event, uint64_t now_ns);
+  void forget_mapping(Session& session, uint32_t slot, uint64_t address);
+  void end_session(uint32_t session);
+  void end_empty_sessions(uint64_t now_ns);
+  void publish_metrics();
+
+  // optimizer_observe.cc: page tables
+  void observe(uint64_t now_ns);
+  uint64_t next_observation_ns() const;
+
+  void start_reads(uint64_t now_ns);
+  void finish_reads();
+  void start_drops(uint64_t now_ns);
+  void update_budget();
+
+  const DaemonOptions options_;
+  Seat* const seat_;
+  const int stop_fd_;
+  uint32_t linger_;
+  bool stopping_ = false;
+  UniqueFd epoll_;
+  const uint64_t started_ns_;
+  uint64_t idle_since_ns_;
+  uint64_t next_tick_ns_ = 0;
+  uint64_t next_budget_ns_ = 0;
+  uint64_t reap_ns_ = 0;  // results are collected at this time, 0: when they come
+  uint32_t next_session_ = 1;
+  MemoryReader memory_;
+  std::unique_ptr<Engine> engine_;
+  Scheduler scheduler_;
+  std::shared_ptr<Mailbox> mailbox_;
+  Executor executor_;
+  Files files_;
+  Server server_;
+  std::map<uint32_t, std::unique_ptr<Session>> sessions_;
+  std::vector<Waiter> waiters_;
+  struct Read {
+    uint32_t file = 0;
+    Range range;
+  };
+  std::map<uint64_t, Read> reads_;    // in the engine, by token
+  std::vector<PlannedRead> planned_;  // waiting for room in the engine
+  bool no_cachestat_;
+  bool no_pagemap_scan_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,100 @@
+// Mappings, and following them by their page tables.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/daemon/log.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr size_t kMaxMappings = 4096;  // of one session
+constexpr size_t kMaxObserved = 256;
+
+}  // namespace
+
+// One line an event, as tests/replay reads them: a log at debug is a recording.
+void Optimizer::trace(const char* kind, uint32_t session, const TakenEvent& event) const {
+  say(Level::kDebug,
+      "event t={} session={} pid={} tid={} kind={} file={} offset={} length={} flags={}",
+      event.data.time_ns, session, event.pid, event.data.tid, kind, event.data.file,
+      event.data.offset, event.data.length, event.data.flags);
+  for (const StreamView& stream : scheduler_.streams()) {
+    if (stream.file != event.data.file || event.data.offset > stream.opened) continue;
+    say(Level::kDebug,
+        "stream position={} opened={} frontier={} target={} in_flight={} rate={:.0f}",
+        stream.position, stream.opened, stream.frontier, stream.target, stream.in_flight,
+        stream.rate);
+  }
+}
+
+void Optimizer::on_mapped(Session& session, const TakenEvent& event, uint64_t now) {
+  forget_mapping(session, event.slot, event.data.address);  // said twice, or replaced
+  if (session.mappings.size() >= kMaxMappings) return;
+  session.mappings.push_back(
+      {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
+  if ((event.data.flags & protocol::kFlagObserve) == 0) return;
+  if (session.observed.size() >= kMaxObserved) return;
+  std::unique_ptr<PageTable> table = open_page_table(event.pid, no_pagemap_scan_);
+  if (table == nullptr) {
+    say(Level::kWarn, "process {} cannot be observed: {}", event.pid, strerror(errno));
+    return;
+  }
+  session.observed.push_back({event.slot, event.data.file, event.pid, event.data.address,
+                              std::move(table),
+                              Observer(event.data.address, event.data.offset, event.data.length,
+                                       static_cast<uint64_t>(event.pid) << 32, session.id, now)});
+}
+
+void Optimizer::forget_mapping(Session& session, uint32_t slot, uint64_t address) {
+  std::erase_if(session.mappings, [&](const Mapping& mapping) {
+    return mapping.slot == slot && mapping.address == address;
+  });
+  session.observed.remove_if([&](const ObservedMapping& mapping) {
+    return mapping.slot == slot && mapping.address == address;
+  });
+}
+
+uint64_t Optimizer::next_observation_ns() const {
+  uint64_t next = UINT64_MAX;
+  for (const auto& [id, session] : sessions_) {
+    for (const ObservedMapping& mapping : session->observed) {
+      next = std::min(next, mapping.observer.next_ns());
+    }
+  }
+  return next;
+}
+
+void Optimizer::observe(uint64_t now) {
+  if (next_observation_ns() > now) return;
+  const std::vector<StreamView> views = scheduler_.streams();
+  std::vector<ObservedStream> streams;
+  std::vector<Access> found;
+  for (const auto& [id, session] : sessions_) {
+    for (auto at = session->observed.begin(); at != session->observed.end();) {
+      ObservedMapping& mapping = *at++;
+      if (mapping.observer.next_ns() > now) continue;
+      streams.clear();
+      for (const StreamView& view : views) {
+        if (view.file != mapping.file) continue;
+        streams.push_back({view.position, view.frontier, view.rate, view.confirmed});
+      }
+      found.clear();
+      const uint64_t begin = now_ns();
+      const bool seen = mapping.observer.poll(*mapping.table, streams, begin, &found);
+      const uint64_t end = now_ns();
+      mapping.observer.spent(end - begin, end);
+      for (const Access& access : found) {
+        scheduler_.on_access(mapping.file, access);
+        if (!logs(Level::kDebug)) continue;
+        trace("seen", id,
+              {mapping.slot, mapping.pid, {access.offset, access.length, begin, 0, mapping.file}});
+      }
+      if (!seen) session->observed.erase(std::prev(at));
+    }
+  }
+}
+
+}  // namespace sluice::optimizer

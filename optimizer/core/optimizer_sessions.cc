@@ -1,0 +1,162 @@
+// Processes of sessions, and what their rings tell.
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/daemon/log.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::EventKind;
+
+// Between the end of the last process and that of the session: a child that was forked just
+// before and has not claimed its slot yet must find it alive.
+constexpr uint64_t kGraceNs = 200 * kMillisecond;
+
+constexpr const char* kEventNames[] = {"none",     "trip",   "read",   "mapped",
+                                       "unmapped", "zapped", "random", "closed"};
+
+Access access_of(const Session& session, const TakenEvent& event, uint64_t now) {
+  Access access;
+  access.kind = event.data.kind == EventKind::kTrip ? Access::Kind::kTrip : Access::Kind::kRead;
+  access.offset = event.data.offset;
+  access.length = event.data.length;
+  access.time_ns = std::min(event.data.time_ns, now);
+  access.reader = static_cast<uint64_t>(event.pid) << 32 | event.data.tid;
+  access.session = session.id;
+  access.page = (event.data.flags & protocol::kFlagPage) != 0;
+  return access;
+}
+
+}  // namespace
+
+void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end()) return;
+  Session& session = *at->second;
+  Process& process = session.processes[slot];
+  process.pid = pid;
+  process.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  session.had_slot = true;
+  session.empty_since_ns = 0;
+  if (process.pidfd) {
+    watch(process.pidfd.get(), Tag::kProcess, static_cast<uint64_t>(id) << 16 | slot, EPOLLIN,
+          true);
+  } else if (session.reader != nullptr) {
+    session.reader->free_slot(slot, pid);  // ended already
+  }
+}
+
+void Optimizer::on_process_end(uint32_t id, uint32_t slot) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end() || slot >= protocol::kSlots) return;
+  Process& process = at->second->processes[slot];
+  process.pidfd.reset();
+  if (at->second->reader != nullptr) at->second->reader->free_slot(slot, process.pid);
+}
+
+void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
+                              const ClientMetrics& metrics) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end()) return;
+  Session& session = *at->second;
+  for (size_t i = 0; i < metrics.size(); ++i) session.freed_metrics[i] += metrics[i];
+  session.processes[slot] = {};
+  std::erase_if(session.mappings, [slot](const Mapping& mapping) { return mapping.slot == slot; });
+  session.observed.remove_if(
+      [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
+  scheduler_.forget_process(pid);
+  if (session.live() == 0) session.empty_since_ns = now_ns();
+}
+
+void Optimizer::on_events(uint32_t id, const std::vector<TakenEvent>& events) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end()) return;
+  finish_reads();  // or what has arrived would be taken for late
+  const uint64_t now = now_ns();
+  for (const TakenEvent& event : events) on_event(*at->second, event, now);
+}
+
+void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now) {
+  ++session.events_seen;
+  const FileEntry* file =
+      session.files.count(event.data.file) != 0 ? files_.find(event.data.file) : nullptr;
+  if (file == nullptr || !event_is_sane(event.data, file->size)) {
+    ++session.events_bad;
+    return;
+  }
+  const uint32_t id = event.data.file;
+  if (logs(Level::kDebug))
+    trace(kEventNames[static_cast<size_t>(event.data.kind)], session.id, event);
+  switch (event.data.kind) {
+    case EventKind::kTrip:
+    case EventKind::kRead:
+      scheduler_.on_access(id, access_of(session, event, now));
+      break;
+    case EventKind::kMapped:
+      on_mapped(session, event, now);
+      break;
+    case EventKind::kUnmapped:
+      forget_mapping(session, event.slot, event.data.address);
+      break;
+    case EventKind::kZapped:
+      scheduler_.on_zapped(id, {event.data.offset, event.data.offset + event.data.length});
+      for (ObservedMapping& mapping : session.observed) {
+        if (mapping.slot != event.slot || mapping.file != id) continue;
+        mapping.observer.forget({event.data.offset, event.data.offset + event.data.length});
+      }
+      break;
+    case EventKind::kRandom:
+      scheduler_.on_random(id);
+      break;
+    default:
+      break;
+  }
+}
+
+void Optimizer::end_session(uint32_t id) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end()) return;
+  at->second->reader.reset();  // takes what is left in the rings
+  mailbox_->run();
+  scheduler_.settle_session(id, now_ns());
+  publish_metrics();  // before the answer to kBye: the job prints them
+  const std::unique_ptr<Session> session = std::move(at->second);
+  session->memory.get()->header.closed.store(1, std::memory_order_release);
+  sessions_.erase(at);
+  files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
+  scheduler_.remove_session(id, now_ns());
+  say(Level::kInfo, "session {} over", id);
+}
+
+void Optimizer::end_empty_sessions(uint64_t now) {
+  std::vector<uint32_t> over;
+  for (const auto& [id, session] : sessions_) {
+    const bool left = session->had_slot && session->empty_since_ns != 0 &&
+                      now - session->empty_since_ns >= kGraceNs && session->live() == 0;
+    const bool never_came = !session->had_slot && !session->peer_pidfd;
+    if (left || never_came) over.push_back(id);
+  }
+  for (const uint32_t id : over) end_session(id);
+}
+
+void Optimizer::publish_metrics() {
+  for (const auto& [id, session] : sessions_) {
+    SessionMetrics* metrics = scheduler_.metrics(id);
+    if (metrics == nullptr) continue;
+    (*metrics)[static_cast<size_t>(SessionMetric::events_seen)] = session->events_seen;
+    (*metrics)[static_cast<size_t>(SessionMetric::events_bad)] = session->events_bad;
+    (*metrics)[static_cast<size_t>(SessionMetric::mount_refused)] = session->mounts_refused;
+    auto& shared = session->memory.get()->header.metrics;
+    for (size_t i = 0; i < metrics->size(); ++i) {
+      shared[i].store((*metrics)[i], std::memory_order_relaxed);
+    }
+  }
+}
+
+}  // namespace sluice::optimizer

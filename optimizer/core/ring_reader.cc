@@ -1,0 +1,166 @@
+#include "optimizer/core/ring_reader.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <ctime>
+
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::Slot;
+
+constexpr uint64_t kUnfinishedNs =
+    100 * kMillisecond;  // no producer takes so long to fill an entry
+constexpr size_t kBatch = 4096;
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint64_t timeout_ns) {
+  timespec timeout{static_cast<time_t>(timeout_ns / kSecond),
+                   static_cast<long>(timeout_ns % kSecond)};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+RingReader::RingReader(protocol::Shared* shared, Handler handler)
+    : shared_(shared), handler_(std::move(handler)), thread_([this] { run(); }) {
+  pthread_setname_np(thread_.native_handle(), "sluice-ring");
+}
+
+RingReader::~RingReader() {
+  stop_ = true;
+  ring();
+  thread_.join();
+}
+
+void RingReader::ring() {
+  shared_->header.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(shared_->header.doorbell);
+}
+
+void RingReader::free_slot(uint32_t slot, uint32_t pid) {
+  {
+    const std::lock_guard lock(mutex_);
+    to_free_.emplace_back(slot, pid);
+  }
+  ring();
+}
+
+bool RingReader::drain(uint32_t index, bool dead) {
+  Slot& slot = shared_->slots[index];
+  Seen& seen = seen_[index];
+  bool any = false;
+  const uint64_t claimed = slot.tail.load(std::memory_order_relaxed);
+  const uint64_t waiting = claimed - slot.head.load(std::memory_order_relaxed);
+  if (waiting > protocol::kRingEntries) {
+    // No producer of ours claims more than there is room for.
+    slot.head.store(claimed, std::memory_order_release);
+    return false;
+  }
+  for (uint64_t taken = 0; taken < waiting; ++taken) {
+    TakenEvent event{index, seen.pid, {}};
+    const protocol::Take take = protocol::take(slot, event.data);
+    if (take == protocol::Take::kEvent) {
+      seen.unfinished_since_ns = 0;
+      batch_.push_back(event);
+      any = true;
+      continue;
+    }
+    if (take == protocol::Take::kEmpty) {
+      seen.unfinished_since_ns = 0;
+      break;
+    }
+    const uint64_t now = now_ns();
+    if (seen.unfinished_since_ns == 0) seen.unfinished_since_ns = now;
+    if (!dead && now - seen.unfinished_since_ns < kUnfinishedNs) {
+      unfinished_ = true;
+      break;
+    }
+    protocol::skip(slot);
+    seen.unfinished_since_ns = 0;
+    any = true;
+  }
+  return any;
+}
+
+bool RingReader::scan() {
+  bool any = false;
+  unfinished_ = false;
+  for (uint32_t index = 0; index < protocol::kSlots; ++index) {
+    Slot& slot = shared_->slots[index];
+    const uint32_t pid = slot.pid.load(std::memory_order_acquire);
+    if (pid == 0 && seen_[index].pid == 0) continue;
+    if (pid != 0 && pid != seen_[index].pid) {
+      seen_[index] = {pid, 0};
+      handler_.slot_taken(index, pid);
+    }
+    any |= drain(index, false);
+    if (batch_.size() >= kBatch) break;
+  }
+  if (!batch_.empty()) {
+    handler_.events(std::move(batch_));
+    batch_ = {};
+  }
+  return any;
+}
+
+void RingReader::free_slots() {
+  std::vector<std::pair<uint32_t, uint32_t>> to_free;
+  {
+    const std::lock_guard lock(mutex_);
+    to_free.swap(to_free_);
+  }
+  for (const auto& [index, pid] : to_free) {
+    Slot& slot = shared_->slots[index];
+    if (slot.pid.load(std::memory_order_acquire) != pid) continue;
+    drain(index, true);
+    if (!batch_.empty()) {
+      handler_.events(std::move(batch_));
+      batch_ = {};
+    }
+    // Whatever is still claimed was claimed by a process that is gone, or is nonsense.
+    slot.head.store(slot.tail.load(std::memory_order_relaxed), std::memory_order_release);
+    ClientMetrics metrics{};
+    for (uint32_t i = 0; i < metrics.size(); ++i) {
+      metrics[i] = slot.metrics[i].exchange(0, std::memory_order_relaxed);
+    }
+    seen_[index] = {};
+    slot.generation.fetch_add(1, std::memory_order_relaxed);
+    handler_.slot_freed(index, pid, metrics);
+    slot.pid.store(0, std::memory_order_release);
+  }
+}
+
+void RingReader::run() {
+  protocol::Header& header = shared_->header;
+  while (!stop_) {
+    free_slots();
+    if (handler_.congested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
+    if (scan()) continue;
+    const uint32_t word = protocol::may_sleep(header);
+    bool more = scan();
+    {
+      const std::lock_guard lock(mutex_);
+      more |= !to_free_.empty() || stop_;
+    }
+    if (!more) futex_wait(header.doorbell, word, unfinished_ ? 10 * kMillisecond : kSecond);
+    protocol::woke(header);
+  }
+  free_slots();
+  scan();
+}
+
+}  // namespace sluice::optimizer

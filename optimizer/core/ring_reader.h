@@ -1,0 +1,67 @@
+// The thread that empties one session's rings and sleeps on its doorbell. It checks nothing but
+// the shape of what it takes: that is the core's job.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "protocol/ring_io.h"
+
+namespace sluice::optimizer {
+
+struct TakenEvent {
+  uint32_t slot = 0;
+  uint32_t pid = 0;  // as the client wrote it
+  protocol::EventData data;
+};
+
+using ClientMetrics = std::array<uint64_t, protocol::kClientMetricCount>;
+
+class RingReader {
+ public:
+  // Called on the reader's thread.
+  struct Handler {
+    std::function<void(std::vector<TakenEvent>)> events;
+    std::function<void(uint32_t slot, uint32_t pid)> slot_taken;
+    // The slot's last counters; it may be taken again.
+    std::function<void(uint32_t slot, uint32_t pid, const ClientMetrics&)> slot_freed;
+    std::function<bool()> congested;  // true: leave events in the rings for now
+  };
+
+  // `shared` must outlive the reader.
+  RingReader(protocol::Shared* shared, Handler handler);
+  RingReader(const RingReader&) = delete;
+  RingReader& operator=(const RingReader&) = delete;
+  ~RingReader();  // joins
+
+  // The process of a slot has ended: take what is left in it and free it. Any thread.
+  void free_slot(uint32_t slot, uint32_t pid);
+
+ private:
+  struct Seen {
+    uint32_t pid = 0;
+    uint64_t unfinished_since_ns = 0;  // 0: not
+  };
+
+  void run();
+  bool scan();
+  bool drain(uint32_t index, bool dead);
+  void free_slots();
+  void ring();
+
+  protocol::Shared* const shared_;
+  const Handler handler_;
+  std::array<Seen, protocol::kSlots> seen_;
+  std::vector<TakenEvent> batch_;
+  bool unfinished_ = false;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::vector<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,73 @@
+// The control socket: accepts, checks who it is, hands whole packets to the handler and sends
+// replies. Never blocks. Core thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optimizer/util/fd.h"
+#include "protocol/control.h"
+
+namespace sluice::optimizer {
+
+struct Peer {
+  uint64_t connection = 0;
+  uint32_t pid = 0, uid = 0;
+};
+
+class Server {
+ public:
+  // A packet came; `fds` are the descriptors it carried, the handler's to keep.
+  using Handler =
+      std::function<void(const Peer&, std::span<const std::byte>, std::vector<UniqueFd> fds)>;
+  // epoll_ctl for `fd` with a tag that comes back in on_ready().
+  using Watch = std::function<void(int fd, uint64_t connection, uint32_t events, bool add)>;
+
+  Server(int listener, Handler handler, Watch watch)
+      : listener_(listener), handler_(std::move(handler)), watch_(std::move(watch)) {}
+
+  void on_listener(uint64_t now_ns);
+  void on_ready(uint64_t connection, uint32_t events, uint64_t now_ns);
+  // Closes connections that said nothing for long.
+  void expire(uint64_t now_ns);
+
+  // Queues one packet. `fd` is passed along if it is one; it may be closed afterwards. Unknown
+  // connections (closed since) are ignored.
+  void send(uint64_t connection, protocol::MessageKind kind, std::span<const std::byte> body,
+            int fd = -1, bool more = false);
+  void refuse(uint64_t connection, const std::string& reason);
+  // A text of any length in pieces.
+  void send_text(uint64_t connection, const std::string& text);
+  bool idle() const;  // nothing waits to be sent
+
+ private:
+  struct Outgoing {
+    std::vector<std::byte> packet;
+    UniqueFd fd;
+  };
+  struct Connection {
+    UniqueFd fd;
+    Peer peer;
+    uint64_t last_ns = 0;
+    std::deque<Outgoing> out;
+    bool watching_write = false;
+    bool refused = false;  // what it says is not heard
+  };
+
+  void receive(Connection& connection, bool* closed);
+  void forget_refused();
+  bool flush(Connection& connection);  // false: it broke
+
+  const int listener_;
+  const Handler handler_;
+  const Watch watch_;
+  uint64_t next_ = 1;
+  std::map<uint64_t, Connection> connections_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,84 @@
+// One job: its shared memory, its processes, its files. Core thread only, but for the reader.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "optimizer/control/parse.h"
+#include "optimizer/core/ring_reader.h"
+#include "optimizer/observe/observer.h"
+#include "optimizer/observe/page_table.h"
+#include "optimizer/util/fd.h"
+#include "protocol/ring.h"
+
+namespace sluice::optimizer {
+
+// The session's memory, created sealed against resizing: a client can neither shrink it under us
+// nor grow it.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
+  // Returns the descriptor to pass on, or an invalid one and *reason.
+  UniqueFd create(uint32_t session, uint64_t token, std::string* reason);
+  protocol::Shared* get() const { return shared_; }
+
+ private:
+  protocol::Shared* shared_ = nullptr;
+};
+
+struct Mapping {
+  uint32_t slot = 0, file = 0;
+  uint64_t address = 0, offset = 0, length = 0;  // bytes
+};
+
+// A mapping that is followed by its page table.
+struct ObservedMapping {
+  uint32_t slot = 0, file = 0, pid = 0;
+  uint64_t address = 0;
+  std::unique_ptr<PageTable> table;
+  Observer observer;
+};
+
+struct Process {
+  uint32_t pid = 0;  // 0: no process known in this slot
+  UniqueFd pidfd;
+  ClientMetrics last{};
+};
+
+struct Session {
+  uint32_t id = 0;
+  uint64_t token = 0;
+  uint32_t peer_pid = 0;
+  std::string command;  // display
+  SessionOptions options;
+  UniqueFd peer_pidfd;  // watched until the first slot is taken
+  bool had_slot = false;
+  bool bye = false;             // the job said that it is over
+  uint64_t empty_since_ns = 0;  // no process left since then; 0: some are
+  std::array<Process, protocol::kSlots> processes;
+  std::set<uint32_t> files;
+  std::vector<Mapping> mappings;
+  std::list<ObservedMapping> observed;
+  ClientMetrics freed_metrics{};  // sums of the slots that were freed
+  uint64_t events_seen = 0, events_bad = 0, mounts_refused = 0;
+  SharedMemory memory;
+  std::unique_ptr<RingReader> reader;  // before `memory` goes, it is joined
+
+  unsigned live() const;
+  // Sum over processes alive and gone.
+  ClientMetrics client_metrics() const;
+};
+
+// "python3 train.py" of a process, shortened; empty if it is gone.
+std::string command_line(uint32_t pid);
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,89 @@
+// What `sluice status` shows.
+#include <nlohmann/json.hpp>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/io/residency.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+
+using nlohmann::json;
+
+std::string Optimizer::status() const {
+  json root;
+  root["version"] = protocol::kVersion;
+  root["pid"] = getpid();
+  root["socket"] = seat_->path();
+  root["uptime_s"] = static_cast<double>(now_ns() - started_ns_) / 1e9;
+  root["linger_s"] = linger_;
+  root["engine"] = engine_->name();
+  root["budget"] = {{"bytes", scheduler_.budget()},
+                    {"outstanding_bytes", scheduler_.outstanding()}};
+  root["features"] = {{"cachestat", !no_cachestat_ && has_cachestat()},
+                      {"pagemap_scan", !no_pagemap_scan_ && has_pagemap_scan()}};
+  root["jobs"] = json::array();
+  for (const auto& [id, session] : sessions_) {
+    json job;
+    job["session"] = id;
+    job["pid"] = session->peer_pid;
+    job["command"] = session->command;
+    job["processes"] = json::array();
+    for (const Process& process : session->processes) {
+      if (process.pid != 0) job["processes"].push_back(process.pid);
+    }
+    job["files"] = session->files;
+    job["mappings"] = session->mappings.size();
+    json metrics;
+    const ClientMetrics client = session->client_metrics();
+    for (size_t i = 0; i < client.size(); ++i)
+      metrics[protocol::kClientMetrics[i].name] = client[i];
+    const auto& shared = session->memory.get()->header.metrics;
+    for (size_t i = 0; i < protocol::kSessionMetricCount; ++i) {
+      metrics[protocol::kSessionMetrics[i].name] = shared[i].load(std::memory_order_relaxed);
+    }
+    job["metrics"] = std::move(metrics);
+    root["jobs"].push_back(std::move(job));
+  }
+  root["files"] = json::array();
+  static constexpr const char* kStates[] = {"opening", "ready", "off", "closing"};
+  for (const auto& [id, file] : files_.all()) {
+    root["files"].push_back({{"file", id},
+                             {"path", file.path},
+                             {"bytes", file.size},
+                             {"device", file.device},
+                             {"state", kStates[static_cast<size_t>(file.state)]},
+                             {"why", file.why},
+                             {"in_flight", file.in_flight}});
+  }
+  root["streams"] = json::array();
+  for (const StreamView& stream : scheduler_.streams()) {
+    root["streams"].push_back({{"file", stream.file},
+                               {"session", stream.session},
+                               {"readers", stream.readers},
+                               {"position", stream.position},
+                               {"opened", stream.opened},
+                               {"frontier", stream.frontier},
+                               {"target", stream.target},
+                               {"in_flight_bytes", stream.in_flight},
+                               {"rate_bytes_s", stream.rate},
+                               {"confirmed", stream.confirmed}});
+  }
+  root["mounts"] = json::array();
+  for (const auto& [device, mount] : files_.mounts()) {
+    json entry{{"device", device},
+               {"type", mount.facts.type},
+               {"read_ahead_bytes", mount.facts.read_ahead},
+               {"off", mount.off}};
+    if (const StorageModel* model = scheduler_.model(device)) {
+      entry["block_bytes"] = model->block();
+      entry["depth"] = model->depth(now_ns());
+      entry["in_flight"] = scheduler_.mount_in_flight(device);
+      entry["bandwidth_bytes_s"] = model->bandwidth();
+      entry["latency_ns"] = model->latency_ns();
+    }
+    root["mounts"].push_back(std::move(entry));
+  }
+  return root.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace sluice::optimizer

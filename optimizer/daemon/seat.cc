@@ -1,0 +1,160 @@
+#include "optimizer/daemon/seat.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "protocol/place.h"
+
+namespace sluice::optimizer {
+namespace {
+
+std::string standard_path() {
+  char cgroup[8192] = {};
+  const UniqueFd fd(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC));
+  if (fd) {
+    const ssize_t got = read(fd.get(), cgroup, sizeof cgroup - 1);
+    cgroup[got > 0 ? got : 0] = '\0';
+  }
+  struct stat mounts {};
+  if (stat("/proc/self/ns/mnt", &mounts) != 0) mounts.st_ino = 0;
+  char path[sizeof(sockaddr_un::sun_path)];
+  if (!protocol::socket_path(path, sizeof path, geteuid(), mounts.st_ino,
+                             protocol::memory_cgroup_hash(cgroup))) {
+    return "";
+  }
+  return path;
+}
+
+std::string error_text(const std::string& what) { return what + ": " + strerror(errno); }
+
+}  // namespace
+
+bool Seat::make_folder(std::string* reason) {
+  if (mkdir(folder_.c_str(), 0700) == 0) {
+    made_folder_ = true;
+  } else if (errno != EEXIST) {
+    *reason = error_text(folder_);
+    return false;
+  }
+  struct stat info {};
+  if (lstat(folder_.c_str(), &info) != 0) {
+    *reason = error_text(folder_);
+  } else if (!S_ISDIR(info.st_mode)) {
+    *reason = folder_ + ": not a folder";
+  } else if (info.st_uid != geteuid()) {
+    *reason = folder_ + ": belongs to user " + std::to_string(info.st_uid);
+  } else if ((info.st_mode & 0777) != 0700) {
+    *reason = folder_ + ": its mode is not 0700";
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool Seat::lock(bool* busy, std::string* reason) {
+  // The one who ends removes the lock file while holding it: a lock taken on a file that is no
+  // longer there under its name is worth nothing, so look again after taking it.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    lock_.reset(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock_) {
+      *reason = error_text(lock_path_);
+      return false;
+    }
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      *busy = errno == EWOULDBLOCK;
+      if (!*busy) *reason = error_text(lock_path_);
+      return false;
+    }
+    struct stat held {
+    }, named{};
+    if (fstat(lock_.get(), &held) == 0 && stat(lock_path_.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+      return true;
+    }
+  }
+  *reason = lock_path_ + ": cannot be locked";
+  return false;
+}
+
+bool Seat::listen_on(std::string* reason) {
+  listener_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string temporary = path_ + "~";
+  if (temporary.size() >= sizeof address.sun_path) {
+    *reason = path_ + ": too long for a socket";
+    return false;
+  }
+  memcpy(address.sun_path, temporary.c_str(), temporary.size() + 1);
+  unlink(temporary.c_str());
+  struct stat info {};
+  // Under its final name the socket listens from the first moment on: a client that finds the
+  // name is never refused because we are half-way.
+  if (!listener_ ||
+      bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener_.get(), 128) != 0 || lstat(temporary.c_str(), &info) != 0 ||
+      rename(temporary.c_str(), path_.c_str()) != 0) {
+    *reason = error_text(path_);
+    unlink(temporary.c_str());
+    return false;
+  }
+  socket_inode_ = info.st_ino;
+  made_socket_ = true;
+  return true;
+}
+
+Seat::Result Seat::take(const std::string& path, std::string* reason) {
+  path_ = path.empty() ? standard_path() : path;
+  if (path_.empty() || path_.front() != '/') {
+    *reason = "the socket's path must be absolute: '" + path_ + "'";
+    return Result::kRefused;
+  }
+  made_folder_ = path.empty();  // the standard folder is ours whoever made it
+  folder_ = path_.substr(0, path_.find_last_of('/'));
+  const bool dotted = path_.size() > 5 && path_.compare(path_.size() - 5, 5, ".sock") == 0;
+  lock_path_ = (dotted ? path_.substr(0, path_.size() - 5) : path_) + ".lock";
+  bool busy = false;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    if (!make_folder(reason)) return Result::kRefused;
+    reason->clear();
+    if (lock(&busy, reason)) return listen_on(reason) ? Result::kTaken : Result::kRefused;
+    if (busy) return Result::kBusy;
+    // ENOENT: one that just ended took its empty folder with it.
+    if (access(folder_.c_str(), F_OK) == 0) break;
+  }
+  return Result::kRefused;
+}
+
+bool Seat::still_ours() const {
+  struct stat info {};
+  return lstat(path_.c_str(), &info) == 0 && info.st_ino == socket_inode_;
+}
+
+void Seat::stop_listening() {
+  if (made_socket_ && still_ours()) unlink(path_.c_str());
+  made_socket_ = false;
+  listener_.reset();
+}
+
+void Seat::leave() {
+  stop_listening();
+  if (lock_) {
+    struct stat held {
+    }, named{};
+    if (fstat(lock_.get(), &held) == 0 && stat(lock_path_.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino) {
+      unlink(lock_path_.c_str());
+    }
+    lock_.reset();
+    if (made_folder_) rmdir(folder_.c_str());
+  }
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,50 @@
+// The optimizer's seat: the folder, the lock that makes it the only one, the listening socket.
+#pragma once
+
+#include <string>
+
+#include "optimizer/util/fd.h"
+
+namespace sluice::optimizer {
+
+// Owns socket and lock file; its end removes both, and the folder if that is empty then.
+class Seat {
+ public:
+  enum class Result { kTaken, kBusy, kRefused };
+
+  Seat() = default;
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  ~Seat() { leave(); }
+
+  // Makes the folder, takes the lock and listens on `path` (empty: the standard place). kBusy:
+  // another optimizer sits there. kRefused: *reason is one line.
+  Result take(const std::string& path, std::string* reason);
+
+  // Removes the socket and refuses who still has it. The lock stays, so that nobody starts in our
+  // place before we are done.
+  void stop_listening();
+
+  // Stops listening and removes what take() made. Idempotent.
+  void leave();
+
+  // False once somebody removed or replaced the socket: nobody can reach us any more.
+  bool still_ours() const;
+
+  int listener() const { return listener_.get(); }
+  const std::string& path() const { return path_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  bool make_folder(std::string* reason);
+  bool lock(bool* busy, std::string* reason);
+  bool listen_on(std::string* reason);
+
+  std::string path_, folder_, lock_path_;
+  UniqueFd lock_, listener_;
+  unsigned long long socket_inode_ = 0;
+  bool made_socket_ = false;
+  bool made_folder_ = false;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,102 @@
+#include "optimizer/io/residency.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <vector>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr long kCachestat = 451;  // the same number everywhere; Debian 12's headers lack it
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSampleStep = 1 << 20;
+constexpr uint64_t kMostSampled = 8 << 20;
+constexpr uint64_t kMincoreStep = 64 << 20;
+
+struct CachestatRange {
+  uint64_t offset, length;
+};
+struct Cachestat {
+  uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
+};
+
+std::atomic<bool> missing{false};
+
+bool by_cachestat(int fd, Range range, uint64_t* bytes) {
+  if (missing.load(std::memory_order_relaxed)) return false;
+  // A length of 0 would mean to the end of the file.
+  CachestatRange asked{range.begin, range.length()};
+  Cachestat answer{};
+  if (syscall(kCachestat, fd, &asked, &answer, 0) != 0) {
+    if (errno == ENOSYS) missing = true;
+    return false;
+  }
+  *bytes = std::min(answer.cached * kPage, range.length());
+  return true;
+}
+
+bool by_mincore(int fd, Range range, uint64_t* bytes) {
+  struct stat info {};
+  // For files of others that we cannot write the kernel calls every page resident.
+  if (fstat(fd, &info) != 0 || (info.st_uid != geteuid() && geteuid() != 0)) return false;
+  uint64_t pages = 0;
+  std::vector<unsigned char> resident;
+  for (uint64_t at = range.begin / kPage * kPage; at < range.end; at += kMincoreStep) {
+    const size_t length = std::min(kMincoreStep, range.end - at);
+    void* map = mmap(nullptr, length, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(at));
+    if (map == MAP_FAILED) return false;
+    resident.assign((length + kPage - 1) / kPage, 0);
+    const bool known = mincore(map, length, resident.data()) == 0;
+    munmap(map, length);
+    if (!known) return false;
+    pages += static_cast<uint64_t>(std::count_if(resident.begin(), resident.end(),
+                                                 [](unsigned char page) { return page & 1; }));
+  }
+  *bytes = std::min(pages * kPage, range.length());
+  return true;
+}
+
+// A byte of some pages with RWF_NOWAIT: no privilege is needed, but only local file systems know
+// how, and a page that is missing is read. So a few pages stand for a range, and for small ranges
+// only.
+bool by_samples(int fd, Range range, uint64_t* bytes) {
+  if (range.length() > kMostSampled) return false;
+  uint64_t hits = 0, samples = 0;
+  for (uint64_t at = range.begin; at < range.end; at += kSampleStep, ++samples) {
+    char byte = 0;
+    iovec vector{&byte, 1};
+    const ssize_t got = preadv2(fd, &vector, 1, static_cast<off_t>(at), RWF_NOWAIT);
+    if (got < 0 && errno != EAGAIN) return false;
+    hits += got == 1 ? 1 : 0;
+  }
+  *bytes = range.length() / samples * hits;
+  if (hits == samples) *bytes = range.length();
+  return true;
+}
+
+}  // namespace
+
+bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
+  *bytes = 0;
+  if (range.length() == 0) return true;
+  if (!no_cachestat && by_cachestat(fd, range, bytes)) return true;
+  // Refused because the file is somebody else's: mincore would be as well.
+  if (!no_cachestat && !missing) return by_samples(fd, range, bytes);
+  return by_mincore(fd, range, bytes) || by_samples(fd, range, bytes);
+}
+
+bool has_cachestat() {
+  CachestatRange asked{0, 1};
+  Cachestat answer{};
+  return syscall(kCachestat, -1, &asked, &answer, 0) == 0 || errno != ENOSYS;
+}
+
+}  // namespace sluice::optimizer

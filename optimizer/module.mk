@@ -1,0 +1,46 @@
+PROGRAMS += sluice-optimizer
+
+OPTIMIZER_PURE_SRCS := \
+  optimizer/control/parse.cc \
+  optimizer/observe/observer.cc \
+  optimizer/plan/budget.cc \
+  optimizer/plan/interval_set.cc \
+  optimizer/plan/scheduler.cc \
+  optimizer/plan/scheduler_pump.cc \
+  optimizer/plan/storage_model.cc \
+  optimizer/plan/stream_plan.cc \
+  optimizer/streams/tracker.cc \
+  protocol/options.cc
+
+OPTIMIZER_IO_SRCS := \
+  optimizer/daemon/log.cc \
+  optimizer/io/memory.cc \
+  optimizer/io/pool_engine.cc \
+  optimizer/io/reopen.cc \
+  optimizer/io/residency.cc \
+  optimizer/io/uring_engine.cc \
+  optimizer/observe/page_table.cc
+
+OPTIMIZER_CORE_SRCS := \
+  optimizer/core/executor.cc \
+  optimizer/core/files.cc \
+  optimizer/core/optimizer.cc \
+  optimizer/core/optimizer_control.cc \
+  optimizer/core/optimizer_observe.cc \
+  optimizer/core/optimizer_sessions.cc \
+  optimizer/core/ring_reader.cc \
+  optimizer/core/server.cc \
+  optimizer/core/session.cc \
+  optimizer/core/status.cc \
+  optimizer/daemon/invisible.cc \
+  optimizer/daemon/options.cc \
+  optimizer/daemon/seat.cc \
+  protocol/place.cc
+
+sluice-optimizer_SRCS := optimizer/main.cc $(OPTIMIZER_PURE_SRCS) $(OPTIMIZER_IO_SRCS) $(OPTIMIZER_CORE_SRCS)
+sluice-optimizer_LIBS := -l:liburing.a
+ifeq ($(VARIANT),release)
+sluice-optimizer_LDFLAGS := -static-libstdc++ -static-libgcc
+endif
+
+$(B)/obj/optimizer/%: CPPFLAGS += -DFMT_HEADER_ONLY

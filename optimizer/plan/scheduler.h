@@ -1,0 +1,191 @@
+// Everything that is decided about big files: which stream reads what next, within budget and
+// each mount's depth, and what is dropped behind the readers.
+//
+// Pure: time comes as an argument, what the page cache holds through Residency, and what is to be
+// done goes out as values. One thread. Ids are the caller's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "optimizer/plan/interval_set.h"
+#include "optimizer/plan/storage_model.h"
+#include "optimizer/plan/stream_plan.h"
+#include "optimizer/streams/tracker.h"
+#include "protocol/metrics.h"
+
+namespace sluice::optimizer {
+
+using protocol::SessionMetric;
+using SessionMetrics = std::array<uint64_t, protocol::kSessionMetricCount>;
+
+// What the page cache holds. The one question that planning asks of the world.
+class Residency {
+ public:
+  Residency() = default;
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+  virtual ~Residency() = default;
+  // Bytes of `range` that are cached; 0 if that cannot be known.
+  virtual uint64_t cached(uint32_t file, Range range) = 0;
+  // False if it cannot be: the kernel tells only who owns a file or may write it.
+  virtual bool known(uint32_t file) const = 0;
+};
+
+struct PlannedRead {
+  uint64_t token = 0;
+  uint32_t file = 0;
+  Range range;
+};
+
+struct PlannedDrop {
+  uint32_t file = 0;
+  Range range;
+};
+
+// A stream as status shows it.
+struct StreamView {
+  uint32_t file = 0, session = 0, readers = 0;
+  uint64_t position = 0, opened = 0, frontier = 0, target = 0, in_flight = 0;
+  double rate = 0;
+  bool confirmed = false;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(Residency* residency) : residency_(residency) {}
+
+  void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory);
+  void remove_session(uint32_t session, uint64_t now_ns);
+  // The session is about to end: what it had read ahead and nobody passed is unused. After this
+  // its counters are final.
+  void settle_session(uint32_t session, uint64_t now_ns);
+  // Counters of a session; nullptr if it is not known.
+  SessionMetrics* metrics(uint32_t session);
+
+  // Mounts are told apart by `mount` (a device number). Unknown ones begin with these values.
+  void add_mount(uint64_t mount, uint32_t block, unsigned max_depth);
+  // What was found out about a mount that has not been read from yet.
+  void set_mount(uint64_t mount, uint32_t block, unsigned max_depth);
+  void add_file(uint32_t file, uint64_t size, uint64_t mount);
+  void resize_file(uint32_t file, uint64_t size);
+  void file_usable(uint32_t file, bool usable);  // may be read ahead; at first it may not
+  void remove_file(uint32_t file);
+
+  void on_access(uint32_t file, const Access& access);
+  void on_random(uint32_t file);
+  void on_zapped(uint32_t file, Range range);
+  void forget_process(uint32_t pid);
+
+  // Fills `reads` with what to start now. Every one must end in on_done().
+  void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  void on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns);
+  // What passed readers no longer need, if the file does not fit the budget; and what no reader is
+  // left for, if the budget is used up. Every one should end in on_dropped().
+  void drops(uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  // A drop was made; `left` bytes of the range are still cached, because somebody maps them.
+  void on_dropped(uint32_t file, Range range, uint64_t left);
+  // `lost` bytes of what was read ahead into `file` were not in the page cache.
+  void on_lost(uint32_t file, uint64_t lost);
+
+  // How long it takes until a quarter of what is in flight has arrived, on the mount where that is
+  // shortest; 0 if some mount has too little in flight to wait for.
+  uint64_t refill_ns(uint64_t now_ns) const;
+
+  void set_budget(uint64_t bytes) { budget_ = bytes; }
+  uint64_t budget() const { return budget_; }
+  uint64_t outstanding() const { return outstanding_; }  // read ahead, not passed, and in flight
+  // Mounts of which some read has been under way for longer than `limit_ns`.
+  std::vector<uint64_t> hung(uint64_t now_ns, uint64_t limit_ns) const;
+  std::vector<uint64_t> tokens_of(uint32_t file) const;
+  // A file of `size` bytes does not fit what the session may use.
+  bool drops_behind(uint64_t size, uint32_t session) const {
+    return size > session_budget(session);
+  }
+  // Bytes per cell that suit budget and storage.
+  uint64_t distance(uint32_t session) const;
+
+  std::vector<StreamView> streams() const;
+  const StorageModel* model(uint64_t mount) const;
+  unsigned mount_in_flight(uint64_t mount) const;
+
+ private:
+  struct Mount {
+    Mount(uint32_t block, unsigned max_depth) : model(block, max_depth) {}
+    StorageModel model;
+    unsigned in_flight = 0;  // requests
+    uint64_t in_flight_bytes = 0;
+  };
+  struct Session {
+    PlanOptions options;
+    bool prefetch = true;
+    uint64_t memory = 0;  // bytes, 0: the common budget alone
+    uint64_t outstanding = 0;
+    SessionMetrics metrics{};
+  };
+  struct Planned {
+    explicit Planned(const PlanOptions& options) : plan(options) {}
+    StreamPlan plan;
+    uint64_t in_flight = 0;      // bytes
+    uint64_t trusted_until = 0;  // where instant reads are the rule: taken for cached up to here
+    uint64_t probed_until = 0;   // no page before here was cached when we looked
+  };
+  struct File {
+    uint64_t size = 0, mount = 0;
+    bool usable = false;
+    uint64_t in_flight = 0;  // requests
+    Tracker tracker;
+    std::map<uint32_t, Planned> plans;      // by stream
+    std::map<uint32_t, IntervalSet> ready;  // by session: read ahead, not passed
+    IntervalSet flying;                     // being read
+    IntervalSet found;                      // was cached without us, not passed
+    IntervalSet behind;                     // read ahead and passed, may be dropped
+    IntervalSet zapped;                     // no longer mapped by its reader
+    uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun
+    bool mapped = false;   // read through a mapping: wait for zaps
+    uint32_t last_session = 0;  // of the latest event: whose counters get drops
+  };
+  struct Request {
+    uint32_t file = 0, stream = 0, session = 0;
+    uint64_t mount = 0;
+    Range range;
+    StorageModel::Sample sample;
+  };
+  struct Candidate {
+    uint32_t file = 0, stream = 0;
+    double urgency = 0;  // seconds until the reader is at the frontier
+  };
+
+  void count(uint32_t session, SessionMetric metric, uint64_t by);
+  void pass(File& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
+  void leave(uint32_t id, File& file, uint32_t stream);
+  PlanInput input(const File& file, const Stream& stream) const;
+  uint64_t session_budget(uint32_t session) const;
+  bool room(uint32_t session, uint64_t bytes) const;
+  std::vector<Candidate> candidates(uint64_t mount);
+  std::optional<Range> next_range(uint32_t id, File& file, const Stream& stream, Planned& planned);
+  bool needed(const File& file, Range range, uint64_t idle_ns, uint64_t now_ns) const;
+  void drop_behind(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  void drop_orphans(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  void release_ready(File& file, uint32_t session, Range range, SessionMetric why);
+
+  Residency* const residency_;
+  uint64_t budget_ = 256 << 20;
+  uint64_t outstanding_ = 0;
+  bool starved_ = false;  // something could not be read because the budget is used up
+  uint64_t next_token_ = 1;
+  std::map<uint64_t, Mount> mounts_;
+  std::map<uint32_t, Session> sessions_;
+  std::map<uint32_t, File> files_;
+  std::unordered_map<uint64_t, Request> requests_;
+  std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>>
+      last_stream_;  // reader -> file, stream
+};
+
+}  // namespace sluice::optimizer

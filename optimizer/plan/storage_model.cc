@@ -1,0 +1,92 @@
+#include "optimizer/plan/storage_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
+constexpr uint64_t kSlotNs = 10'000'000;
+constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
+constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
+constexpr double kGrowth = 1.15;
+
+}  // namespace
+
+StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_before) {
+  if (in_flight_before == 0) {  // idle time is nobody's rate
+    slot_ns_ = now_ns;
+    slot_bytes_ = 0;
+    slot_full_ = false;
+  }
+  return {now_ns, in_flight_before + 1 >= depth(now_ns)};
+}
+
+void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns) {
+  if (bytes == 0 || now_ns <= sample.issued_ns) return;
+  // A longer read is served block after block.
+  const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
+  if (bytes >= block_) {  // a shorter read has no block's latency
+    if (latency_ == 0) latency_turn_ns_ = now_ns;
+    latency_ = latency_ == 0 ? took : std::min(latency_, took);
+    if (now_ns - latency_turn_ns_ > kLatencyWindowNs) {
+      latency_old_ = latency_;
+      latency_ = took;
+      latency_turn_ns_ = now_ns;
+    }
+  }
+  slot_bytes_ += bytes;
+  slot_full_ |= sample.full;
+  if (now_ns - slot_ns_ < kSlotNs) return;
+  end_slot(static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(now_ns - slot_ns_), now_ns);
+  slot_ns_ = now_ns;
+  slot_bytes_ = 0;
+  slot_full_ = false;
+}
+
+void StorageModel::end_slot(double rate, uint64_t now_ns) {
+  if (bandwidth_turn_ns_ == 0) bandwidth_turn_ns_ = now_ns;
+  // Windows turn only under load: a reader that wants little says nothing about the link.
+  if (slot_full_ && now_ns - bandwidth_turn_ns_ > kBandwidthWindowNs) {
+    bandwidth_old_ = bandwidth_;
+    bandwidth_ = 0;
+    bandwidth_turn_ns_ = now_ns;
+  }
+  bandwidth_ = std::max(bandwidth_, rate);
+  if (!starting_ || !slot_full_) return;
+  plateau_ = rate >= best_ * kGrowth ? 0 : plateau_ + 1;
+  best_ = std::max(best_, rate);
+  if (plateau_ >= 2 || start_depth_ >= max_depth_) {
+    starting_ = false;
+  } else if (plateau_ == 0) {
+    start_depth_ = std::min(start_depth_ * 2, max_depth_);
+  }
+}
+
+uint64_t StorageModel::latency_ns() const {
+  if (latency_ == 0 || latency_old_ == 0) return std::max(latency_, latency_old_);
+  return std::min(latency_, latency_old_);
+}
+
+unsigned StorageModel::depth(uint64_t now_ns) const {
+  unsigned depth = start_depth_;
+  if (!starting_ && latency_ns() != 0) {
+    const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
+    depth = static_cast<unsigned>(
+        std::min<double>(std::ceil(bandwidth() * seconds / block_), max_depth_));
+  }
+  if (now_ns < stalled_until_ns_) depth /= 2;
+  return std::clamp(depth, kMinDepth, std::max(max_depth_, kMinDepth));
+}
+
+uint64_t StorageModel::demand_ns(uint64_t bytes) const {
+  const double rate = bandwidth();
+  if (rate <= 0) return 0;
+  // A lone request pays the latency and the transfer of its own block; `latency_ns` holds both.
+  const double blocks = static_cast<double>(bytes) / block_;
+  return static_cast<uint64_t>(std::max(blocks * static_cast<double>(latency_ns()),
+                                        static_cast<double>(bytes) * 1e9 / rate));
+}
+
+}  // namespace sluice::optimizer

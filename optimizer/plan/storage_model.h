@@ -1,0 +1,62 @@
+// What the reads that we made say about one mount: bandwidth, latency, and how many blocks to
+// keep in flight. Pure: time is an argument; one thread.
+//
+// Bandwidth is the highest rate of delivery in slots of 10 ms or more without idle time, over the
+// last seconds under load. Latency is the lowest of the last seconds. Their product is what the
+// link holds; depth is twice that and a reserve for the moments in which nobody schedules us.
+// Until the rate stops growing depth doubles slot after slot.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::optimizer {
+
+class StorageModel {
+ public:
+  // What a read must remember from its start.
+  struct Sample {
+    uint64_t issued_ns = 0;
+    bool full = false;  // the pipe was as full as depth allows
+  };
+
+  // `block` bytes a read; depth stays within [kMinDepth, max_depth].
+  StorageModel(uint32_t block, unsigned max_depth) : block_(block), max_depth_(max_depth) {}
+
+  Sample on_issue(uint64_t now_ns, unsigned in_flight_before);
+  void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns);
+
+  // The reader waits for data that we have not got: keep out of its way for a moment.
+  void on_stall(uint64_t now_ns) { stalled_until_ns_ = now_ns + kStallNs; }
+
+  unsigned depth(uint64_t now_ns) const;
+  uint32_t block() const { return block_; }
+  double bandwidth() const { return bandwidth_ > bandwidth_old_ ? bandwidth_ : bandwidth_old_; }
+  uint64_t latency_ns() const;  // of one block; 0: not known
+  bool starting() const { return starting_; }
+
+  // Time that one reader without us would spend on `bytes`: it has one request of the kernel's
+  // read-ahead size under way at a time.
+  uint64_t demand_ns(uint64_t bytes) const;
+
+  static constexpr unsigned kMinDepth = 4;
+
+ private:
+  static constexpr uint64_t kStallNs = 5'000'000;
+
+  void end_slot(double rate, uint64_t now_ns);
+
+  const uint32_t block_;
+  const unsigned max_depth_;
+  bool starting_ = true;
+  unsigned start_depth_ = 2 * kMinDepth;
+  unsigned plateau_ = 0;
+  double best_ = 0;  // highest rate while starting
+  uint64_t slot_ns_ = 0, slot_bytes_ = 0;
+  bool slot_full_ = false;                    // some read of the slot saw the pipe full
+  double bandwidth_ = 0, bandwidth_old_ = 0;  // this window's and the last's, bytes per second
+  uint64_t latency_ = 0, latency_old_ = 0;
+  uint64_t bandwidth_turn_ns_ = 0, latency_turn_ns_ = 0;
+  uint64_t stalled_until_ns_ = 0;
+};
+
+}  // namespace sluice::optimizer

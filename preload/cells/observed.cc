@@ -1,0 +1,58 @@
+#include "preload/cells/observed.h"
+
+#include "preload/lock.h"
+#include "preload/session/events.h"
+
+namespace sluice::preload {
+namespace {
+
+struct Observed {
+  uintptr_t base, end;  // end 0: free
+  uint64_t offset;
+  uint32_t file;
+};
+
+constexpr uint32_t kMaxObserved = 256;
+constinit Spinlock g_lock;
+constinit Observed g_observed[kMaxObserved] = {};
+constinit std::atomic<uint32_t> g_count{0};  // entries ever used; writer: g_lock's holder
+
+void tell(const Observed& entry) {
+  emit_mapped(entry.file, entry.offset, entry.end - entry.base, entry.base, protocol::kFlagObserve);
+}
+
+}  // namespace
+
+void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end) {
+  Locked locked(g_lock);
+  for (uint32_t i = 0; i < kMaxObserved; ++i) {
+    if (g_observed[i].end != 0) continue;
+    g_observed[i] = {base, end, offset, file};
+    if (i >= g_count.load()) g_count.store(i + 1);
+    tell(g_observed[i]);
+    count(protocol::ClientMetric::mappings_observed);
+    return;
+  }
+}
+
+void forget_observed(uintptr_t begin, uintptr_t end) {
+  if (g_count.load(std::memory_order_relaxed) == 0) return;
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    Observed& entry = g_observed[i];
+    if (entry.end == 0 || begin >= entry.end || end <= entry.base) continue;
+    emit_unmapped(entry.file, entry.base);
+    entry.end = 0;
+  }
+}
+
+void observed_after_fork() {
+  g_lock.reset();
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    if (g_observed[i].end != 0) tell(g_observed[i]);
+  }
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,18 @@
+// Mappings that the optimizer follows by polling the page table. Nothing is protected; the
+// library only says where they are, and when they are gone.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::preload {
+
+// Remembers a mapping of `file` and tells the optimizer. Addresses are page-aligned.
+void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end);
+
+// Whatever overlaps [begin, end) is gone or has changed. One load where nothing is observed.
+void forget_observed(uintptr_t begin, uintptr_t end);
+
+// Tells the optimizer what a fork's child inherited. Async-signal-safe; single-threaded.
+void observed_after_fork();
+
+}  // namespace sluice::preload

@@ -1,0 +1,95 @@
+#include "preload/datasets.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "preload/settings.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+constexpr uint32_t kLmdbMagic = 0xBEEFC0DE;
+constexpr off_t kLmdbMagicAt = 16;  // behind the first page's header (mdb.c, MDB_page)
+
+const char* patterns() {
+  const char* text = g_settings.text[static_cast<size_t>(protocol::Option::kDataset)];
+  return text != nullptr ? text : "";
+}
+
+// One entry of SLUICE_DATASET: a glob, a file, or a folder with all below it.
+bool matches(const char* pattern, const char* path) {
+  char absolute[4096];
+  if (pattern[0] != '/') {
+    char folder[2048];
+    if (sys::call(SYS_getcwd, sys::word(folder), sizeof folder) <= 0) return false;
+    if (strncmp(pattern, "./", 2) == 0) pattern += 2;
+    if (static_cast<size_t>(snprintf(absolute, sizeof absolute, "%s/%s", folder, pattern)) >=
+        sizeof absolute) {
+      return false;
+    }
+    pattern = absolute;
+  }
+  size_t length = strlen(pattern);
+  while (length > 1 && pattern[length - 1] == '/') --length;
+  if (strncmp(pattern, path, length) == 0 && (path[length] == '\0' || path[length] == '/')) {
+    return true;
+  }
+  return fnmatch(pattern, path, 0) == 0;
+}
+
+// Sets *automatic if the list is empty or has `auto` in it.
+bool named(const char* path, bool* automatic) {
+  const char* list = patterns();
+  *automatic = *list == '\0';
+  for (const char* at = list; *at != '\0';) {
+    const char* end = strchrnul(at, ':');
+    char pattern[1024];
+    const auto length = static_cast<size_t>(end - at);
+    if (length > 0 && length < sizeof pattern) {
+      memcpy(pattern, at, length);
+      pattern[length] = '\0';
+      if (strcmp(pattern, "auto") == 0) {
+        *automatic = true;
+      } else if (matches(pattern, path)) {
+        return true;
+      }
+    }
+    at = *end == ':' ? end + 1 : end;
+  }
+  return false;
+}
+
+bool is_lmdb(int fd) {
+  uint32_t magic = 0;
+  return sys::call(SYS_pread64, fd, sys::word(&magic), sizeof magic, kLmdbMagicAt) ==
+             sizeof magic &&
+         magic == kLmdbMagic;
+}
+
+}  // namespace
+
+bool may_be_streamed(const struct stat& about) {
+  return S_ISREG(about.st_mode) &&
+         (static_cast<uint64_t>(about.st_size) >= kBigFile ||
+          (*patterns() != '\0' && about.st_size >= static_cast<off_t>(kSmallestMapping)));
+}
+
+bool recognise(int fd, const struct stat& about, bool mapped, DataFile* out) {
+  char link[32];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const long length = sys::call(SYS_readlink, sys::word(link), sys::word(out->path),
+                                static_cast<long>(sizeof out->path - 1));
+  out->path[length > 0 ? length : 0] = '\0';
+  if (mapped && about.st_size >= static_cast<off_t>(kSmallestMapping)) out->lmdb = is_lmdb(fd);
+  bool automatic = false;
+  if (named(out->path, &automatic) || out->lmdb) return true;
+  if (!automatic || static_cast<uint64_t>(about.st_size) < kBigFile) return false;
+  const long mode = sys::call(SYS_fcntl, fd, F_GETFL);
+  return !sys::failed(mode) && (mode & O_ACCMODE) == O_RDONLY;
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,159 @@
+#include "preload/fds.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "preload/datasets.h"
+#include "preload/process.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+#include "preload/settings.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before a file is worth a question
+constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
+
+constinit FdEntry g_fds[kMaxFds];
+
+struct KeepErrno {
+  int saved = errno;
+  ~KeepErrno() { errno = saved; }
+};
+
+bool same_file(int fd, const FdEntry& entry, struct stat* about) {
+  return sys::call(SYS_fstat, fd, sys::word(about)) == 0 &&
+         about->st_dev == entry.device.load(std::memory_order_relaxed) &&
+         about->st_ino == entry.inode.load(std::memory_order_relaxed);
+}
+
+// The first bytes have been read: is this data? Ends as kFollowed or kOther.
+bool decide(int fd, FdEntry& entry) {
+  struct stat about;
+  DataFile data;
+  FollowedFile followed;
+  if (same_file(fd, entry, &about) && recognise(fd, about, false, &data) &&
+      follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed)) {
+    entry.file.store(followed.file, std::memory_order_relaxed);
+    entry.use.store(FdUse::kFollowed, std::memory_order_release);
+    return true;
+  }
+  entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+  return false;
+}
+
+// Tells of the `bytes` before `end`.
+void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
+  struct stat about;
+  if (!same_file(fd, entry, &about)) {
+    entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    return;
+  }
+  emit_read(entry.file.load(std::memory_order_relaxed), end > bytes ? end - bytes : 0, bytes);
+}
+
+// True if enough was read for an event, which is then the caller's to send.
+bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
+  const uint64_t pending = entry.pending.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
+    if (pending < kDecideAfter || in_vfork_child()) return false;
+    if (process_is_new()) process_after_fork();
+    return decide(fd, entry);
+  }
+  count(protocol::ClientMetric::streamed_bytes, bytes);
+  return first || pending >= kEventBytes;
+}
+
+}  // namespace
+
+FdEntry* fd_table() { return g_fds; }
+
+void fd_opened(int fd, int flags) {
+  if (static_cast<unsigned>(fd) >= kMaxFds || g_settings.off) return;
+  FdEntry& entry = g_fds[fd];
+  const bool known = entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
+  const bool readable = (flags & (O_ACCMODE | O_PATH | O_DIRECTORY | O_DIRECT)) == O_RDONLY;
+  if (!known && !readable) return;
+  const KeepErrno keep;
+  if (in_vfork_child()) return;
+  entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+  struct stat about;
+  if (!readable || sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !may_be_streamed(about)) {
+    return;
+  }
+  entry.device.store(about.st_dev, std::memory_order_relaxed);
+  entry.inode.store(about.st_ino, std::memory_order_relaxed);
+  entry.pending.store(0, std::memory_order_relaxed);
+  entry.expected.store(0, std::memory_order_relaxed);
+  entry.use.store(FdUse::kPossible, std::memory_order_release);
+}
+
+void fd_closed(int fd) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || in_vfork_child()) return;
+  entry->use.store(FdUse::kOther, std::memory_order_relaxed);
+}
+
+void fds_closed(unsigned first, unsigned last) {
+  if (in_vfork_child()) return;
+  for (unsigned fd = first; fd <= last && fd < kMaxFds; ++fd) {
+    if (g_fds[fd].use.load(std::memory_order_relaxed) != FdUse::kOther) {
+      g_fds[fd].use.store(FdUse::kOther, std::memory_order_relaxed);
+    }
+  }
+}
+
+void fd_copied(int from, int to) {
+  if (static_cast<unsigned>(to) >= kMaxFds) return;
+  FdEntry* source = data_fd(from);
+  FdEntry& target = g_fds[to];
+  if (source == nullptr && target.use.load(std::memory_order_relaxed) == FdUse::kOther) return;
+  if (in_vfork_child()) return;
+  if (source == nullptr) {
+    target.use.store(FdUse::kOther, std::memory_order_relaxed);
+    return;
+  }
+  target.file.store(source->file.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.device.store(source->device.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.inode.store(source->inode.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.pending.store(0, std::memory_order_relaxed);
+  target.expected.store(0, std::memory_order_relaxed);
+  target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void fd_read(int fd, ssize_t bytes) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || bytes <= 0) return;
+  const KeepErrno keep;
+  if (!due(fd, *entry, static_cast<uint64_t>(bytes), false)) return;
+  // The offset is asked for, once an event, rather than followed through every call.
+  const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (sys::failed(end)) return;
+  tell(fd, *entry, static_cast<uint64_t>(end),
+       entry->pending.exchange(0, std::memory_order_relaxed));
+}
+
+void fd_read_at(int fd, ssize_t bytes, off_t offset) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || bytes <= 0 || offset < 0) return;
+  const KeepErrno keep;
+  const auto begin = static_cast<uint64_t>(offset);
+  const auto length = static_cast<uint64_t>(bytes);
+  const uint64_t expected = entry->expected.exchange(begin + length, std::memory_order_relaxed);
+  const bool jumped = expected != begin;
+  if (jumped) entry->pending.store(0, std::memory_order_relaxed);
+  if (!due(fd, *entry, length, jumped)) return;
+  tell(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));
+}
+
+void fd_sought(int fd) {
+  FdEntry* entry = data_fd(fd);
+  if (entry != nullptr) entry->pending.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace sluice::preload

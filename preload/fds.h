@@ -1,0 +1,54 @@
+// What is known of the job's descriptors: which of them read data. One word in a table for each
+// number; descriptors that read no data cost a look at it.
+//
+// A descriptor may be closed, and its number reused, where no hook sees it: before an event goes
+// out the file is compared with what was remembered. Any thread; racing threads at worst lose or
+// repeat an event.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace sluice::preload {
+
+inline constexpr int kMaxFds = 65536;
+
+enum class FdUse : uint32_t {
+  kOther = 0,     // never data, or not opened through us
+  kPossible = 1,  // large enough; decided at the first reads
+  kFollowed = 2,
+};
+
+struct FdEntry {
+  std::atomic<FdUse> use{FdUse::kOther};
+  std::atomic<uint32_t> file{0};
+  std::atomic<uint64_t> device{0};
+  std::atomic<uint64_t> inode{0};
+  std::atomic<uint64_t> pending{0};   // bytes read since the last event
+  std::atomic<uint64_t> expected{0};  // pread: offset that continues the run; bytes
+};
+
+FdEntry* fd_table();  // kMaxFds entries
+
+// nullptr for descriptors that read no data: the fast path.
+inline FdEntry* data_fd(int fd) {
+  if (static_cast<unsigned>(fd) >= kMaxFds) return nullptr;
+  FdEntry* entry = &fd_table()[fd];
+  return entry->use.load(std::memory_order_relaxed) == FdUse::kOther ? nullptr : entry;
+}
+
+// After a successful open for reading only. errno is kept.
+void fd_opened(int fd, int flags);
+void fd_closed(int fd);
+void fds_closed(unsigned first, unsigned last);
+void fd_copied(int from, int to);
+
+// After `bytes` were read at the descriptor's own offset, or at `offset`. errno is kept.
+void fd_read(int fd, ssize_t bytes);
+void fd_read_at(int fd, ssize_t bytes, off_t offset);
+// After the descriptor's offset was moved: what follows is a new run.
+void fd_sought(int fd);
+
+}  // namespace sluice::preload

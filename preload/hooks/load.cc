@@ -1,0 +1,59 @@
+// dlopen and dlmopen. A library loaded with RTLD_DEEPBIND, or into a namespace of its own, calls
+// libc past every hook: its writes would meet closed cells and its sigaction would take SIGSEGV.
+// So before the first such library checkpoints end, and mappings are observed from then on.
+//
+// The hooks are trampolines: libc finds the caller by its return address ($ORIGIN, RUNPATH,
+// namespace), so the real function must be entered as if we were not there.
+#include <cstdint>
+
+#include "preload/cells/arm.h"
+#include "preload/log.h"
+#include "preload/real.h"
+#include "preload/session/events.h"
+
+namespace {
+
+void hooks_bypassed() {
+  if (sluice::preload::checkpoints_end()) {
+    sluice::preload::say(sluice::preload::LogLevel::kInfo,
+                         "a library with RTLD_DEEPBIND: mappings are observed from now on");
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("hidden"), used)) void* sluice_before_dlopen(const char*, int mode) {
+  if ((mode & RTLD_DEEPBIND) != 0) hooks_bypassed();
+  return reinterpret_cast<void*>(REAL(dlopen));
+}
+
+__attribute__((visibility("hidden"), used)) void* sluice_before_dlmopen(Lmid_t space, const char*,
+                                                                        int mode) {
+  if (space != LM_ID_BASE || (mode & RTLD_DEEPBIND) != 0) hooks_bypassed();
+  return reinterpret_cast<void*>(REAL(dlmopen));
+}
+
+}  // extern "C"
+
+// Saves the three argument registers, asks, restores, and jumps.
+#define SLUICE_TRAMPOLINE(name)            \
+  asm(".text\n"                            \
+      ".globl " #name                      \
+      "\n"                                 \
+      ".type " #name ", @function\n" #name \
+      ":\n"                                \
+      "  push %rdi\n"                      \
+      "  push %rsi\n"                      \
+      "  push %rdx\n"                      \
+      "  call sluice_before_" #name        \
+      "\n"                                 \
+      "  pop %rdx\n"                       \
+      "  pop %rsi\n"                       \
+      "  pop %rdi\n"                       \
+      "  jmp *%rax\n"                      \
+      ".size " #name ", .-" #name "\n")
+
+SLUICE_TRAMPOLINE(dlopen);
+SLUICE_TRAMPOLINE(dlmopen);

@@ -1,0 +1,181 @@
+// Threads, children and the end. vfork itself is never hooked: its child returns through our
+// frame into its parent's.
+#include "preload/process.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "preload/cells/retry.h"
+#include "preload/cells/transition_inside.h"
+#include "preload/real.h"
+#include "preload/report.h"
+#include "preload/settings.h"
+#include "preload/signals/actions.h"
+#include "preload/signals/mask.h"
+
+using namespace sluice::preload;  // NOLINT: every line here is about it
+
+namespace {
+
+constinit std::atomic<uint32_t> g_threads{1};
+
+struct ThreadStart {
+  void* (*routine)(void*);
+  void* argument;
+};
+
+// A thread inherits the mask that its creator believes to have, or gets the one in its
+// attributes.
+void* start_blocked(void* raw) {
+  const ThreadStart start = *static_cast<ThreadStart*>(raw);
+  free(raw);
+  adopt_inherited_mask();
+  set_segv_blocked(true);
+  return start.routine(start.argument);
+}
+
+bool starts_blocked(const pthread_attr_t* attributes) {
+  sigset_t mask;
+  if (attributes != nullptr && pthread_attr_getsigmask_np(attributes, &mask) == 0) {
+    return sigismember(&mask, SIGSEGV) == 1;
+  }
+  return segv_blocked();
+}
+
+}  // namespace
+
+SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                 void* (*routine)(void*), void* argument) noexcept {
+  set_open_limit(g_threads.fetch_add(1, std::memory_order_relaxed) + 1);
+  if (g_settings.off || !starts_blocked(attributes)) {
+    return REAL(pthread_create)(thread, attributes, routine, argument);
+  }
+  install_fault_handler();
+  auto* start = static_cast<ThreadStart*>(malloc(sizeof(ThreadStart)));
+  if (start == nullptr) return EAGAIN;
+  *start = {routine, argument};
+  const int result = REAL(pthread_create)(thread, attributes, start_blocked, start);
+  if (result != 0) free(start);
+  return result;
+}
+
+// libc's fork runs our pthread_atfork handlers; _Fork runs nobody's.
+SLUICE_EXPORT pid_t fork() noexcept { return REAL(fork)(); }
+SLUICE_EXPORT pid_t _Fork() noexcept {
+  const pid_t pid = REAL(_Fork)();
+  if (pid == 0 && process_is_new()) process_after_fork();
+  return pid;
+}
+
+// A new program inherits the mask and what is ignored: both must be what the application set.
+namespace {
+class ExecMask {
+ public:
+  ExecMask() : blocked_(block_segv_for_exec()) {}
+  ~ExecMask() {
+    if (blocked_) unblock_segv_after_exec();
+    if (ignored_) reinstall_fault_handler();
+  }
+  void pass_ignored() {
+    ignored_ = fault_handler_installed() && application_action(false).sa_handler == SIG_IGN;
+    if (ignored_) restore_kernel_action(true);
+  }
+  ExecMask(const ExecMask&) = delete;
+  ExecMask& operator=(const ExecMask&) = delete;
+
+ private:
+  bool blocked_;
+  bool ignored_ = false;
+};
+
+// Every string of a list, and the list itself. What does not fit into `pins` stays open.
+void pin_list(Pins& pins, char* const list[]) {
+  if (list == nullptr) return;
+  size_t count = 0;
+  for (; list[count] != nullptr; ++count) pins.add_string(list[count]);
+  pins.add(list, (count + 1) * sizeof *list);
+}
+
+// exec and spawn read strings before they do anything, and say EFAULT in errno or as a result.
+template <typename Call>
+int retrying_lists(Call call, const char* path, char* const argv[], char* const environment[]) {
+  const int result = call();
+  if (result != EFAULT && (result != -1 || errno != EFAULT)) return result;
+  Pins pins;
+  pins.add_string(path);
+  pin_list(pins, argv);
+  pin_list(pins, environment);
+  return pins.any() ? call() : result;
+}
+}  // namespace
+
+SLUICE_EXPORT int posix_spawn(pid_t* pid, const char* path,
+                              const posix_spawn_file_actions_t* actions,
+                              const posix_spawnattr_t* attributes, char* const argv[],
+                              char* const environment[]) {
+  const ExecMask mask;
+  return retrying_lists(
+      [&] { return REAL(posix_spawn)(pid, path, actions, attributes, argv, environment); }, path,
+      argv, environment);
+}
+SLUICE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
+                               const posix_spawn_file_actions_t* actions,
+                               const posix_spawnattr_t* attributes, char* const argv[],
+                               char* const environment[]) {
+  const ExecMask mask;
+  return retrying_lists(
+      [&] { return REAL(posix_spawnp)(pid, file, actions, attributes, argv, environment); }, file,
+      argv, environment);
+}
+SLUICE_EXPORT int execve(const char* path, char* const argv[], char* const environment[]) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(execve)(path, argv, environment); }, path, argv,
+                        environment);
+}
+SLUICE_EXPORT int execv(const char* path, char* const argv[]) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(execv)(path, argv); }, path, argv, nullptr);
+}
+SLUICE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(execvp)(file, argv); }, file, argv, nullptr);
+}
+SLUICE_EXPORT int execvpe(const char* file, char* const argv[],
+                          char* const environment[]) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(execvpe)(file, argv, environment); }, file, argv,
+                        environment);
+}
+SLUICE_EXPORT int execveat(int folder, const char* path, char* const argv[],
+                           char* const environment[], int flags) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(execveat)(folder, path, argv, environment, flags); },
+                        path, argv, environment);
+}
+SLUICE_EXPORT int fexecve(int fd, char* const argv[], char* const environment[]) noexcept {
+  ExecMask mask;
+  mask.pass_ignored();
+  return retrying_lists([&] { return REAL(fexecve)(fd, argv, environment); }, nullptr, argv,
+                        environment);
+}
+
+SLUICE_EXPORT void _exit(int status) {
+  process_ends();
+  REAL(_exit)(status);
+  __builtin_unreachable();
+}
+SLUICE_EXPORT void _Exit(int status) noexcept {
+  process_ends();
+  REAL(_Exit)(status);
+  __builtin_unreachable();
+}
+SLUICE_EXPORT void quick_exit(int status) noexcept {
+  process_ends();
+  REAL(quick_exit)(status);
+  __builtin_unreachable();
+}

@@ -1,0 +1,146 @@
+// Reading. No logic: call, report, keep errno.
+#include "preload/cells/retry.h"
+#include "preload/fds.h"
+#include "preload/real.h"
+
+using sluice::preload::fd_read;
+using sluice::preload::fd_read_at;
+using sluice::preload::fd_sought;
+using sluice::preload::retrying;
+
+namespace {
+
+ssize_t was_read(int fd, ssize_t bytes) {
+  fd_read(fd, bytes);
+  return bytes;
+}
+ssize_t was_read_at(int fd, ssize_t bytes, off_t offset) {
+  fd_read_at(fd, bytes, offset);
+  return bytes;
+}
+size_t was_fread(FILE* file, size_t size, size_t items) {
+  if (items != 0) fd_read(fileno_unlocked(file), static_cast<ssize_t>(size * items));
+  return items;
+}
+off_t was_sought(int fd, off_t offset) {
+  fd_sought(fd);
+  return offset;
+}
+
+}  // namespace
+
+SLUICE_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
+  return was_read(fd, REAL(read)(fd, buffer, size));
+}
+SLUICE_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
+  return was_read_at(fd, REAL(pread)(fd, buffer, size, offset), offset);
+}
+SLUICE_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
+  return was_read_at(fd, REAL(pread64)(fd, buffer, size, offset), offset);
+}
+SLUICE_EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
+  return was_read(fd, retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}));
+}
+SLUICE_EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
+  return was_read_at(fd, retrying([&] { return REAL(preadv)(fd, parts, count, offset); }, {parts}),
+                     offset);
+}
+SLUICE_EXPORT ssize_t preadv64(int fd, const struct iovec* parts, int count, off64_t offset) {
+  return was_read_at(
+      fd, retrying([&] { return REAL(preadv64)(fd, parts, count, offset); }, {parts}), offset);
+}
+// Offset -1 is the descriptor's own.
+SLUICE_EXPORT ssize_t preadv2(int fd, const struct iovec* parts, int count, off_t offset,
+                              int flags) {
+  const ssize_t bytes =
+      retrying([&] { return REAL(preadv2)(fd, parts, count, offset, flags); }, {parts});
+  return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
+}
+SLUICE_EXPORT ssize_t preadv64v2(int fd, const struct iovec* parts, int count, off64_t offset,
+                                 int flags) {
+  const ssize_t bytes =
+      retrying([&] { return REAL(preadv64v2)(fd, parts, count, offset, flags); }, {parts});
+  return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
+}
+SLUICE_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
+  return was_read(fd, REAL(__read_chk)(fd, buffer, size, limit));
+}
+SLUICE_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
+  return was_read_at(fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset);
+}
+SLUICE_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t offset,
+                                    size_t limit) {
+  return was_read_at(fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset);
+}
+SLUICE_EXPORT size_t fread(void* buffer, size_t size, size_t items, FILE* file) {
+  return was_fread(file, size, REAL(fread)(buffer, size, items, file));
+}
+SLUICE_EXPORT size_t fread_unlocked(void* buffer, size_t size, size_t items, FILE* file) {
+  return was_fread(file, size, REAL(fread_unlocked)(buffer, size, items, file));
+}
+SLUICE_EXPORT size_t __fread_chk(void* buffer, size_t limit, size_t size, size_t items,
+                                 FILE* file) {
+  return was_fread(file, size, REAL(__fread_chk)(buffer, limit, size, items, file));
+}
+SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t size, size_t items,
+                                          FILE* file) {
+  return was_fread(file, size, REAL(__fread_unlocked_chk)(buffer, limit, size, items, file));
+}
+SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
+  return was_sought(fd, REAL(lseek)(fd, offset, whence));
+}
+SLUICE_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
+  return was_sought(fd, REAL(lseek64)(fd, offset, whence));
+}
+SLUICE_EXPORT int fseek(FILE* file, long offset, int whence) {
+  fd_sought(fileno_unlocked(file));
+  return REAL(fseek)(file, offset, whence);
+}
+SLUICE_EXPORT int fseeko(FILE* file, off_t offset, int whence) {
+  fd_sought(fileno_unlocked(file));
+  return REAL(fseeko)(file, offset, whence);
+}
+SLUICE_EXPORT int fseeko64(FILE* file, off64_t offset, int whence) {
+  fd_sought(fileno_unlocked(file));
+  return REAL(fseeko64)(file, offset, whence);
+}
+SLUICE_EXPORT void rewind(FILE* file) {
+  fd_sought(fileno_unlocked(file));
+  REAL(rewind)(file);
+}
+SLUICE_EXPORT int fsetpos(FILE* file, const fpos_t* position) {
+  fd_sought(fileno_unlocked(file));
+  return REAL(fsetpos)(file, position);
+}
+SLUICE_EXPORT int fsetpos64(FILE* file, const fpos64_t* position) {
+  fd_sought(fileno_unlocked(file));
+  return REAL(fsetpos64)(file, position);
+}
+// The kernel reads ahead of a reader who knows where it will be: so do we.
+SLUICE_EXPORT ssize_t readahead(int fd, off64_t offset, size_t size) noexcept {
+  return REAL(readahead)(fd, offset, size);
+}
+
+namespace {
+// A transfer out of a descriptor, at its own offset or at *offset, which the call has advanced.
+ssize_t was_sent(int fd, ssize_t bytes, const off_t* offset) {
+  return offset == nullptr ? was_read(fd, bytes)
+                           : was_read_at(fd, bytes, bytes > 0 ? *offset - bytes : 0);
+}
+}  // namespace
+
+SLUICE_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t size) noexcept {
+  return was_sent(from, REAL(sendfile)(to, from, offset, size), offset);
+}
+SLUICE_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t size) noexcept {
+  return was_sent(from, REAL(sendfile64)(to, from, offset, size), offset);
+}
+SLUICE_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                             size_t size, unsigned flags) {
+  return was_sent(from, REAL(splice)(from, from_offset, to, to_offset, size, flags), from_offset);
+}
+SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                                      size_t size, unsigned flags) {
+  return was_sent(from, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags),
+                  from_offset);
+}

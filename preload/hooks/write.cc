@@ -1,0 +1,167 @@
+// Calls that hand user memory to the kernel: its cells are pinned for as long as the call runs.
+#include <cstdarg>
+
+#include "preload/cells/pins.h"
+#include "preload/cells/retry.h"
+#include "preload/cells/user_calls.h"
+#include "preload/real.h"
+
+using sluice::preload::open_for_good;
+using sluice::preload::Pins;
+using sluice::preload::retrying;
+
+SLUICE_EXPORT ssize_t write(int fd, const void* buffer, size_t size) {
+  const Pins pins(buffer, size);
+  return REAL(write)(fd, buffer, size);
+}
+SLUICE_EXPORT ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
+  const Pins pins(buffer, size);
+  return REAL(pwrite)(fd, buffer, size, offset);
+}
+SLUICE_EXPORT ssize_t pwrite64(int fd, const void* buffer, size_t size, off64_t offset) {
+  const Pins pins(buffer, size);
+  return REAL(pwrite64)(fd, buffer, size, offset);
+}
+
+namespace {
+size_t parts_of(int count) { return count > 0 && count <= 1024 ? static_cast<size_t>(count) : 0; }
+}  // namespace
+
+SLUICE_EXPORT ssize_t writev(int fd, const struct iovec* parts, int count) {
+  const Pins pins(parts, parts_of(count));
+  return REAL(writev)(fd, parts, count);
+}
+SLUICE_EXPORT ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t offset) {
+  const Pins pins(parts, parts_of(count));
+  return REAL(pwritev)(fd, parts, count, offset);
+}
+SLUICE_EXPORT ssize_t pwritev64(int fd, const struct iovec* parts, int count, off64_t offset) {
+  const Pins pins(parts, parts_of(count));
+  return REAL(pwritev64)(fd, parts, count, offset);
+}
+SLUICE_EXPORT ssize_t pwritev2(int fd, const struct iovec* parts, int count, off_t offset,
+                               int flags) {
+  const Pins pins(parts, parts_of(count));
+  return REAL(pwritev2)(fd, parts, count, offset, flags);
+}
+SLUICE_EXPORT ssize_t pwritev64v2(int fd, const struct iovec* parts, int count, off64_t offset,
+                                  int flags) {
+  const Pins pins(parts, parts_of(count));
+  return REAL(pwritev64v2)(fd, parts, count, offset, flags);
+}
+SLUICE_EXPORT ssize_t vmsplice(int fd, const struct iovec* parts, size_t count, unsigned flags) {
+  // The pipe keeps references to the pages, which protection does not touch.
+  const Pins pins(parts, count <= 1024 ? count : 0);
+  return REAL(vmsplice)(fd, parts, count, flags);
+}
+SLUICE_EXPORT ssize_t send(int fd, const void* buffer, size_t size, int flags) {
+  const Pins pins(buffer, size);
+  return REAL(send)(fd, buffer, size, flags);
+}
+SLUICE_EXPORT ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
+                             const struct sockaddr* to, socklen_t to_size) {
+  Pins pins(buffer, size);
+  pins.add(to, to_size);
+  return REAL(sendto)(fd, buffer, size, flags, to, to_size);
+}
+
+namespace {
+void add_message(Pins& pins, const struct msghdr& message) {
+  if (message.msg_name != nullptr) pins.add(message.msg_name, message.msg_namelen);
+  if (message.msg_control != nullptr) pins.add(message.msg_control, message.msg_controllen);
+  pins.add(message.msg_iov, message.msg_iovlen * sizeof *message.msg_iov);
+  for (size_t i = 0; i < message.msg_iovlen && i < 1024; ++i) {
+    pins.add(message.msg_iov[i].iov_base, message.msg_iov[i].iov_len);
+  }
+}
+bool nothing_protected() { return sluice::preload::g_high.load(std::memory_order_relaxed) == 0; }
+}  // namespace
+
+SLUICE_EXPORT ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
+  Pins pins;
+  if (message != nullptr && !nothing_protected()) {
+    pins.add(message, sizeof *message);
+    add_message(pins, *message);
+  }
+  return REAL(sendmsg)(fd, message, flags);
+}
+SLUICE_EXPORT int sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
+  Pins pins;
+  if (messages != nullptr && !nothing_protected()) {
+    for (unsigned i = 0; i < count && i < 1024; ++i) add_message(pins, messages[i].msg_hdr);
+  }
+  return REAL(sendmmsg)(fd, messages, count, flags);
+}
+SLUICE_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec* parts, unsigned long count,
+                                        const struct iovec* remote, unsigned long remote_count,
+                                        unsigned long flags) noexcept {
+  const Pins pins(parts, count <= 1024 ? count : 0);
+  return REAL(process_vm_writev)(pid, parts, count, remote, remote_count, flags);
+}
+// Reading one's own memory this way: the remote side is ours.
+SLUICE_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec* parts, unsigned long count,
+                                       const struct iovec* remote, unsigned long remote_count,
+                                       unsigned long flags) noexcept {
+  const Pins pins(remote, remote_count <= 1024 && pid == getpid() ? remote_count : 0);
+  return REAL(process_vm_readv)(pid, parts, count, remote, remote_count, flags);
+}
+SLUICE_EXPORT int mq_send(mqd_t queue, const char* text, size_t size, unsigned priority) {
+  const Pins pins(text, size);
+  return REAL(mq_send)(queue, text, size, priority);
+}
+SLUICE_EXPORT int mq_timedsend(mqd_t queue, const char* text, size_t size, unsigned priority,
+                               const struct timespec* timeout) {
+  const Pins pins(text, size);
+  return REAL(mq_timedsend)(queue, text, size, priority, timeout);
+}
+SLUICE_EXPORT int msgsnd(int queue, const void* message, size_t size, int flags) {
+  const Pins pins(message, size + sizeof(long));
+  return REAL(msgsnd)(queue, message, size, flags);
+}
+
+// glibc's asynchronous I/O writes from threads of its own, later.
+SLUICE_EXPORT int aio_write(struct aiocb* request) noexcept {
+  open_for_good(const_cast<const void*>(request->aio_buf), request->aio_nbytes);
+  return REAL(aio_write)(request);
+}
+SLUICE_EXPORT int aio_write64(struct aiocb64* request) noexcept {
+  open_for_good(const_cast<const void*>(request->aio_buf), request->aio_nbytes);
+  return REAL(aio_write64)(request);
+}
+SLUICE_EXPORT int lio_listio(int mode, struct aiocb* const* requests, int count,
+                             struct sigevent* event) noexcept {
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == nullptr) continue;
+    open_for_good(const_cast<const void*>(requests[i]->aio_buf), requests[i]->aio_nbytes);
+  }
+  return REAL(lio_listio)(mode, requests, count, event);
+}
+SLUICE_EXPORT int lio_listio64(int mode, struct aiocb64* const* requests, int count,
+                               struct sigevent* event) noexcept {
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == nullptr) continue;
+    open_for_good(const_cast<const void*>(requests[i]->aio_buf), requests[i]->aio_nbytes);
+  }
+  return REAL(lio_listio64)(mode, requests, count, event);
+}
+
+// Always six words: those that a call does not take are ignored by the kernel.
+SLUICE_EXPORT long syscall(long number, ...) noexcept {
+  long words[6];
+  va_list arguments;
+  va_start(arguments, number);
+  for (long& word : words) word = va_arg(arguments, long);
+  va_end(arguments);
+  if (nothing_protected()) {
+    return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  }
+  Pins pins;
+  sluice::preload::pin_system_call(pins, number, words);
+  return retrying(
+      [&] {
+        return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+      },
+      {reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]),
+       reinterpret_cast<void*>(words[2]), reinterpret_cast<void*>(words[3]),
+       reinterpret_cast<void*>(words[4])});
+}

@@ -1,0 +1,20 @@
+PRELOAD_SRCS := $(wildcard preload/*.cc preload/cells/*.cc preload/hooks/*.cc \
+  preload/session/*.cc preload/signals/*.cc)
+
+LIBRARIES += libsluice.so
+libsluice.so_SRCS := $(PRELOAD_SRCS) $(PROTOCOL_SRCS)
+# libgcc_s stays dynamic: pthread_cancel must unwind through our frames with the one unwinder
+# that the process has.
+libsluice.so_DEPS := $(B)/gen/exports.map
+libsluice.so_LDFLAGS := -static-libstdc++ -shared-libgcc -Wl,--version-script=$(B)/gen/exports.map \
+  -Wl,-z,now -Wl,--exclude-libs,ALL -Wl,-soname,libsluice.so
+libsluice.so_LIBS := -ldl
+
+PRELOAD_FLAGS := -fvisibility=hidden -fvisibility-inlines-hidden -ftls-model=initial-exec \
+  -fno-threadsafe-statics -fexceptions -fasynchronous-unwind-tables
+$(call objects,$(PRELOAD_SRCS)): EXTRA_CXXFLAGS += $(PRELOAD_FLAGS)
+
+# What the library exports is what the table of hooks says.
+$(B)/gen/exports.map: preload/real.h scripts/exports
+	@mkdir -p $(@D)
+	$(Q)scripts/exports $< > $@

@@ -1,0 +1,80 @@
+#include "preload/process.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "preload/cells/mapping.h"
+#include "preload/cells/observed.h"
+#include "preload/report.h"
+#include "preload/session/client.h"
+#include "preload/signals/actions.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+constinit std::atomic<uint32_t>* g_mark = nullptr;  // wiped to 0 in a fork's child
+constinit std::atomic<int> g_pid{0};
+constinit int g_root_pid = 0;
+
+// Nobody may be half way through registering a mapping when the memory is copied. Signals stay
+// blocked until the lock is let go: it is a Spinlock, see lock.h. Written by the lock's holder.
+constinit sys::SignalSet g_mask_before_fork = 0;
+
+void before_fork() {
+  prepare_ledger();
+  const sys::SignalSet mask = sys::set_mask(sys::kAllSignals);
+  g_registry_lock.lock();
+  g_mask_before_fork = mask;
+}
+void in_parent() {
+  const sys::SignalSet mask = g_mask_before_fork;
+  g_registry_lock.unlock();
+  sys::set_mask(mask);
+}
+void in_child() {
+  const sys::SignalSet mask = g_mask_before_fork;
+  g_registry_lock.unlock();
+  if (process_is_new()) process_after_fork();
+  sys::set_mask(mask);
+}
+
+}  // namespace
+
+void process_init() {
+  g_root_pid = sys::pid();
+  g_pid.store(g_root_pid, std::memory_order_relaxed);
+  const long page =
+      sys::call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!sys::failed(page) && sys::advise(static_cast<uintptr_t>(page), 4096, MADV_WIPEONFORK) == 0) {
+    g_mark = reinterpret_cast<std::atomic<uint32_t>*>(page);
+    g_mark->store(1, std::memory_order_relaxed);
+  }
+  pthread_atfork(before_fork, in_parent, in_child);
+}
+
+bool process_is_new() {
+  return g_mark != nullptr ? g_mark->load(std::memory_order_relaxed) == 0
+                           : sys::pid() != g_pid.load(std::memory_order_relaxed);
+}
+
+void process_after_fork() {
+  if (g_mark != nullptr) g_mark->store(1, std::memory_order_relaxed);
+  g_pid.store(sys::pid(), std::memory_order_relaxed);
+  g_registry_lock.reset();
+  actions_after_fork();
+  registry_after_fork();
+  session_after_fork();
+  report_after_fork();
+  observed_after_fork();
+}
+
+bool in_vfork_child() {
+  return sys::pid() != g_pid.load(std::memory_order_relaxed) && !process_is_new();
+}
+
+bool is_root_process() { return g_pid.load(std::memory_order_relaxed) == g_root_pid; }
+
+}  // namespace sluice::preload

@@ -1,0 +1,24 @@
+// Which process this is: the one that loaded the library, a fork's child, or a vfork's.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::preload {
+
+void process_init();  // constructor only
+
+// True in a fork's child that has not been through process_after_fork(), however it was forked:
+// the mark lies on a page that the kernel wipes on fork and shares on vfork. Async-signal-safe.
+bool process_is_new();
+
+// Makes this process its own: pins, slot, locks. Async-signal-safe; single-threaded by nature.
+void process_after_fork();
+
+// True where the caller must change nothing: a vfork child, running in its parent's memory.
+// One getpid().
+bool in_vfork_child();
+
+// True in the process image that loaded the library, false in its fork children.
+bool is_root_process();
+
+}  // namespace sluice::preload

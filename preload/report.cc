@@ -1,0 +1,190 @@
+#include "preload/report.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "preload/callsites.h"
+#include "preload/log.h"
+#include "preload/process.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+using protocol::ClientMetric;
+using protocol::kClientMetricCount;
+using protocol::kSessionMetricCount;
+using protocol::SessionMetric;
+
+// What fork children that had sessions of their own leave for the process that loaded the
+// library: DataLoader workers end before it, each with a run of its own.
+struct Ledger {
+  std::atomic<uint64_t> client[kClientMetricCount];
+  std::atomic<uint64_t> session[kSessionMetricCount];
+};
+
+constinit Ledger* g_ledger = nullptr;  // shared with fork children
+constinit std::atomic<bool> g_ended{false};
+constinit uint32_t g_inherited = 0;  // sessions that a parent counts
+
+struct Totals {
+  uint64_t client[kClientMetricCount] = {};
+  uint64_t session[kSessionMetricCount] = {};
+  uint64_t of(ClientMetric metric) const { return client[static_cast<uint32_t>(metric)]; }
+  uint64_t of(SessionMetric metric) const { return session[static_cast<uint32_t>(metric)]; }
+};
+
+void add_session(Totals& totals, const protocol::Shared& shared) {
+  for (const protocol::Slot& slot : shared.slots) {
+    if (slot.tail.load(std::memory_order_relaxed) == 0 &&
+        slot.pid.load(std::memory_order_relaxed) == 0) {
+      continue;  // never used: its pages stay untouched
+    }
+    for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+      totals.client[i] += slot.metrics[i].load(std::memory_order_relaxed);
+    }
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    totals.session[i] += shared.header.metrics[i].load(std::memory_order_relaxed);
+  }
+}
+
+Totals collect() {
+  Totals totals;
+  for (uint32_t i = g_inherited; i < kMaxConnections; ++i) {
+    if (connections()[i].shared != nullptr) add_session(totals, *connections()[i].shared);
+  }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += g_unsent_metrics[i].load(std::memory_order_relaxed);
+  }
+  if (!is_root_process() || g_ledger == nullptr) return totals;
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += g_ledger->client[i].load(std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    totals.session[i] += g_ledger->session[i].load(std::memory_order_relaxed);
+  }
+  return totals;
+}
+
+bool met_data(const Totals& totals) {
+  for (const uint64_t value : totals.client) {
+    if (value != 0) return true;
+  }
+  return false;
+}
+
+void leave_to_root(const Totals& totals) {
+  if (g_ledger == nullptr) return;
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    g_ledger->client[i].fetch_add(totals.client[i], std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    g_ledger->session[i].fetch_add(totals.session[i], std::memory_order_relaxed);
+  }
+}
+
+double megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+// "; passed through: 2 (no optimizer answered), 1 (...)" from the metrics table.
+size_t passed_text(const Totals& totals, char* out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    const protocol::MetricInfo& info = protocol::kClientMetrics[i];
+    if (strncmp(info.name, "passed_", 7) != 0 || totals.client[i] == 0) continue;
+    const char* why = strchr(info.help, ':');
+    const int length = snprintf(
+        out + used, size - used, "%s %llu (%s)", used == 0 ? "; passed through:" : ",",
+        static_cast<unsigned long long>(totals.client[i]), why != nullptr ? why + 2 : info.name);
+    if (length < 0 || static_cast<size_t>(length) >= size - used) break;
+    used += static_cast<size_t>(length);
+  }
+  return used;
+}
+
+void say_line(const Totals& totals) {
+  char passed[512];
+  passed_text(totals, passed, sizeof passed);
+  say(LogLevel::kWarn,
+      "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided; %llu "
+      "checkpoints hit; %.1f MB streamed%s",
+      megabytes(totals.of(SessionMetric::precached_bytes)),
+      megabytes(totals.of(SessionMetric::precached_unused_bytes)),
+      static_cast<double>(totals.of(SessionMetric::stall_avoided_ns)) / 1e9,
+      static_cast<unsigned long long>(totals.of(ClientMetric::checkpoints_hit)),
+      megabytes(totals.of(ClientMetric::streamed_bytes)), passed);
+}
+
+void write_file(const Totals& totals, const char* path) {
+  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path),
+                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (sys::failed(fd)) {
+    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %ld)", path, -fd);
+    return;
+  }
+  char text[8192];
+  size_t used = 0;
+  const auto add = [&](const char* name, uint64_t value) {
+    const int length =
+        snprintf(text + used, sizeof text - used, "%s  \"%s\": %llu", used == 0 ? "{\n" : ",\n",
+                 name, static_cast<unsigned long long>(value));
+    if (length > 0 && static_cast<size_t>(length) < sizeof text - used) {
+      used += static_cast<size_t>(length);
+    }
+  };
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    add(protocol::kSessionMetrics[i].name, totals.session[i]);
+  }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    add(protocol::kClientMetrics[i].name, totals.client[i]);
+  }
+  used += static_cast<size_t>(snprintf(text + used, sizeof text - used, "\n}\n"));
+  const long wrote = sys::call(SYS_write, fd, sys::word(text), static_cast<long>(used));
+  sys::close(static_cast<int>(fd));
+  if (wrote != static_cast<long>(used)) {
+    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s whole", path);
+  }
+}
+
+}  // namespace
+
+void prepare_ledger() {
+  if (g_ledger != nullptr || g_settings.off) return;
+  const long page = sys::call(SYS_mmap, 0, sizeof(Ledger), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (!sys::failed(page)) g_ledger = reinterpret_cast<Ledger*>(page);
+}
+
+void report_after_fork() {
+  g_ended.store(false, std::memory_order_relaxed);
+  while (g_inherited < kMaxConnections && connections()[g_inherited].shared != nullptr) {
+    ++g_inherited;
+  }
+  for (auto& metric : g_unsent_metrics) metric.store(0, std::memory_order_relaxed);
+}
+
+void process_ends() {
+  if (g_settings.off || in_vfork_child()) return;
+  if (process_is_new()) process_after_fork();
+  if (g_ended.exchange(true, std::memory_order_relaxed)) return;
+  say_goodbye();
+  const Totals totals = collect();
+  if (!met_data(totals)) return;
+  if (!is_root_process()) {
+    leave_to_root(totals);
+    return;
+  }
+  say_line(totals);
+  const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
+  if (path != nullptr && *path != '\0') write_file(totals, path);
+  report_callsites();
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,17 @@
+// Where the library itself lies, for finding what was installed with it.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice::preload {
+
+// The absolute path of NAME in the library's folder. False if it does not fit or is unknown.
+bool beside_library(char* out, size_t size, const char* name);
+
+// The absolute path of the library.
+bool library_path(char* out, size_t size);
+
+// The time that sys::now_ns() reads comes from the vDSO; looked up once in the constructor.
+void find_clock();
+
+}  // namespace sluice::preload

@@ -1,0 +1,326 @@
+#include "preload/session/client.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "preload/lock.h"
+#include "preload/log.h"
+#include "preload/process.h"
+#include "preload/self.h"
+#include "preload/session/events.h"
+#include "preload/session/launch.h"
+#include "preload/session/wire.h"
+#include "protocol/place.h"
+#include "protocol/ring_io.h"
+
+namespace sluice::preload {
+
+constinit std::atomic<Connection*> g_connection{nullptr};
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1000000;
+constexpr uint64_t kAnswerNs = 250 * kMillisecond;      // for one question
+constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;     // for the last one, before the process ends
+constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer to listen
+constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
+constexpr uint64_t kRetryNs = 10000 * kMillisecond;     // between attempts after a failure
+constexpr uint32_t kMaxFiles = 256;
+
+struct KnownFile {
+  dev_t device;
+  ino_t inode;
+  FollowedFile answer;
+};
+
+// All below: written and read with g_session_lock held.
+constinit Spinlock g_session_lock;
+constinit Connection g_connections[kMaxConnections] = {};
+constinit uint32_t g_connection_count = 0;
+constinit int g_optimizer_pid = 0;
+constinit uint64_t g_session = 0;
+constinit uint64_t g_token = 0;
+constinit uint64_t g_waited_ns = 0;
+constinit uint64_t g_not_before_ns = 0;
+constinit bool g_said = false;
+constinit char g_path[108] = {};
+constinit char g_folder[108] = {};
+constinit KnownFile g_files[kMaxFiles] = {};
+constinit uint32_t g_file_count = 0;
+constinit Answer g_answer;
+
+// Once a process: what is wrong, and that the job goes on.
+void complain(const char* what) {
+  if (!g_said) say(LogLevel::kWarn, "%s; the job runs without pre-caching", what);
+  g_said = true;
+}
+
+long read_small(const char* path, char* out, size_t size) {
+  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_RDONLY | O_CLOEXEC);
+  if (sys::failed(fd)) return fd;
+  size_t used = 0;
+  for (;;) {
+    const long got =
+        sys::call(SYS_read, fd, sys::word(out + used), static_cast<long>(size - 1 - used));
+    if (got <= 0) break;
+    used += static_cast<size_t>(got);
+  }
+  sys::close(static_cast<int>(fd));
+  out[used] = '\0';
+  return static_cast<long>(used);
+}
+
+bool find_place() {
+  const char* given = g_settings.text[static_cast<size_t>(protocol::Option::kSocket)];
+  if (given != nullptr && *given != '\0') {
+    if (*given != '/' || strlen(given) >= sizeof g_path) {
+      complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
+      return false;
+    }
+    strcpy(g_path, given);
+    strcpy(g_folder, given);
+    *strrchr(g_folder, '/') = '\0';
+    return true;
+  }
+  const auto uid = static_cast<uint32_t>(sys::call(SYS_geteuid));
+  struct stat mounts = {};
+  sys::call(SYS_stat, sys::word("/proc/self/ns/mnt"), sys::word(&mounts));
+  char groups[16384];
+  read_small("/proc/self/cgroup", groups, sizeof groups);
+  return protocol::socket_folder(g_folder, sizeof g_folder, uid) &&
+         protocol::socket_path(g_path, sizeof g_path, uid, mounts.st_ino,
+                               protocol::memory_cgroup_hash(groups));
+}
+
+// Options as "name=value" lines: those that were given and are good.
+size_t options_text(char* out, size_t size) {
+  size_t used = 0;
+  for (const protocol::OptionInfo& info : protocol::kOptions) {
+    const char* value = g_settings.text[static_cast<size_t>(info.option)];
+    if (value == nullptr) continue;
+    const int length = snprintf(out + used, size - used, "%s=%s\n", info.flag, value);
+    if (length < 0 || static_cast<size_t>(length) >= size - used) break;
+    used += static_cast<size_t>(length);
+  }
+  return used;
+}
+
+// Asks with what is left of the process's patience.
+Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, const void* text,
+                    size_t text_size, int fd, uint64_t most = kAnswerNs) {
+  const uint64_t left = g_waited_ns < kWaitBudgetNs ? kWaitBudgetNs - g_waited_ns : 0;
+  const uint64_t begin = sys::now_ns();
+  const uint64_t patience = left < most ? left : most;
+  g_answer.fd = -1;
+  const Asked asked =
+      ask(g_path, begin + patience, kind, body, size, text, text_size, fd, &g_answer);
+  if (asked == Asked::kLate) g_waited_ns += sys::now_ns() - begin;
+  return asked;
+}
+
+bool start_optimizer() {
+  char program[4096];
+  struct stat about;
+  if (!beside_library(program, sizeof program, "sluice-optimizer")) return false;
+  if (sys::call(SYS_stat, sys::word(program), sys::word(&about)) != 0 &&
+      !beside_library(program, sizeof program, "../bin/sluice-optimizer")) {
+    return false;
+  }
+  const char* linger = g_settings.text[static_cast<size_t>(protocol::Option::kLinger)];
+  const char* argv[] = {program, "--socket", g_path, "--linger", linger != nullptr ? linger : "60",
+                        nullptr};
+  const int error = launch_daemon(program, argv);
+  if (error != 0) {
+    char text[256];
+    snprintf(text, sizeof text, "cannot start %.200s (errno %d)", program, error);
+    complain(text);
+    return false;
+  }
+  return true;
+}
+
+// Maps the session's memory and claims a slot. The descriptor is closed: mappings need none.
+bool enter_session() {
+  protocol::Welcome welcome;
+  if (g_answer.size != sizeof welcome || g_answer.fd < 0) return false;
+  memcpy(&welcome, g_answer.body, sizeof welcome);
+  const int fd = g_answer.fd;
+  long memory = -EINVAL;
+  struct stat about;
+  if (welcome.size == sizeof(protocol::Shared) &&
+      sys::call(SYS_fstat, fd, sys::word(&about)) == 0 &&
+      static_cast<uint64_t>(about.st_size) == welcome.size) {
+    memory =
+        sys::call(SYS_mmap, 0, sizeof(protocol::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  sys::close(fd);
+  if (sys::failed(memory)) return false;
+  auto* shared = reinterpret_cast<protocol::Shared*>(memory);
+  if (shared->header.magic != protocol::kSharedMagic ||
+      shared->header.version != protocol::kVersion ||
+      shared->header.slot_count != protocol::kSlots) {
+    sys::call(SYS_munmap, memory, sizeof(protocol::Shared));
+    return false;
+  }
+  g_session = welcome.session;
+  g_token = welcome.token;
+  g_optimizer_pid = g_answer.peer;
+  g_file_count = 0;
+  Connection& connection = g_connections[g_connection_count];
+  connection.shared = shared;
+  connection.number = g_connection_count++;
+  connection.slot.store(protocol::claim_slot(*shared, static_cast<uint32_t>(sys::pid())),
+                        std::memory_order_release);
+  g_connection.store(&connection, std::memory_order_release);
+  return true;
+}
+
+Asked hello() {
+  char options[8192];
+  const protocol::Hello body = {static_cast<uint32_t>(sys::pid()), 0};
+  const size_t length = options_text(options, sizeof options);
+  return ask_patiently(protocol::MessageKind::kHello, &body, sizeof body, options, length, -1);
+}
+
+// A session from nothing: an optimizer is found, or started and waited for.
+bool begin_session() {
+  if (!find_place()) return false;
+  bool exists = false;
+  if (!folder_is_ours(g_folder, &exists) && exists) {
+    complain("the socket's folder is not this user's alone");
+    return false;
+  }
+  Asked asked = exists ? hello() : Asked::kNobody;
+  if (asked == Asked::kNobody) {
+    if (!start_optimizer()) return false;
+    const uint64_t deadline = sys::now_ns() + kStartNs;
+    do {
+      struct timespec pause = {0, static_cast<long>(kMillisecond)};
+      sys::call(SYS_nanosleep, sys::word(&pause), 0);
+      asked = hello();
+    } while (asked == Asked::kNobody && sys::now_ns() < deadline);
+  }
+  if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kWelcome) {
+    if (enter_session()) return true;
+    complain("no memory for the session");
+  } else if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kRefused) {
+    char text[256];
+    const size_t length = g_answer.size < sizeof text - 1 ? g_answer.size : sizeof text - 1;
+    memcpy(text, g_answer.body, length);
+    text[length] = '\0';
+    complain(text);
+  } else {
+    complain(asked == Asked::kForeign  ? "the optimizer's socket belongs to somebody else"
+             : asked == Asked::kBroken ? "the optimizer speaks another version"
+                                       : "the optimizer does not answer");
+  }
+  if (g_answer.fd >= 0) sys::close(g_answer.fd);
+  return false;
+}
+
+// No session, or one whose optimizer ended it or is no more.
+bool session_lost() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection == nullptr ||
+         connection->shared->header.closed.load(std::memory_order_acquire) != 0 ||
+         sys::call(SYS_kill, g_optimizer_pid, 0) == -ESRCH;
+}
+
+FollowedFile* known_file(const struct stat& about) {
+  for (uint32_t i = 0; i < g_file_count; ++i) {
+    if (g_files[i].device == about.st_dev && g_files[i].inode == about.st_ino) {
+      return &g_files[i].answer;
+    }
+  }
+  return nullptr;
+}
+
+// Whether another process of this session is still there to end it.
+bool others_live(const protocol::Shared& shared) {
+  for (const protocol::Slot& slot : shared.slots) {
+    const uint32_t pid = slot.pid.load(std::memory_order_relaxed);
+    if (pid == 0 || &slot == g_connection.load()->slot.load(std::memory_order_relaxed)) continue;
+    if (sys::call(SYS_kill, pid, 0) == 0) return true;
+  }
+  return false;
+}
+
+bool ask_about_file(int fd, const struct stat& about, const char* path, bool mapped,
+                    protocol::CheckpointMode mode, FollowedFile* out) {
+  const protocol::File body = {g_session,
+                               g_token,
+                               about.st_dev,
+                               about.st_ino,
+                               static_cast<uint64_t>(about.st_size),
+                               mapped ? 1U : 0U,
+                               static_cast<uint32_t>(mode)};
+  const size_t length = strnlen(path, protocol::kMaxPath);
+  const Asked asked =
+      ask_patiently(protocol::MessageKind::kFile, &body, sizeof body, path, length, fd);
+  protocol::FileKnown known;
+  if (asked != Asked::kAnswered || g_answer.kind != protocol::MessageKind::kFileKnown ||
+      g_answer.size != sizeof known) {
+    count(asked == Asked::kAnswered ? protocol::ClientMetric::passed_refused
+                                    : protocol::ClientMetric::passed_no_optimizer);
+    g_not_before_ns = sys::now_ns() + kRetryNs;
+    return false;
+  }
+  memcpy(&known, g_answer.body, sizeof known);
+  const uint32_t number = g_connection.load(std::memory_order_relaxed)->number;
+  *out = {known.file | number << kFileIdBits, known.flags, known.distance};
+  if (g_file_count < kMaxFiles) g_files[g_file_count++] = {about.st_dev, about.st_ino, *out};
+  count(protocol::ClientMetric::files_followed);
+  return true;
+}
+
+}  // namespace
+
+bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
+                 protocol::CheckpointMode mode, FollowedFile* out) {
+  Locked locked(g_session_lock);
+  const bool lost = session_lost();
+  if (const FollowedFile* known = known_file(about); known != nullptr && !lost) {
+    *out = *known;
+    return true;
+  }
+  if (sys::now_ns() < g_not_before_ns) {
+    count(protocol::ClientMetric::passed_no_optimizer);
+    return false;
+  }
+  if (lost && (g_connection_count == kMaxConnections || !begin_session())) {
+    g_not_before_ns = sys::now_ns() + kRetryNs;
+    count(protocol::ClientMetric::passed_no_optimizer);
+    return false;
+  }
+  return ask_about_file(fd, about, path, mapped, mode, out);
+}
+
+void session_after_fork() {
+  g_session_lock.reset();
+  Connection* connection = g_connection.load(std::memory_order_relaxed);
+  if (connection == nullptr) return;
+  connection->slot.store(
+      protocol::claim_slot(*connection->shared, static_cast<uint32_t>(sys::pid())),
+      std::memory_order_release);
+}
+
+const Connection* connections() { return g_connections; }
+
+void say_goodbye() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  if (connection == nullptr) return;
+  Locked locked(g_session_lock);
+  if (session_lost() || others_live(*connection->shared)) return;
+  const protocol::Bye body = {g_session, g_token};
+  if (ask_patiently(protocol::MessageKind::kBye, &body, sizeof body, "", 0, -1, kGoodbyeNs) ==
+          Asked::kAnswered &&
+      g_answer.fd >= 0) {
+    sys::close(g_answer.fd);
+  }
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,55 @@
+// The job's end of the session: its shared memory, its slot, and what the optimizer answered.
+//
+// Nothing here waits without a deadline, and all waiting of a process together is bounded
+// (kWaitBudgetNs): an optimizer that is stopped costs that once, and afterwards only attempts
+// that do not wait.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "protocol/control.h"
+#include "protocol/ring.h"
+
+namespace sluice::preload {
+
+struct FollowedFile {
+  uint32_t file = 0;  // for events; see kFileIdBits
+  uint32_t flags = 0;
+  uint64_t distance = 0;  // bytes
+};
+
+// A session: its memory, this process's slot in it, and a number that is part of every file id
+// that came with it. A process has more than one only if its optimizer died; the memory of the
+// old one stays, since a handler may be writing to it.
+struct Connection {
+  protocol::Shared* shared = nullptr;          // constant once published
+  std::atomic<protocol::Slot*> slot{nullptr};  // nullptr: all were taken
+  uint32_t number = 0;
+};
+
+// The current one, nullptr while there is none. Read in the fault handler.
+extern std::atomic<Connection*> g_connection;
+
+inline constexpr uint32_t kMaxConnections = 16;
+// All that this process ever had; those with `shared` set count.
+const Connection* connections();
+
+// FollowedFile::file is the optimizer's id with the connection's number above these bits.
+inline constexpr uint32_t kFileIdBits = 24;
+
+// Hands a file to the optimizer, which is started if need be. False: pass through (counted).
+// `fd` stays the caller's. Not from a signal handler; any thread; blocks every signal meanwhile.
+bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
+                 protocol::CheckpointMode mode, FollowedFile* out);
+
+// Claims a slot of the inherited session for a fork's child. Async-signal-safe.
+void session_after_fork();
+
+// Last words before the process ends: releases the optimizer's descriptors so that the caller
+// can unmount at once. Bounded.
+void say_goodbye();
+
+}  // namespace sluice::preload

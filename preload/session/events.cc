@@ -1,0 +1,79 @@
+// Reached from the fault handler: loads, stores, and a futex wake.
+#include "preload/session/events.h"
+
+#include <linux/futex.h>
+
+#include "preload/session/client.h"
+#include "preload/sys.h"
+#include "protocol/ring_io.h"
+
+namespace sluice::preload {
+namespace {
+
+void emit(protocol::EventData data) {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  if (connection == nullptr) return;
+  protocol::Slot* slot = connection->slot.load(std::memory_order_acquire);
+  // A file of a session that is no more has another's id here.
+  if (slot == nullptr || data.file >> kFileIdBits != connection->number) return;
+  data.file &= (1U << kFileIdBits) - 1;
+  data.time_ns = sys::now_ns();
+  data.tid = static_cast<uint32_t>(sys::tid());
+  if (!protocol::push(*slot, data)) return;
+  protocol::Header& header = connection->shared->header;
+  if (protocol::ring_doorbell(header)) {
+    sys::call(SYS_futex, sys::word(&header.doorbell), FUTEX_WAKE, 1);
+  }
+}
+
+}  // namespace
+
+void emit_trip(uint32_t file, uint64_t offset, uint64_t length, uintptr_t pc, uint16_t flags) {
+  emit({.offset = offset,
+        .length = length,
+        .address = pc,
+        .file = file,
+        .kind = protocol::EventKind::kTrip,
+        .flags = flags});
+}
+
+void emit_read(uint32_t file, uint64_t offset, uint64_t length) {
+  emit({.offset = offset, .length = length, .file = file, .kind = protocol::EventKind::kRead});
+}
+
+void emit_mapped(uint32_t file, uint64_t offset, uint64_t length, uintptr_t address,
+                 uint16_t flags) {
+  emit({.offset = offset,
+        .length = length,
+        .address = address,
+        .file = file,
+        .kind = protocol::EventKind::kMapped,
+        .flags = flags});
+}
+
+void emit_unmapped(uint32_t file, uintptr_t address) {
+  emit({.address = address, .file = file, .kind = protocol::EventKind::kUnmapped});
+}
+
+void emit_zapped(uint32_t file, uint64_t offset, uint64_t length) {
+  emit({.offset = offset, .length = length, .file = file, .kind = protocol::EventKind::kZapped});
+}
+
+void emit_random(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kRandom}); }
+
+void emit_closed(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kClosed}); }
+
+constinit std::atomic<uint64_t> g_unsent_metrics[protocol::kClientMetricCount] = {};
+
+void count(protocol::ClientMetric metric, uint64_t by) {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  protocol::Slot* slot =
+      connection != nullptr ? connection->slot.load(std::memory_order_acquire) : nullptr;
+  if (slot != nullptr) {
+    protocol::count(*slot, metric, by);
+  } else {
+    g_unsent_metrics[static_cast<uint32_t>(metric)].fetch_add(by, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,27 @@
+// Telling the optimizer. Async-signal-safe, lock-free, never waits; without a session, or with a
+// full ring, nothing happens (and is counted).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "protocol/metrics.h"
+#include "protocol/ring.h"
+
+namespace sluice::preload {
+
+void emit_trip(uint32_t file, uint64_t offset, uint64_t length, uintptr_t pc, uint16_t flags);
+void emit_read(uint32_t file, uint64_t offset, uint64_t length);
+void emit_mapped(uint32_t file, uint64_t offset, uint64_t length, uintptr_t address,
+                 uint16_t flags);
+void emit_unmapped(uint32_t file, uintptr_t address);
+void emit_zapped(uint32_t file, uint64_t offset, uint64_t length);
+void emit_random(uint32_t file);
+void emit_closed(uint32_t file);
+
+void count(protocol::ClientMetric metric, uint64_t by = 1);
+
+// What was counted while this process had no slot.
+extern std::atomic<uint64_t> g_unsent_metrics[protocol::kClientMetricCount];
+
+}  // namespace sluice::preload

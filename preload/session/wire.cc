@@ -1,0 +1,158 @@
+#include "preload/session/wire.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+// A descriptor whose number a job may take from us by closing everything: it is only ever used
+// with send and recv, and closed only while it is still the socket that we made.
+class Socket {
+ public:
+  Socket()
+      : fd_(static_cast<int>(
+            sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))) {
+    struct stat about;
+    if (fd_ >= 0 && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0) inode_ = about.st_ino;
+  }
+  ~Socket() {
+    if (ours()) sys::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  int fd() const { return fd_; }
+  bool ours() const {
+    struct stat about;
+    return fd_ >= 0 && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0 &&
+           S_ISSOCK(about.st_mode) && about.st_ino == inode_;
+  }
+
+ private:
+  int fd_;
+  ino_t inode_ = 0;
+};
+
+bool wait_for(int fd, short events, uint64_t deadline_ns) {
+  for (;;) {
+    const uint64_t now = sys::now_ns();
+    if (now >= deadline_ns) return false;
+    const uint64_t left = deadline_ns - now;
+    struct timespec timeout = {static_cast<time_t>(left / 1000000000U),
+                               static_cast<long>(left % 1000000000U)};
+    struct pollfd poll = {fd, events, 0};
+    const long ready = sys::call(SYS_ppoll, sys::word(&poll), 1, sys::word(&timeout), 0, 0);
+    if (ready > 0) return true;
+    if (ready < 0 && ready != -EINTR) return false;
+  }
+}
+
+Asked connect_to(const Socket& socket, const char* path, uint64_t deadline_ns, int* pid) {
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof address.sun_path) return Asked::kNobody;
+  strcpy(address.sun_path, path);
+  for (;;) {
+    const long result = sys::call(SYS_connect, socket.fd(), sys::word(&address), sizeof address);
+    if (result == 0) break;
+    if (result != -EAGAIN) return result == -EACCES ? Asked::kForeign : Asked::kNobody;
+    // Its backlog is full: a server that is stopped, or very busy.
+    if (sys::now_ns() >= deadline_ns) return Asked::kLate;
+    struct timespec pause = {0, 1000000};
+    sys::call(SYS_nanosleep, sys::word(&pause), 0);
+  }
+  struct ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (sys::call(SYS_getsockopt, socket.fd(), SOL_SOCKET, SO_PEERCRED, sys::word(&peer),
+                sys::word(&size)) != 0 ||
+      peer.uid != static_cast<uid_t>(sys::call(SYS_geteuid))) {
+    return Asked::kForeign;
+  }
+  *pid = peer.pid;
+  return Asked::kAnswered;
+}
+
+Asked send_message(const Socket& socket, protocol::MessageKind kind, struct iovec (&parts)[3],
+                   int fd) {
+  protocol::MessageHeader header;
+  header.kind = kind;
+  parts[0] = {&header, sizeof header};
+  struct msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = 3;
+  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    struct cmsghdr* control = CMSG_FIRSTHDR(&message);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(control), &fd, sizeof fd);
+  }
+  if (!socket.ours()) return Asked::kBroken;
+  const long sent = sys::call(SYS_sendmsg, socket.fd(), sys::word(&message), MSG_NOSIGNAL);
+  return sent > 0 ? Asked::kAnswered : Asked::kNobody;
+}
+
+Asked receive_message(const Socket& socket, uint64_t deadline_ns, Answer* answer) {
+  if (!wait_for(socket.fd(), POLLIN, deadline_ns)) return Asked::kLate;
+  protocol::MessageHeader header;
+  struct iovec parts[2] = {{&header, sizeof header}, {answer->body, sizeof answer->body}};
+  struct msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  const long got = sys::call(SYS_recvmsg, socket.fd(), sys::word(&message), MSG_CMSG_CLOEXEC);
+  if (got <= 0) return Asked::kNobody;
+  struct cmsghdr* control = CMSG_FIRSTHDR(&message);
+  if (control != nullptr && control->cmsg_type == SCM_RIGHTS &&
+      control->cmsg_len == CMSG_LEN(sizeof(int))) {
+    memcpy(&answer->fd, CMSG_DATA(control), sizeof answer->fd);
+  }
+  if (static_cast<size_t>(got) < sizeof header || header.magic != protocol::kControlMagic ||
+      header.version != protocol::kVersion) {
+    return Asked::kBroken;
+  }
+  answer->kind = header.kind;
+  answer->size = static_cast<size_t>(got) - sizeof header;
+  return Asked::kAnswered;
+}
+
+}  // namespace
+
+bool folder_is_ours(const char* folder, bool* exists) {
+  struct stat about;
+  const long result = sys::call(SYS_lstat, sys::word(folder), sys::word(&about));
+  *exists = result == 0;
+  return result == 0 && S_ISDIR(about.st_mode) && (about.st_mode & 0077) == 0 &&
+         about.st_uid == static_cast<uid_t>(sys::call(SYS_geteuid));
+}
+
+Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, const void* body,
+          size_t body_size, const void* text, size_t text_size, int fd, Answer* answer) {
+  const Socket socket;
+  if (socket.fd() < 0) return Asked::kNobody;
+  struct iovec parts[3] = {
+      {}, {const_cast<void*>(body), body_size}, {const_cast<void*>(text), text_size}};
+  Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);
+  if (asked == Asked::kAnswered) asked = send_message(socket, kind, parts, fd);
+  if (asked == Asked::kAnswered) asked = receive_message(socket, deadline_ns, answer);
+  if (asked != Asked::kAnswered && answer->fd >= 0) {
+    sys::close(answer->fd);
+    answer->fd = -1;
+  }
+  return asked;
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,150 @@
+#include "preload/settings.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "preload/log.h"
+#include "preload/self.h"
+
+namespace sluice::preload {
+
+constinit Settings g_settings;
+
+namespace {
+
+using protocol::Option;
+using protocol::OptionInfo;
+
+using ConfigSet = void (*)(void*, const char*, const char*);
+using ConfigRead = int (*)(const char*, ConfigSet, void*, char*, size_t);
+
+// Every value in use.
+constinit char g_values[16384] = {};
+constinit size_t g_values_used = 0;
+
+// Copies a value: a job that sets its process title overwrites its first environment.
+const char* keep(const char* value) {
+  const size_t size = strlen(value) + 1;
+  if (size > sizeof g_values - g_values_used) return nullptr;
+  char* kept = static_cast<char*>(memcpy(g_values + g_values_used, value, size));
+  g_values_used += size;
+  return kept;
+}
+
+void set_from_file(void*, const char* flag, const char* value) {
+  for (const OptionInfo& info : protocol::kOptions) {
+    if (strcmp(info.flag, flag) != 0) continue;
+    const char*& text = g_settings.text[static_cast<size_t>(info.option)];
+    if (text == nullptr) text = keep(value);  // else the environment wins
+    return;
+  }
+  say(LogLevel::kWarn, "%s is not an option (in the SLUICE_CONFIG file); ignored", flag);
+}
+
+void read_file(const char* path) {
+  char reader[4096];
+  if (!beside_library(reader, sizeof reader, "libsluice_config.so")) return;
+  void* library = dlopen(reader, RTLD_NOW | RTLD_LOCAL);
+  auto* read = library != nullptr
+                   ? reinterpret_cast<ConfigRead>(dlsym(library, "sluice_config_read"))
+                   : nullptr;
+  if (read == nullptr) {
+    say(LogLevel::kWarn, "cannot load libsluice_config.so; SLUICE_CONFIG=%s is ignored", path);
+    return;
+  }
+  char error[256] = "";
+  if (read(path, set_from_file, nullptr, error, sizeof error) != 0) {
+    say(LogLevel::kWarn, "%s; SLUICE_CONFIG is ignored", error);
+  }
+}
+
+const char* value_of(Option option) {
+  const char* text = g_settings.text[static_cast<size_t>(option)];
+  return text != nullptr ? text : protocol::option_info(option).default_text;
+}
+
+bool switch_of(Option option) {
+  bool on = false;
+  protocol::parse_switch(value_of(option), &on);
+  return on;
+}
+
+uint32_t choice_of(Option option) {
+  const char* value = value_of(option);
+  const size_t length = strlen(value);
+  uint32_t index = 0;
+  for (const char* at = protocol::option_info(option).choices; *at != '\0'; ++index) {
+    const char* end = strchrnul(at, '|');
+    if (static_cast<size_t>(end - at) == length && strncmp(at, value, length) == 0) return index;
+    at = *end == '|' ? end + 1 : end;
+  }
+  return 0;
+}
+
+// In place: some programs (bash) have an unsetenv of their own.
+void forget_variable(const char* name) {
+  const size_t length = strlen(name);
+  char** kept = environ;
+  for (char** at = environ; *at != nullptr; ++at) {
+    if (strncmp(*at, name, length) != 0 || (*at)[length] != '=') *kept++ = *at;
+  }
+  *kept = nullptr;
+}
+
+void check_values() {
+  for (const OptionInfo& info : protocol::kOptions) {
+    const char*& text = g_settings.text[static_cast<size_t>(info.option)];
+    if (text == nullptr) continue;
+    const char* problem = protocol::option_problem(info, text);
+    if (problem == nullptr) continue;
+    say(LogLevel::kWarn, "%s=%s %s; using the default%s%s", info.variable, text, problem,
+        *info.default_text != '\0' ? ", " : "", info.default_text);
+    text = nullptr;
+    // Children get the default too, and say nothing: one line for a job, not one a process.
+    forget_variable(info.variable);
+  }
+}
+
+void apply() {
+  static constexpr protocol::CheckpointMode kModes[] = {
+      protocol::CheckpointMode::kCell, protocol::CheckpointMode::kCell,
+      protocol::CheckpointMode::kPage, protocol::CheckpointMode::kObserve,
+      protocol::CheckpointMode::kOff};
+  const uint32_t mode = choice_of(Option::kCheckpoint);
+  g_settings.checkpoint_auto = mode == 0;
+  g_settings.checkpoint = kModes[mode];
+  g_settings.log = static_cast<LogLevel>(choice_of(Option::kLog));
+  g_settings.off = switch_of(Option::kOff);
+  g_settings.callsites = switch_of(Option::kCallsites);
+  g_settings.crash_trace = switch_of(Option::kCrashTrace);
+  if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {
+    g_settings.distance = 0;
+  }
+  // A cell is whole pages; the published default of page mode is 8 MiB.
+  g_settings.distance &= ~uint64_t{4095};
+  g_settings.guard_regions = strstr(value_of(Option::kForceFallback), "noguard") == nullptr;
+}
+
+}  // namespace
+
+void read_settings() {
+  bool any = false;
+  for (const OptionInfo& info : protocol::kOptions) {
+    const char* text = getenv(info.variable);
+    if (text != nullptr && *text == '\0') text = nullptr;  // empty is unset
+    g_settings.text[static_cast<size_t>(info.option)] = text != nullptr ? keep(text) : nullptr;
+    any = any || text != nullptr;
+  }
+  g_settings.off = false;
+  if (!any) return;
+  const char* config = g_settings.text[static_cast<size_t>(Option::kConfig)];
+  if (config != nullptr && *config != '\0') read_file(config);
+  check_values();
+  apply();
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,33 @@
+// The library's options, read once in the constructor. Constant afterwards; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/control.h"
+#include "protocol/options.h"
+
+namespace sluice::preload {
+
+enum class LogLevel : uint8_t { kOff, kError, kWarn, kInfo, kDebug, kTrace };
+
+struct Settings {
+  bool off = true;  // until they have been read
+  bool checkpoint_auto = true;
+  protocol::CheckpointMode checkpoint = protocol::CheckpointMode::kCell;
+  uint64_t distance = 0;  // bytes; 0 is auto
+  LogLevel log = LogLevel::kWarn;
+  bool callsites = false;
+  bool crash_trace = false;
+  bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL
+  // Text of every option as given, nullptr where it is not; static storage.
+  const char* text[protocol::kOptionCount] = {};
+};
+
+extern Settings g_settings;
+
+// Reads the environment and the file that SLUICE_CONFIG names. A bad value costs one line and
+// becomes the default. Not thread-safe: constructor only.
+void read_settings();
+
+}  // namespace sluice::preload

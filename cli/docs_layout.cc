@@ -1,0 +1,95 @@
+// `sluice docs layout`: the tables of docs/protocol.md that a compiler knows better than a writer.
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+#include "cli/docs.h"
+#include "cli/program.h"
+#include "protocol/control.h"
+#include "protocol/ring.h"
+
+namespace sluice::cli {
+namespace {
+
+using namespace sluice::protocol;
+
+struct Field {
+  size_t offset;
+  size_t size;
+  const char* name;
+};
+
+std::string table(const char* name, size_t size, std::initializer_list<Field> fields) {
+  std::string text =
+      fmt::format("\n`{}`, {} bytes:\n\n| offset | bytes | field |\n|---|---|---|\n", name, size);
+  for (const Field& field : fields) {
+    text += fmt::format("| {} | {} | `{}` |\n", field.offset, field.size, field.name);
+  }
+  return text;
+}
+
+#define SLUICE_FIELD(type, field) \
+  { offsetof(type, field), sizeof(type::field), #field }
+
+std::string messages() {
+  return table("MessageHeader", sizeof(MessageHeader),
+               {SLUICE_FIELD(MessageHeader, magic), SLUICE_FIELD(MessageHeader, version),
+                SLUICE_FIELD(MessageHeader, kind), SLUICE_FIELD(MessageHeader, more)}) +
+         table("Hello", sizeof(Hello), {SLUICE_FIELD(Hello, pid), SLUICE_FIELD(Hello, reserved)}) +
+         table("Welcome", sizeof(Welcome),
+               {SLUICE_FIELD(Welcome, session), SLUICE_FIELD(Welcome, token),
+                SLUICE_FIELD(Welcome, size)}) +
+         table("File", sizeof(File),
+               {SLUICE_FIELD(File, session), SLUICE_FIELD(File, token), SLUICE_FIELD(File, device),
+                SLUICE_FIELD(File, inode), SLUICE_FIELD(File, size), SLUICE_FIELD(File, mapped),
+                SLUICE_FIELD(File, checkpoint)}) +
+         table("FileKnown", sizeof(FileKnown),
+               {SLUICE_FIELD(FileKnown, file), SLUICE_FIELD(FileKnown, flags),
+                SLUICE_FIELD(FileKnown, distance)}) +
+         table("Bye", sizeof(Bye), {SLUICE_FIELD(Bye, session), SLUICE_FIELD(Bye, token)});
+}
+
+std::string memory() {
+  return table("Shared", sizeof(Shared),
+               {SLUICE_FIELD(Shared, header), SLUICE_FIELD(Shared, slots)}) +
+         table("Header", sizeof(Header),
+               {SLUICE_FIELD(Header, magic), SLUICE_FIELD(Header, version),
+                SLUICE_FIELD(Header, slot_count), SLUICE_FIELD(Header, ring_entries),
+                SLUICE_FIELD(Header, size), SLUICE_FIELD(Header, session),
+                SLUICE_FIELD(Header, token), SLUICE_FIELD(Header, doorbell),
+                SLUICE_FIELD(Header, waiting), SLUICE_FIELD(Header, closed),
+                SLUICE_FIELD(Header, metrics)}) +
+         table("Slot", sizeof(Slot),
+               {SLUICE_FIELD(Slot, pid), SLUICE_FIELD(Slot, generation), SLUICE_FIELD(Slot, tail),
+                SLUICE_FIELD(Slot, head), SLUICE_FIELD(Slot, metrics), SLUICE_FIELD(Slot, ring)}) +
+         table("Event", sizeof(Event),
+               {SLUICE_FIELD(Event, sequence), SLUICE_FIELD(Event, offset),
+                SLUICE_FIELD(Event, length), SLUICE_FIELD(Event, time_ns),
+                SLUICE_FIELD(Event, address), SLUICE_FIELD(Event, file), SLUICE_FIELD(Event, tid),
+                SLUICE_FIELD(Event, kind), SLUICE_FIELD(Event, flags),
+                SLUICE_FIELD(Event, reserved)});
+}
+
+#undef SLUICE_FIELD
+
+std::string numbers() {
+  return fmt::format(
+      "\n| name | value |\n|---|---|\n| `kVersion` | {} |\n| `kControlMagic` | 0x{:08x} |\n"
+      "| `kSharedMagic` | 0x{:08x} |\n| `kMaxPacket` | {} bytes |\n| `kMaxPath` | {} bytes |\n"
+      "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| counters of a slot | {} |\n"
+      "| counters of a session | {} |\n",
+      kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
+      kClientMetricCount, kSessionMetricCount);
+}
+
+}  // namespace
+
+int print_layout() {
+  const std::string text = numbers() + messages() + memory();
+  const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return written && fflush(stdout) == 0 ? 0 : kExitProblem;
+}
+
+}  // namespace sluice::cli

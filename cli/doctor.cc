@@ -1,0 +1,95 @@
+#include "cli/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+#include "cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr size_t kNameWidth = 18;
+constexpr size_t kLineWidth = 100;
+
+const char* word_of(Level level) {
+  switch (level) {
+    case Level::kGood:
+      return "ok";
+    case Level::kNote:
+      return "note";
+    case Level::kWarn:
+      return "warn";
+    case Level::kBroken:
+      return "broken";
+  }
+  return "?";
+}
+
+struct Section {
+  std::string path;  // "" is the machine
+  Findings findings;
+};
+
+nlohmann::json as_json(const Findings& findings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"name", finding.name},
+                    {"level", word_of(finding.level)},
+                    {"value", finding.value},
+                    {"meaning", finding.meaning},
+                    {"mend", finding.mend}});
+  }
+  return list;
+}
+
+void print_json(const std::vector<Section>& sections, bool broken) {
+  nlohmann::json all{{"version", kProgramVersion}, {"broken", broken}};
+  all["machine"] = as_json(sections[0].findings);
+  all["paths"] = nlohmann::json::array();
+  for (size_t at = 1; at < sections.size(); ++at) {
+    all["paths"].push_back(
+        {{"path", sections[at].path}, {"findings", as_json(sections[at].findings)}});
+  }
+  // A path may be anything but UTF-8.
+  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_text(const std::vector<Section>& sections) {
+  const std::string margin(6 + 2 + kNameWidth + 2, ' ');
+  for (const Section& section : sections) {
+    if (!section.path.empty()) fmt::print("\n{}\n", one_line(section.path));
+    for (const Finding& finding : section.findings) {
+      fmt::print("{:<6}  {:<{}}  {}\n", word_of(finding.level), finding.name, kNameWidth,
+                 one_line(finding.value));
+      fmt::print("{}", wrapped(finding.meaning, margin, kLineWidth));
+      if (!finding.mend.empty()) {
+        fmt::print("{}", wrapped("To mend: " + finding.mend, margin, kLineWidth));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int doctor(const std::vector<std::string>& paths, bool json) {
+  std::vector<Section> sections(1);
+  probe_kernel(&sections[0].findings);
+  probe_limits(&sections[0].findings);
+  probe_installation(&sections[0].findings);
+  for (const std::string& path : paths) {
+    sections.push_back({path, {}});
+    probe_path(path, &sections.back().findings);
+  }
+  const bool broken = std::any_of(sections.begin(), sections.end(), [](const Section& section) {
+    return std::any_of(section.findings.begin(), section.findings.end(),
+                       [](const Finding& finding) { return finding.level == Level::kBroken; });
+  });
+  json ? print_json(sections, broken) : print_text(sections);
+  return broken || fflush(stdout) != 0 ? kExitProblem : 0;
+}
+
+}  // namespace sluice::cli

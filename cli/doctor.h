@@ -1,0 +1,36 @@
+// `sluice doctor`: looks at this machine, and at given paths, with Sluice's eyes. Every feature
+// is probed by trying it; nothing is changed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+enum class Level {
+  kGood,
+  kNote,    // works with less
+  kWarn,    // worth mending
+  kBroken,  // Sluice does not work here
+};
+
+struct Finding {
+  std::string name;  // a JSON value: lower case, underscores
+  Level level = Level::kGood;
+  std::string value;
+  std::string meaning;  // sentences, for a user
+  std::string mend;     // what to do about it, or ""
+};
+using Findings = std::vector<Finding>;
+
+// Each adds what it finds. probe_path never waits longer than a few seconds, even if the mount
+// hangs.
+void probe_kernel(Findings* findings);
+void probe_limits(Findings* findings);
+void probe_installation(Findings* findings);
+void probe_path(const std::string& path, Findings* findings);
+
+// Prints all of it. Returns the exit status: 1 if something is broken.
+int doctor(const std::vector<std::string>& paths, bool json);
+
+}  // namespace sluice::cli

@@ -1,0 +1,40 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include "cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr size_t kMargin = 26;
+constexpr size_t kWidth = 98;
+
+}  // namespace
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  if (app->get_name() == "run") return "Usage: sluice run [options] -- COMMAND...\n";
+  return CLI::Formatter::make_usage(app, std::move(name));
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string head = "  " + make_option_name(option, is_positional);
+  if (!is_positional && !option->get_type_name().empty()) head += " " + option->get_type_name();
+  std::string text = option->get_description();
+  std::string body;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    body += wrapped(std::string_view(text).substr(at, end - at), std::string(kMargin, ' '), kWidth);
+    at = end + 1;
+  }
+  if (head.size() + 2 > kMargin) return head + "\n" + body;
+  return head + body.substr(head.size());
+}
+
+std::string option_help(const protocol::OptionInfo& info) {
+  std::string help = fmt::format("{}\n{}", info.help, values_of(info));
+  if (*info.default_text != '\0') help += fmt::format("; default {}", info.default_text);
+  return help + fmt::format("; {}", info.variable);
+}
+
+}  // namespace sluice::cli

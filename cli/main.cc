@@ -1,0 +1,111 @@
+// The sluice program: its subcommands and their options.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/docs.h"
+#include "cli/doctor.h"
+#include "cli/help.h"
+#include "cli/program.h"
+#include "cli/run.h"
+#include "cli/run_arguments.h"
+#include "cli/status.h"
+#include "cli/text.h"
+#include "protocol/version.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kSocketHelp =
+    "where the optimizer listens; SLUICE_SOCKET, or else your own one";
+
+void add_run_options(CLI::App* run, Given* given) {
+  for (const protocol::OptionInfo& info : protocol::kOptions) {
+    CLI::Option* option = run->add_option_function<std::string>(
+        std::string("--") + info.flag,
+        [given, &info](const std::string& value) {
+          (*given)[static_cast<size_t>(info.option)] = value;
+        },
+        option_help(info));
+    option->type_name("VALUE");
+    if (info.kind == protocol::OptionKind::kPaths) {
+      option->multi_option_policy(CLI::MultiOptionPolicy::Join)->delimiter(':');
+    } else {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
+}
+
+int usage_error(const CLI::ParseError& error) {
+  fmt::print(stderr, "sluice: {}\n", one_line(error.what()));
+  return kExitUsage;
+}
+
+int dispatch(std::vector<std::string> words) {
+  CLI::App app("Sluice feeds I/O-bound jobs: the bytes that they ask for next are in memory.",
+               "sluice");
+  app.set_version_flag("--version",
+                       fmt::format("sluice {} (protocol {})", kProgramVersion, protocol::kVersion));
+  app.formatter(std::make_shared<HelpFormatter>());  // and of the subcommands, which inherit it
+  app.require_subcommand(1);
+  CLI::App* run_command = app.add_subcommand("run", "run a command with Sluice");
+  Given given;
+  add_run_options(run_command, &given);
+  CLI::App* status_command = app.add_subcommand("status", "show what the optimizer is doing");
+  StatusOptions status;
+  status_command->add_flag("--json", status.json, "as JSON, on one line");
+  status_command->add_flag("--watch", status.watch, "again every second until the optimizer ends");
+  status_command->add_option("--socket", status.socket, kSocketHelp)->type_name("PATH");
+  CLI::App* stop_command = app.add_subcommand("stop", "end the optimizer; jobs go on without it");
+  std::string stop_socket;
+  stop_command->add_option("--socket", stop_socket, kSocketHelp)->type_name("PATH");
+  CLI::App* doctor_command =
+      app.add_subcommand("doctor", "say what this machine, and mounts on it, offer to Sluice");
+  bool doctor_json = false;
+  std::vector<std::string> doctor_paths;
+  doctor_command->add_flag("--json", doctor_json, "as JSON");
+  doctor_command->add_option("PATH", doctor_paths, "datasets, or folders of some");
+  CLI::App* docs_command = app.add_subcommand("docs", "print parts of the documents")->group("");
+  CLI::App* layout_command =
+      docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
+
+  RunArguments split;
+  if (!words.empty() && words[0] == "run") {
+    split = split_run_arguments({words.begin() + 1, words.end()});
+    words = {"run"};
+    words.insert(words.end(), split.options.begin(), split.options.end());
+  }
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as the parser wants it
+  try {
+    app.parse(reversed);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error);
+  }
+  if (run_command->parsed()) return run(given, split.command);
+  if (status_command->parsed()) return print_status(status);
+  if (stop_command->parsed()) return stop(stop_socket);
+  if (doctor_command->parsed()) return doctor(doctor_paths, doctor_json);
+  if (layout_command->parsed()) return print_layout();
+  if (docs_command->parsed()) return print_configuration();
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) {
+  try {
+    return sluice::cli::dispatch({argv + 1, argv + argc});
+  } catch (const std::exception& failure) {
+    // Not fmt: a standard error that cannot be written to may be what failed.
+    fprintf(stderr, "sluice: %s\n", failure.what());
+    return sluice::cli::kExitCannotRun;
+  }
+}

@@ -1,0 +1,26 @@
+PROGRAMS += sluice
+# The doctor foretells the optimizer's budget with the optimizer's own arithmetic.
+sluice_SRCS := $(wildcard cli/*.cc) cli/config_loader/config_reader.cc $(PROTOCOL_SRCS) \
+  optimizer/plan/budget.cc optimizer/io/memory.cc
+# The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
+# needs no library but the C library.
+ifeq ($(VARIANT),release)
+sluice_LDFLAGS := -static-libstdc++ -static-libgcc
+else
+# A shared sanitizer runtime refuses to start below a preloaded library, which `sluice run` under
+# `sluice run` has.
+sluice_LDFLAGS := -static-lib$(VARIANT)
+endif
+$(B)/obj/cli/%.o: CPPFLAGS += -DFMT_HEADER_ONLY
+
+LIBRARIES += libsluice_config.so
+libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc
+# It is loaded into somebody else's process, whose own C++ runtime it must neither meet nor
+# replace. libgcc_s stays shared, so that one unwinder knows every frame.
+libsluice_config.so_LDFLAGS := -static-libstdc++ -Wl,--exclude-libs,ALL \
+  -Wl,--version-script=cli/config_loader/exports.map
+$(B)/libsluice_config.so: cli/config_loader/exports.map
+$(B)/obj/cli/config_loader/%.o: CXXFLAGS += -fvisibility=hidden
+# No sanitizer: the programs that it is loaded into were built without.
+$(B)/obj/cli/config_loader/%.o: SAN :=
+$(B)/libsluice_config.so: libsluice_config.so_SAN :=

@@ -1,0 +1,21 @@
+// What the sluice program is called, where it finds its companions, and its exit statuses.
+#pragma once
+
+#include <string>
+
+namespace sluice::cli {
+
+inline constexpr const char* kProgramVersion = "0.1.0";
+
+// Exit statuses. The last three are env(1)'s.
+inline constexpr int kExitProblem = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitCannotRun = 125;      // sluice itself failed
+inline constexpr int kExitNotExecutable = 126;  // the command was found but cannot be executed
+inline constexpr int kExitNotFound = 127;
+
+// Absolute path of a file installed with this program: beside it (a build folder) or in ../lib.
+// Empty if it is in neither.
+std::string companion(const char* name);
+
+}  // namespace sluice::cli

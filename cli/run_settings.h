@@ -1,0 +1,45 @@
+// The options of a run, from the command line, the environment and the TOML file. All of the
+// program's looking at and changing of SLUICE_* variables is here.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/options.h"
+
+namespace sluice::cli {
+
+// By protocol::Option. What was given, unchecked.
+using Given = std::array<std::optional<std::string>, protocol::kOptionCount>;
+
+struct Resolved {
+  Given values;         // the winners: command line, then environment, then file
+  std::string problem;  // one line, if a value or the file is bad; `values` is then not to be used
+  std::vector<std::string> unknown;  // SLUICE_* variables that are no option
+};
+
+// An empty environment variable is unset. An empty value on the command line unsets the option.
+// A bad value in the environment counts only if the command line does not overrule it.
+Resolved resolve_settings(const Given& command_line);
+
+// Puts the winners into this process's environment for the command. SLUICE_CONFIG is removed,
+// since all that the file says is then in the environment.
+void export_settings(const Given& values);
+
+// Puts `library` first in LD_PRELOAD, unless it is there already. Returns false if its path has
+// a space or colon, which LD_PRELOAD cannot carry.
+bool export_preload(const std::string& library);
+
+// The socket that the user chose, or "" for the default one: `flag` if not empty, else
+// SLUICE_SOCKET.
+std::string chosen_socket(const std::string& flag);
+
+// SLUICE_MEMORY if it is a size, else 0 for automatic.
+uint64_t chosen_memory();
+
+// PATH as execvp would use it.
+std::string search_path();
+
+}  // namespace sluice::cli

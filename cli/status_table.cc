@@ -1,0 +1,291 @@
+#include "cli/status_table.h"
+
+#include <fmt/format.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "cli/text.h"
+#include "protocol/metrics.h"
+
+namespace sluice::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+// What the tables that we know begin with; fields without a name here follow as they come.
+struct Column {
+  const char* field;
+  const char* title;
+};
+struct Table {
+  const char* name;
+  std::vector<Column> columns;
+  std::vector<const char*> hidden;
+};
+
+const std::vector<Table>& known_tables() {
+  static const std::vector<Table> kTables = {
+      {"jobs",
+       {{"session", "session"},
+        {"pid", "pid"},
+        {"processes", "processes"},
+        {"files", "files"},
+        {"mappings", "mappings"},
+        {"command", "command"}},
+       {}},
+      {"files",
+       {{"file", "file"},
+        {"bytes", "size"},
+        {"state", "state"},
+        {"in_flight", "in flight"},
+        {"path", "path"},
+        {"why", "why"}},
+       {"device"}},
+      {"streams",
+       {{"file", "file"},
+        {"session", "session"},
+        {"readers", "readers"},
+        {"position", "reader at"},
+        {"frontier", "frontier"},
+        {"ahead", "ahead"},
+        {"target", "target"},
+        {"in_flight_bytes", "in flight"},
+        {"rate_bytes_s", "rate"}},
+       {}},
+      {"mounts",
+       {{"device", "device"},
+        {"type", "type"},
+        {"off", "off"},
+        {"bandwidth_bytes_s", "bandwidth"},
+        {"latency_ns", "latency"},
+        {"depth", "depth"},
+        {"in_flight", "in flight"},
+        {"block_bytes", "block"},
+        {"read_ahead_bytes", "kernel read-ahead"}},
+       {}},
+  };
+  return kTables;
+}
+
+enum class Unit { kNone, kBytes, kBytesPerSecond, kNanoseconds, kSeconds };
+
+constexpr size_t kLongest = 60;  // characters of a path or command; --json has them whole
+constexpr double kNoFigure = 4611686018427387904.0;  // 2^62: "no limit", "not yet"
+
+bool ends_with(std::string_view text, std::string_view tail) {
+  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
+}
+
+template <size_t kCount>
+bool one_of(std::string_view name, const char* const (&names)[kCount]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+template <size_t kCount>
+const char* metric_unit(std::string_view name, const protocol::MetricInfo (&table)[kCount]) {
+  for (const protocol::MetricInfo& metric : table) {
+    if (name == metric.name) return metric.unit;
+  }
+  return nullptr;
+}
+
+Unit unit_of(std::string_view name) {
+  static constexpr const char* kByteNames[] = {"ahead",    "budget", "bytes",  "distance",
+                                               "frontier", "length", "opened", "offset",
+                                               "position", "size",   "target"};
+  if (ends_with(name, "_bytes_s")) return Unit::kBytesPerSecond;
+  const char* metric = metric_unit(name, protocol::kClientMetrics);
+  if (metric == nullptr) metric = metric_unit(name, protocol::kSessionMetrics);
+  const std::string_view unit = metric != nullptr ? metric : "";
+  if (unit == "bytes" || ends_with(name, "_bytes") || one_of(name, kByteNames)) {
+    return Unit::kBytes;
+  }
+  if (unit == "ns" || ends_with(name, "_ns")) return Unit::kNanoseconds;
+  return ends_with(name, "_s") ? Unit::kSeconds : Unit::kNone;
+}
+
+// The name without its unit, in words: "stall_ns" is "stall".
+std::string label(std::string_view name) {
+  for (const std::string_view tail : {"_bytes_s", "_bytes", "_ns", "_s"}) {
+    if (!ends_with(name, tail)) continue;
+    name.remove_suffix(tail.size());
+    break;
+  }
+  return one_line(replaced(name, '_', " "));
+}
+
+std::string shown_number(std::string_view name, const Json& value) {
+  const auto number = value.get<double>();
+  const Unit unit = unit_of(name);
+  if (unit != Unit::kNone && !(number < kNoFigure)) return "-";
+  if (number == 0 && (name == "bandwidth_bytes_s" || name == "latency_ns")) return "-";
+  switch (unit) {
+    case Unit::kBytes:
+      return format_bytes(number);
+    case Unit::kBytesPerSecond:
+      return format_bytes(number) + "/s";
+    case Unit::kNanoseconds:
+      return format_time(number);
+    case Unit::kSeconds:
+      return format_time(number * 1e9);
+    case Unit::kNone:
+      break;
+  }
+  if (name == "device" && value.is_number_unsigned()) {
+    const auto device = value.get<dev_t>();
+    return fmt::format("{}:{}", major(device), minor(device));
+  }
+  return value.is_number_float() ? fmt::format("{:.2f}", number) : value.dump();
+}
+
+// A path's end tells more than its beginning.
+std::string shortened(std::string_view name, std::string text) {
+  if (text.size() <= kLongest) return text;
+  return name == "path" ? "..." + text.substr(text.size() - kLongest)
+                        : text.substr(0, kLongest) + "...";
+}
+
+std::string shown(std::string_view name, const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_string()) return shortened(name, one_line(value.get_ref<const std::string&>()));
+  if (value.is_number()) return shown_number(name, value);
+  if (!value.is_array()) return "-";
+  std::string list;
+  for (const Json& one : value) list += (list.empty() ? "" : " ") + shown("", one);
+  return list.empty() ? "-" : list;
+}
+
+// "name value, name value": figures that are zero say nothing.
+std::string sentence(const Json& figures) {
+  std::string text;
+  for (const auto& [name, value] : figures.items()) {
+    if (value.is_structured() || (value.is_number() && value.get<double>() == 0)) continue;
+    if (!text.empty()) text += ", ";
+    text += name == "bytes" ? shown(name, value) : label(name) + " " + shown(name, value);
+  }
+  return text.empty() ? "nothing yet" : text;
+}
+
+bool in_table(const Json& value) {
+  return !value.is_object() && !(value.is_array() && !value.empty() && value[0].is_structured());
+}
+
+std::vector<Column> columns_of(const Table& known, const std::vector<Json>& rows,
+                               std::vector<std::string>* extra) {
+  std::vector<Column> columns;
+  const auto present = [&rows](const char* field) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [field](const Json& row) { return row.contains(field); });
+  };
+  for (const Column& column : known.columns) {
+    if (present(column.field)) columns.push_back(column);
+  }
+  for (const Json& row : rows) {
+    for (const auto& [name, value] : row.items()) {
+      const auto is_named = [&name = name](const char* other) { return name == other; };
+      if (!in_table(value) || std::any_of(known.hidden.begin(), known.hidden.end(), is_named) ||
+          std::any_of(known.columns.begin(), known.columns.end(),
+                      [&](const Column& one) { return is_named(one.field); }) ||
+          std::find(extra->begin(), extra->end(), name) != extra->end()) {
+        continue;
+      }
+      extra->push_back(name);
+    }
+  }
+  return columns;
+}
+
+std::string table_text(const std::string& name, const std::vector<Json>& rows) {
+  static const Table kUnknown{"", {}, {}};
+  const Table* known = &kUnknown;
+  for (const Table& table : known_tables()) {
+    if (name == table.name) known = &table;
+  }
+  std::vector<std::string> extra;
+  const std::vector<Column> named = columns_of(*known, rows, &extra);
+  std::vector<std::string> fields;
+  Rows cells(1);
+  for (const Column& column : named) {
+    fields.emplace_back(column.field);
+    cells[0].emplace_back(column.title);
+  }
+  for (const std::string& field : extra) {
+    fields.push_back(field);
+    cells[0].push_back(label(field));
+  }
+  std::string alignment;
+  for (const std::string& field : fields) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&field](const Json& row) {
+      return !row.contains(field) || row[field].is_number();
+    });
+    alignment += numbers ? 'r' : 'l';
+  }
+  for (const Json& row : rows) {
+    std::vector<std::string>& line = cells.emplace_back();
+    for (const std::string& field : fields) {
+      line.push_back(row.contains(field) ? shown(field, row[field]) : "-");
+    }
+  }
+  return columns(cells, alignment);
+}
+
+// How far the pre-cache is in front of the reader, which is what one looks for first.
+void add_ahead(Json* row) {
+  const auto position = row->find("position");
+  const auto frontier = row->find("frontier");
+  if (position == row->end() || frontier == row->end()) return;
+  if (!position->is_number() || !frontier->is_number()) return;
+  const auto ahead = frontier->get<double>() - position->get<double>();
+  (*row)["ahead"] = std::max(0.0, ahead);
+}
+
+std::string section(const std::string& name, const Json& list) {
+  std::vector<Json> rows;
+  for (const Json& row : list) {
+    if (!row.is_object()) continue;
+    rows.push_back(row);
+    add_ahead(&rows.back());
+  }
+  std::string text = fmt::format("\n{}\n", label(name));
+  if (rows.empty()) return text + "  none\n";
+  text += table_text(name, rows);
+  for (size_t index = 0; index < rows.size(); ++index) {
+    for (const auto& [field, value] : rows[index].items()) {
+      if (!value.is_object()) continue;
+      const std::string whose = rows[index].contains("session")
+                                    ? "session " + shown("session", rows[index]["session"])
+                                    : std::to_string(index + 1);
+      text += wrapped(fmt::format("{}, {}: {}", whose, label(field), sentence(value)), "  ", 100);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string status_tables(const Json& status) {
+  Rows heads;
+  std::string others;
+  for (const auto& [name, value] : status.items()) {
+    const bool known = std::any_of(known_tables().begin(), known_tables().end(),
+                                   [&name = name](const Table& one) { return name == one.name; });
+    if (value.is_array()) {
+      if (!known) others += section(name, value);
+    } else {
+      const std::string title = name == "version" ? "protocol" : label(name);
+      heads.push_back({title, value.is_object() ? sentence(value) : shown(name, value)});
+    }
+  }
+  std::string text = columns(heads, "l");
+  for (const Table& table : known_tables()) {
+    const auto list = status.find(table.name);
+    if (list != status.end() && list->is_array()) text += section(table.name, *list);
+  }
+  return text + others;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,140 @@
+#include <cstdio>
+#include <memory>
+
+#include "lmdb_tools/commands.h"
+#include "lmdb_tools/failure.h"
+#include "lmdb_tools/progress.h"
+#include "lmdb_tools/tree_walk.h"
+
+namespace sluice::lmdb {
+namespace {
+
+// Lustre and FEFS take stripe sizes in multiples of this.
+constexpr uint64_t kStripeUnit = 64U << 10;  // bytes
+
+struct Options {
+  std::string path;
+  bool csv = false;
+  uint64_t batch = 0;  // records
+  uint64_t gpus = 1;   // of a node
+};
+
+// How the file is passed through by who reads the records in key order.
+class Sequence {
+ public:
+  explicit Sequence(uint64_t page_size) : page_size_(page_size) {}
+
+  void add(const Record& record) {
+    const uint64_t first = record.offset / page_size_;
+    const uint64_t last =
+        record.length == 0 ? first : (record.offset + record.length - 1) / page_size_;
+    if (count_ > 0) {
+      // Between two neighbours lies at most one page of the tree. On a leaf page the values stand
+      // in descending order; who reads pages does not mind.
+      if (first >= last_ && first <= last_ + 2) {
+        ++following_;
+      } else {
+        ++(first > last_ ? forward_ : backward_);
+      }
+    }
+    first_ = count_ == 0 ? first : std::min(first_, first);
+    end_ = std::max(end_, last + 1);
+    last_ = last;
+    ++count_;
+    bytes_ += record.length;
+  }
+
+  uint64_t count() const { return count_; }
+
+  // Bytes of the file for each record, the rest of its last page and the tree included.
+  double span() const {
+    return count_ == 0
+               ? 0
+               : static_cast<double>((end_ - first_) * page_size_) / static_cast<double>(count_);
+  }
+
+  void print() const {
+    const uint64_t pairs = count_ > 0 ? count_ - 1 : 0;
+    fmt::print("records           {}\n", count_);
+    fmt::print("bytes of values   {} ({})\n", bytes_, human_bytes(bytes_));
+    fmt::print("extent            [{}, {}) of the file\n", first_ * page_size_, end_ * page_size_);
+    fmt::print("bytes per record  {:.0f} of the file\n", span());
+    fmt::print(
+        "sequential        {:.2f} % of successive records follow each other ({} of {})\n",
+        pairs == 0 ? 100.0 : 100.0 * static_cast<double>(following_) / static_cast<double>(pairs),
+        following_, pairs);
+    fmt::print("jumps             {} forward, {} backward\n", forward_, backward_);
+  }
+
+ private:
+  const uint64_t page_size_;
+  uint64_t count_ = 0, bytes_ = 0;
+  uint64_t first_ = 0, end_ = 0, last_ = 0;  // pages
+  uint64_t following_ = 0, forward_ = 0, backward_ = 0;
+};
+
+// The stripe size that the paper advises: batch size times GPUs of a node.
+void print_stripe(const Options& options, const Sequence& sequence) {
+  const auto batch = static_cast<uint64_t>(sequence.span() * static_cast<double>(options.batch));
+  const uint64_t stripe = (batch * options.gpus + kStripeUnit - 1) / kStripeUnit * kStripeUnit;
+  fmt::print(
+      "stripe size       {} ({}): a batch of {} records is {}, times {} {} of a node, in\n"
+      "                  steps of 64 KiB; for instance lfs setstripe -S {}k\n",
+      stripe, human_bytes(stripe), options.batch, human_bytes(batch), options.gpus,
+      options.gpus == 1 ? "GPU" : "GPUs", stripe / 1024);
+}
+
+// A key that a spreadsheet could misread is quoted, quotes in it doubled.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+void layout(const Options& options) {
+  const Database database(options.path);
+  PageMap pages(database);
+  TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
+  Sequence sequence(database.page_size());
+  if (options.csv) fmt::print("key,offset,length\n");
+  for (Record record{}; walk.next(&record);) {
+    sequence.add(record);
+    if (options.csv) {
+      fmt::print("{},{},{}\n", csv_field(printable(record.key)), record.offset, record.length);
+    }
+  }
+  database.check_unchanged();
+  if (!options.csv) sequence.print();
+  if (options.batch != 0) print_stripe(options, sequence);
+  check_output();
+}
+
+}  // namespace
+
+void add_layout(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "layout", "Where each value lies in data.mdb, and how sequential the file is");
+  command->footer(
+      "Two records follow each other if the second begins on the page where the first ends or\n"
+      "at most two pages after it (a page of the tree may lie between).");
+  auto* csv =
+      command->add_flag("--csv", options->csv,
+                        "print key,offset,length of every value; bytes of a key that are not "
+                        "printable, and backslashes, as \\xNN");
+  auto* batch = command->add_option("--batch", options->batch,
+                                    "advise a stripe size for batches of N records");
+  batch->type_name("N")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))->excludes(csv);
+  command->add_option("--gpus", options->gpus, "GPUs of a node, each with a batch of its own")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1024}))
+      ->needs(batch);
+  command->add_option("database", options->path, "folder with data.mdb, or the file")
+      ->required()
+      ->type_name("DB");
+  command->callback([options] { layout(*options); });
+}
+
+}  // namespace sluice::lmdb

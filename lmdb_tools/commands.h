@@ -1,0 +1,25 @@
+// The subcommands of sluice-lmdb. Each add_* puts one with its options into `app`; it runs while
+// `app` parses, and throws a Failure for everything that goes wrong.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+
+namespace sluice::lmdb {
+
+void add_make(CLI::App& app);
+void add_stat(CLI::App& app);
+void add_layout(CLI::App& app);
+void add_verify(CLI::App& app);
+void add_ranges(CLI::App& app);
+void add_replicas(CLI::App& app);
+void add_reorder(CLI::App& app);
+
+// A key on one line: bytes that are not printable ASCII, and backslashes, as \xNN.
+std::string printable(std::string_view key);
+
+// Fails if standard output did not take everything that was printed.
+void check_output();
+
+}  // namespace sluice::lmdb

@@ -1,0 +1,14 @@
+# sluice-lmdb: makes and inspects LMDB data sets.
+
+PROGRAMS += sluice-lmdb
+DATUM := $(B)/gen/lmdb_tools/datum.pb
+sluice-lmdb_SRCS := $(wildcard lmdb_tools/*.cc) protocol/options.cc $(DATUM).cc
+sluice-lmdb_LIBS := -llmdb -lprotobuf -ljpeg -lpng -lz -lfmt
+
+$(DATUM).cc $(DATUM).h &: lmdb_tools/datum.proto
+	@mkdir -p $(@D)
+	@[ "$(V)" = 1 ] || echo "  GEN  $(DATUM).cc"
+	$(Q)protoc --cpp_out=$(B)/gen $<
+
+# Until a first compilation has listed its headers, nothing else says who needs the generated one.
+$(B)/obj/lmdb_tools/datum.cc.o: | $(DATUM).h

@@ -1,0 +1,35 @@
+// A result that comes into being as a whole or not at all: it is made in OUT.partial/result and
+// renamed to OUT. Never touches what is at OUT.
+#pragma once
+
+#include <string>
+
+namespace sluice::lmdb {
+
+class Partial {
+ public:
+  // Begins, or goes on with what an interrupted run of the same job left. `job` is text that
+  // differs when the result would. Fails if OUT exists, if OUT.partial is of another job, or if
+  // another process is at it.
+  Partial(std::string out, const std::string& job);
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+  ~Partial();
+
+  const std::string& result() const { return result_; }  // the folder to fill
+
+  // Renames the result to OUT, and removes the rest. REQUIRES: its files are on disk.
+  void publish();
+
+  // Removes everything that was made.
+  void discard();
+
+ private:
+  void begin(const std::string& job);
+  void lock_and_compare(const std::string& job);
+
+  const std::string out_, folder_, result_, job_file_;
+  int lock_ = -1;
+};
+
+}  // namespace sluice::lmdb

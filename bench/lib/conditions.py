@@ -1,0 +1,45 @@
+"""What each figure was taken with: machine and settings, for the document."""
+import os
+
+from bench.lib import figures
+
+GIB = 1 << 30
+
+
+def _path(folder):
+    return os.path.join(folder, "conditions.json")
+
+
+def _machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as text:
+        models = [li.split(":", 1)[1].strip() for li in text if li.startswith("model name")]
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB
+    return (f"{os.cpu_count()} x {models[0] if models else os.uname().machine}, {memory:.0f} GiB, "
+            f"Linux {os.uname().release}, "
+            f"{'as root' if os.geteuid() == 0 else 'as an ordinary user'}")
+
+
+def _settings(request):
+    return (f"{'smoke test, ' if request.small else ''}file of {request.size / GIB:.2f} GiB"
+            f" ({request.disk_size / GIB:.2f} GiB on the disk), {request.rounds} rounds"
+            f" ({request.overhead_rounds} for the cost of detection),"
+            f" {request.random_reads:,} random reads, {request.start_pairs:,} pairs of starts")
+
+
+def note(request, name):
+    """Remembers with what the figure `name` was taken just now."""
+    known = figures.load(_path(request.raw))
+    figures.store(_path(request.raw), {**known, name: [_machine(), _settings(request)]})
+
+
+def sentences(folder, names):
+    """One sentence for all of the figures, or one for each group that was taken alike."""
+    alike = {}
+    for name, (machine, settings) in figures.load(_path(folder)).items():
+        if name in names:
+            alike.setdefault((machine, settings), []).append(name)
+    sentences_of = []
+    for (machine, settings), some in alike.items():
+        which = "All" if len(alike) == 1 else ", ".join(f"`{name}`" for name in some)
+        sentences_of.append(f"{which}: {settings}; on {machine}.")
+    return sentences_of

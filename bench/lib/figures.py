@@ -1,0 +1,106 @@
+"""The figures by name: unit, goal and what each means; statistics; build/bench.json."""
+import json
+import os
+import statistics
+from typing import NamedTuple, Optional
+
+
+class Figure(NamedTuple):
+    unit: str
+    goal: Optional[float]  # at most, or at least where `least`; None where it is only reported
+    meaning: str
+    least: bool = False
+
+
+FIGURES = {
+    "lmdb_cold_over_warm_pfs": Figure(
+        "ratio", 1.03, "slowfs, 0.5 ms and 400 MB/s: cold with Sluice / warm without"),
+    "lmdb_baseline_over_warm_pfs": Figure(
+        "ratio", None, "the same mount: cold without Sluice / warm, read-ahead 128 KiB"),
+    "lmdb_baseline_over_warm_pfs_ra16m": Figure(
+        "ratio", None, "the same with a read-ahead of 16 MiB"),
+    "lmdb_cold_over_warm_far": Figure(
+        "ratio", 1.05, "slowfs, 3 ms and 400 MB/s: cold with Sluice / warm without"),
+    "lmdb_cold_over_warm_disk": Figure(
+        "ratio", 1.03, "disk limited to 300 MB/s: cold with Sluice / warm without"),
+    "lmdb_link_share": Figure(
+        "ratio", 0.97, "rate of a reader that only reads, cold with Sluice / fio's rate", True),
+    "skipping_link_share": Figure(
+        "ratio", 0.95, "the same, four processes that take turns through one file", True),
+    "stream_link_share": Figure("ratio", 0.97, "the same, plain read() of the file", True),
+    "checkpoint_overhead": Figure(
+        "ratio", 1.01, "warm at 1 GB/s, second pass: cells without prefetch / without Sluice"),
+    "checkpoint_overhead_first_pass": Figure("ratio", None, "the same, first pass"),
+    "observe_overhead": Figure(
+        "ratio", 1.01, "warm at 1 GB/s, second pass: observed, no prefetch / without Sluice"),
+    "observe_overhead_first_pass": Figure("ratio", None, "the same, first pass"),
+    "noncached_bytes_cell": Figure(
+        "bytes", 524288, "demanded from slowfs by the reader's own process: cells"),
+    "noncached_bytes_observe": Figure("bytes", 1048576, "the same: a plain mapping, observed"),
+    "noncached_bytes_page": Figure("bytes", None, "the same: one page per distance"),
+    "noncached_bytes_cold_start": Figure(
+        "bytes", None, "the same: cells, the optimizer started by the job itself"),
+    "arm_1tib_ms": Figure("ms", 5, "mmap of 1 TiB, armed, minus the same without Sluice"),
+    "arm_1tib_vmas": Figure(
+        "count", 64, "most VMAs of that mapping, read at 100 random places and through 1 GiB"),
+    "random_lmdb_overhead": Figure(
+        "ratio", 1.02, "random reads of a warm LMDB with Sluice / without"),
+    "start_cost_us": Figure("us", 500, "added to /bin/true"),
+    "optimizer_cpu_s_per_gb": Figure(
+        "s/GB", 0.5, "processor time of the optimizer for 10^9 bytes, pfs mount"),
+    "optimizer_rss_mb": Figure("MB", 48, "peak memory of the optimizer, pfs mount"),
+    "separate_files_over_lmdb_pfs": Figure(
+        "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
+}
+
+
+def summary(name, values):
+    """Value (median) and spread (lowest and highest) of paired runs, as bench.json holds it."""
+    figure = FIGURES[name]
+    return {"value": _rounded(statistics.median(values)), "unit": figure.unit,
+            "goal": figure.goal, "low": _rounded(min(values)), "high": _rounded(max(values))}
+
+
+def _rounded(value):
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def met(name, value):
+    """True, False, or None where there is no goal."""
+    figure = FIGURES[name]
+    if figure.goal is None:
+        return None
+    return value >= figure.goal if figure.least else value <= figure.goal
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as text:
+            return json.load(text)
+    except FileNotFoundError:
+        return {}
+
+
+def store(path, content):
+    """Whole or not at all."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as text:
+        json.dump(content, text, indent=1)
+        text.write("\n")
+    os.replace(path + ".new", path)
+
+
+def merge(path, found):
+    """Adds figures to bench.json, in the order of the table above."""
+    known = {**load(path), **found}
+    order = list(FIGURES) + sorted(set(known) - set(FIGURES))
+    store(path, {name: known[name] for name in order if name in known})
+
+
+def describe(name, entry):
+    verdict = {True: "met", False: "MISSED", None: "reported"}[met(name, entry["value"])]
+    goal = ""
+    if entry["goal"] is not None:
+        goal = f", goal {'>=' if FIGURES[name].least else '<='} {entry['goal']:g}"
+    return (f"{name} = {entry['value']:g} {entry['unit']}"
+            f" (from {entry['low']:g} to {entry['high']:g}{goal}): {verdict}")

@@ -1,0 +1,17 @@
+# The storage stand-in, and the programs behind the figures.
+PROGRAMS += bench/slowfs
+bench/slowfs_SRCS := $(addprefix bench/slowfs/,filesystem.cc gate.cc inodes.cc kernel_device.cc \
+  ledger.cc listing.cc main.cc pacer.cc read_ahead.cc reading.cc service.cc settings.cc)
+bench/slowfs_LIBS := -lfuse3
+UNIT_TESTS += slowfs_service_test
+slowfs_service_test_SRCS := bench/slowfs/service_test.cc bench/slowfs/service.cc
+
+# The jobs that the figures are measured with.
+PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory
+bench/reader_SRCS := $(addprefix bench/reader/,reader.c scan_file.c scan_lmdb.c)
+bench/reader_LIBS := -llmdb
+bench/make-data_SRCS := bench/reader/make_data.c
+bench/make-data_LIBS := -llmdb
+bench/arm_SRCS := bench/reader/arm.c
+bench/start-cost_SRCS := bench/reader/start_cost.c
+bench/touch-memory_SRCS := bench/reader/touch_memory.c

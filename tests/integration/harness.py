@@ -1,0 +1,136 @@
+"""What the integration tests share: jobs under the library, each with an optimizer of its own."""
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, os.environ.get("B", "build"))
+DATA = os.path.join(BUILD, "test-data")
+LIBRARY = os.environ.get("LIBRARY") or os.path.join(BUILD, "libsluice.so")
+
+_loader = importlib.machinery.SourceFileLoader("drive", os.path.join(TOP, "tests/victims/drive"))
+_loader_spec = importlib.util.spec_from_loader("drive", _loader)
+sys.dont_write_bytecode = True
+drive = importlib.util.module_from_spec(_loader_spec)
+_loader.exec_module(drive)
+
+
+class Failure(Exception):
+    """A test's claim that turned out not to hold."""
+
+
+def skip(why):
+    print(why)
+    sys.exit(77)
+
+
+def claim(truth, what):
+    if not truth:
+        raise Failure(what)
+
+
+def until(condition, seconds, what):
+    """Waits for a condition, not for a time; Failure if it has not come after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > deadline:
+            raise Failure(f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+def victim(name, *own, data=None):
+    """The argument vector of a C victim."""
+    files = data or [os.path.join(DATA, f) for f in ("scan.bin", "big.bin", "lmdb")]
+    return [os.path.join(BUILD, "victims", name), *files, *map(str, own)]
+
+
+class Place:
+    """A socket folder with its optimizer, and a working folder; all ended and removed on exit."""
+
+    def __enter__(self):
+        subprocess.run([os.path.join(TOP, "tests/victims/make-data"), DATA], check=True)
+        self.folder = tempfile.mkdtemp(prefix="sv-", dir="/tmp")
+        self.sockets = os.path.join(self.folder, "s")
+        self.work = os.path.join(self.folder, "work")
+        os.mkdir(self.sockets, 0o700)
+        os.makedirs(os.path.join(self.work, "data"))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        # A stopped optimizer could not obey.
+        for pid in self.optimizers():
+            os.kill(pid, signal.SIGCONT)
+        try:
+            drive.end_optimizer(self.sockets)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def environment(self, library=LIBRARY, **settings):
+        values = {"PATH": os.environ["PATH"], "HOME": self.work, "LC_ALL": "C.UTF-8",
+                  "TMPDIR": self.work}
+        if library:
+            values.update(LD_PRELOAD=library,
+                          SLUICE_SOCKET=os.path.join(self.sockets, "s.sock"), SLUICE_LINGER="5",
+                          SLUICE_CHECKPOINT="cell", SLUICE_DISTANCE="64K",
+                          SLUICE_DATASET=f"{DATA}/scan.bin:{DATA}/big.bin:{self.work}/data")
+        values.update(settings)
+        return {k: v for k, v in values.items() if v is not None}
+
+    def start(self, argv, library=LIBRARY, preexec=None, **settings):
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, cwd=self.work, text=True,
+                                errors="backslashreplace", preexec_fn=preexec,
+                                env=self.environment(library, **settings))
+
+    def run(self, argv, library=LIBRARY, timeout=60, preexec=None, **settings):
+        """Runs to the end; the result has args, returncode, stdout, stderr and seconds."""
+        started = time.monotonic()
+        job = self.start(argv, library, preexec, **settings)
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            job.communicate()
+            raise Failure(f"still going after {timeout} s: {' '.join(argv)}") from None
+        done = subprocess.CompletedProcess(argv, job.returncode, out, err)
+        done.seconds = time.monotonic() - started
+        return done
+
+    def optimizers(self):
+        found = set(drive.optimizers_of(self.sockets))
+        owner = drive.lock_owner(self.sockets)
+        return sorted(found | {owner} if owner else found)
+
+
+def sluice_lines(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("sluice:")]
+
+
+def same(plain, under, what=""):
+    """The job under the library ended as the plain one did."""
+    claim(under.returncode == plain.returncode,
+          f"{what}: status {under.returncode}, plain {plain.returncode}; stderr:\n{under.stderr}")
+    claim(under.stdout == plain.stdout, f"{what}: standard output differs")
+    other = [li for li in under.stderr.splitlines() if not li.startswith("sluice:")]
+    claim(other == plain.stderr.splitlines(), f"{what}: standard error differs:\n{under.stderr}")
+
+
+def main(test):
+    if not os.path.exists(LIBRARY):
+        print(f"{LIBRARY} is not built")
+        sys.exit(1)
+    try:
+        with Place() as place:
+            test(place)
+    except (Failure, drive.Fail) as why:
+        print(f"failed: {why}")
+        sys.exit(1)

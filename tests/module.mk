@@ -1,0 +1,1 @@
+include $(filter-out tests/module.mk,$(wildcard tests/*.mk))

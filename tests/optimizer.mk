@@ -1,0 +1,47 @@
+OPTIMIZER_CLIENT_SRCS := tests/unit/optimizer_client.cc optimizer/io/residency.cc
+
+UNIT_TESTS += optimizer_session_test
+optimizer_session_test_SRCS := tests/unit/optimizer_session_test.cc $(OPTIMIZER_CLIENT_SRCS)
+optimizer_session_test_DEPS := $(B)/sluice-optimizer
+
+UNIT_TESTS += optimizer_tracker_test optimizer_plan_test
+optimizer_tracker_test_SRCS := tests/unit/optimizer_tracker_test.cc optimizer/streams/tracker.cc
+optimizer_plan_test_SRCS := tests/unit/optimizer_plan_test.cc $(OPTIMIZER_PURE_SRCS)
+
+SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
+
+UNIT_TESTS += optimizer_scheduler_test
+optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
+
+# Recorded events in, plans out: tests/replay/plans compares them with what was kept.
+PROGRAMS += optimizer-replay
+optimizer-replay_SRCS := tests/replay/replay.cc $(SIMULATOR_SRCS)
+
+UNIT_TESTS += optimizer_parse_test optimizer_reader_test optimizer_engine_test optimizer_observer_test
+optimizer_parse_test_SRCS := tests/unit/optimizer_parse_test.cc $(OPTIMIZER_PURE_SRCS)
+optimizer_reader_test_SRCS := tests/unit/optimizer_reader_test.cc optimizer/core/ring_reader.cc
+optimizer_engine_test_SRCS := tests/unit/optimizer_engine_test.cc $(OPTIMIZER_CLIENT_SRCS) \
+  optimizer/io/uring_engine.cc optimizer/io/pool_engine.cc optimizer/daemon/log.cc
+optimizer_engine_test_LIBS := -l:liburing.a
+optimizer_observer_test_SRCS := tests/unit/optimizer_observer_test.cc $(OPTIMIZER_CLIENT_SRCS) \
+  optimizer/observe/observer.cc optimizer/observe/page_table.cc optimizer/plan/interval_set.cc
+
+UNIT_TESTS += optimizer_lifecycle_test optimizer_jobs_test
+optimizer_lifecycle_test_SRCS := tests/unit/optimizer_lifecycle_test.cc $(OPTIMIZER_CLIENT_SRCS)
+optimizer_lifecycle_test_DEPS := $(B)/sluice-optimizer
+optimizer_jobs_test_SRCS := tests/unit/optimizer_jobs_test.cc $(OPTIMIZER_CLIENT_SRCS)
+optimizer_jobs_test_DEPS := $(B)/sluice-optimizer
+
+# libFuzzer, by clang, with both sanitizers whatever the variant; sources compiled apart.
+FUZZERS := $(B)/fuzz/optimizer_input
+
+$(B)/fuzz/optimizer_input: tests/fuzz/optimizer_input.cc $(OPTIMIZER_PURE_SRCS) \
+    $(wildcard optimizer/*/*.h protocol/*.h)
+	@mkdir -p $(@D)
+	@[ "$(V)" = 1 ] || echo "  FUZZ $@"
+	$(Q)clang++-14 $(filter -I% -D%,$(CPPFLAGS)) -std=c++20 -O1 -g -fno-omit-frame-pointer \
+	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+	  $(filter %.cc,$^) -o $@ -pthread
+
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)

@@ -12,8 +12,25 @@
 namespace sluice::preload {
 namespace {
 
+// What begins LMDB's pages 0 and 1 (mdb.c: MDB_page's header, MDB_meta). The page size stands in
+// the free list's `pad`.
+struct LmdbTree {
+  uint32_t pad;
+  uint16_t flags, depth;
+  uint64_t branches, leaves, overflows, entries, root;
+};
+struct LmdbMeta {
+  char header[16];
+  uint32_t magic, version;
+  uint64_t address, map_size;
+  LmdbTree free_list, main;
+  uint64_t last_page, transaction;
+};
+static_assert(sizeof(LmdbMeta) == 152);
+
 constexpr uint32_t kLmdbMagic = 0xBEEFC0DE;
-constexpr off_t kLmdbMagicAt = 16;  // behind the first page's header (mdb.c, MDB_page)
+constexpr uint32_t kMaxLmdbPage = 64 << 10;
+constexpr uint32_t kMinLmdbPage = 256;
 
 const char* patterns() {
   const char* text = g_settings.text[static_cast<size_t>(protocol::Option::kDataset)];
@@ -63,11 +80,23 @@ bool named(const char* path, bool* automatic) {
   return false;
 }
 
-bool is_lmdb(int fd) {
-  uint32_t magic = 0;
-  return sys::call(SYS_pread64, fd, sys::word(&magic), sizeof magic, kLmdbMagicAt) ==
-             sizeof magic &&
-         magic == kLmdbMagic;
+bool read_meta(int fd, off_t at, LmdbMeta* out) {
+  const long got = sys::call(SYS_pread64, fd, sys::word(out), sizeof *out, at);
+  return got == sizeof *out && out->magic == kLmdbMagic;
+}
+
+// The newer of the two meta pages tells where the root is. A page that is being rewritten just now
+// tells nonsense: what comes of it is a hint, and bounded by the file's size.
+void find_root(int fd, const struct stat& about, const LmdbMeta& first, DataFile* out) {
+  const uint32_t page = first.free_list.pad;
+  if (page < kMinLmdbPage || page > kMaxLmdbPage || (page & (page - 1)) != 0) return;
+  LmdbMeta second;
+  const bool newer =
+      read_meta(fd, static_cast<off_t>(page), &second) && second.transaction > first.transaction;
+  const uint64_t root = newer ? second.main.root : first.main.root;
+  if (root >= static_cast<uint64_t>(about.st_size) / page) return;
+  out->first_wanted = root * page;
+  out->wanted_bytes = page;
 }
 
 }  // namespace
@@ -84,7 +113,11 @@ bool recognise(int fd, const struct stat& about, bool mapped, DataFile* out) {
   const long length = sys::call(SYS_readlink, sys::word(link), sys::word(out->path),
                                 static_cast<long>(sizeof out->path - 1));
   out->path[length > 0 ? length : 0] = '\0';
-  if (mapped && about.st_size >= static_cast<off_t>(kSmallestMapping)) out->lmdb = is_lmdb(fd);
+  LmdbMeta meta;
+  if (mapped && about.st_size >= static_cast<off_t>(kSmallestMapping) && read_meta(fd, 0, &meta)) {
+    out->lmdb = true;
+    find_root(fd, about, meta, out);
+  }
   bool automatic = false;
   if (named(out->path, &automatic) || out->lmdb) return true;
   if (!automatic || static_cast<uint64_t>(about.st_size) < kBigFile) return false;

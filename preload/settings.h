@@ -17,6 +17,7 @@ struct Settings {
   protocol::CheckpointMode checkpoint = protocol::CheckpointMode::kCell;
   uint64_t distance = 0;  // bytes; 0 is auto
   LogLevel log = LogLevel::kWarn;
+  bool prefetch = true;
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

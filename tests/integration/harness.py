@@ -85,8 +85,8 @@ class Place:
         values.update(settings)
         return {k: v for k, v in values.items() if v is not None}
 
-    def start(self, argv, library=LIBRARY, preexec=None, **settings):
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def start(self, argv, library=LIBRARY, preexec=None, stdin=subprocess.DEVNULL, **settings):
+        return subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, cwd=self.work, text=True,
                                 errors="backslashreplace", preexec_fn=preexec,
                                 env=self.environment(library, **settings))

@@ -37,11 +37,45 @@ const char* patterns() {
   return text != nullptr ? text : "";
 }
 
+bool covers(const char* pattern, const char* path) {
+  size_t length = strlen(pattern);
+  while (length > 1 && pattern[length - 1] == '/') --length;
+  if (strncmp(pattern, path, length) == 0 && (path[length] == '\0' || path[length] == '/')) {
+    return true;
+  }
+  return fnmatch(pattern, path, 0) == 0;
+}
+
+// Folders of `pattern` may be symbolic links: the part before any wildcard as the kernel names it,
+// which is how it names open files too. False if there is no such part, or it changes nothing.
+bool resolve(const char* pattern, char* out, size_t size) {
+  size_t fixed = strcspn(pattern, "*?[\\");
+  if (pattern[fixed] != '\0') {
+    while (fixed > 0 && pattern[fixed - 1] != '/') --fixed;
+  }
+  char folder[2048];
+  if (fixed == 0 || fixed >= sizeof folder) return false;
+  memcpy(folder, pattern, fixed);
+  folder[fixed] = '\0';
+  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(folder), O_PATH | O_CLOEXEC);
+  if (sys::failed(fd)) return false;
+  char link[32];
+  snprintf(link, sizeof link, "/proc/self/fd/%ld", fd);
+  const long length =
+      sys::call(SYS_readlink, sys::word(link), sys::word(out), static_cast<long>(size - 1));
+  sys::close(static_cast<int>(fd));
+  if (length <= 0) return false;
+  const char* slash = pattern[fixed] != '\0' && length > 1 ? "/" : "";
+  const int more =
+      snprintf(out + length, size - static_cast<size_t>(length), "%s%s", slash, pattern + fixed);
+  return more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
+}
+
 // One entry of SLUICE_DATASET: a glob, a file, or a folder with all below it.
 bool matches(const char* pattern, const char* path) {
-  char absolute[4096];
+  char absolute[2048];
   if (pattern[0] != '/') {
-    char folder[2048];
+    char folder[1024];
     if (sys::call(SYS_getcwd, sys::word(folder), sizeof folder) <= 0) return false;
     if (strncmp(pattern, "./", 2) == 0) pattern += 2;
     if (static_cast<size_t>(snprintf(absolute, sizeof absolute, "%s/%s", folder, pattern)) >=
@@ -50,12 +84,9 @@ bool matches(const char* pattern, const char* path) {
     }
     pattern = absolute;
   }
-  size_t length = strlen(pattern);
-  while (length > 1 && pattern[length - 1] == '/') --length;
-  if (strncmp(pattern, path, length) == 0 && (path[length] == '\0' || path[length] == '/')) {
-    return true;
-  }
-  return fnmatch(pattern, path, 0) == 0;
+  char resolved[2048];
+  return covers(pattern, path) ||
+         (resolve(pattern, resolved, sizeof resolved) && covers(resolved, path));
 }
 
 // Sets *automatic if the list is empty or has `auto` in it.

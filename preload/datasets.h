@@ -13,9 +13,9 @@ inline constexpr uint64_t kBigFile = 256ULL << 20;   // bytes; read-only files f
 
 struct DataFile {
   bool lmdb = false;
-  uint64_t first_wanted = 0;   // LMDB: where in the file the root page is that every reader needs
-  uint64_t wanted_bytes = 0;   // its length, 0: not known
-  char path[1024] = {};  // as /proc tells it; may be truncated
+  uint64_t first_wanted = 0;  // LMDB: where in the file the root page is that every reader needs
+  uint64_t wanted_bytes = 0;  // its length, 0: not known
+  char path[1024] = {};       // as /proc tells it; may be truncated
 };
 
 // True if the open file `fd` is data: an LMDB file (asked for mappings only), a file that

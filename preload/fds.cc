@@ -47,6 +47,14 @@ bool decide(int fd, FdEntry& entry) {
   return false;
 }
 
+// The optimizer that follows this file is gone: the next reads ask again.
+bool end_of_session(FdEntry& entry) {
+  const uint32_t file = entry.file.load(std::memory_order_relaxed);
+  if (session_of_file_lives(file)) return false;
+  entry.use.store(FdUse::kPossible, std::memory_order_relaxed);
+  return true;
+}
+
 // Tells of the `bytes` before `end`.
 void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
   struct stat about;
@@ -54,6 +62,7 @@ void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
     entry.use.store(FdUse::kOther, std::memory_order_relaxed);
     return;
   }
+  if (end_of_session(entry)) return;
   emit_read(entry.file.load(std::memory_order_relaxed), end > bytes ? end - bytes : 0, bytes);
 }
 

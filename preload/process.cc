@@ -7,6 +7,7 @@
 
 #include "preload/cells/mapping.h"
 #include "preload/cells/observed.h"
+#include "preload/cells/renew.h"
 #include "preload/report.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
@@ -69,6 +70,7 @@ void process_after_fork() {
   session_after_fork();
   report_after_fork();
   observed_after_fork();
+  renewal_after_fork();
 }
 
 bool in_vfork_child() {

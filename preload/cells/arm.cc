@@ -9,6 +9,7 @@
 
 #include "preload/cells/mapping.h"
 #include "preload/cells/observed.h"
+#include "preload/cells/renew.h"
 #include "preload/cells/transition_inside.h"
 #include "preload/datasets.h"
 #include "preload/log.h"
@@ -116,7 +117,7 @@ bool arm(const Request& request) {
   mapping->base.store(request.base, std::memory_order_relaxed);
   mapping->end.store(request.end, std::memory_order_relaxed);
   mapping->file_offset = request.offset;
-  mapping->file = request.file.file;
+  mapping->file.store(request.file.file, std::memory_order_relaxed);
   mapping->prot = request.prot;
   mapping->shared = request.shared;
   mapping->page_mode = request.page_mode;
@@ -155,7 +156,8 @@ void disarm_one(Mapping& mapping) {
   }
   open_whole(mapping);
   count(ClientMetric::mappings_opened);
-  emit_unmapped(mapping.file, mapping.base.load(std::memory_order_relaxed));
+  emit_unmapped(mapping.file.load(std::memory_order_relaxed),
+                mapping.base.load(std::memory_order_relaxed));
   withdraw(mapping);
 }
 
@@ -212,6 +214,7 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   Request request = {};
   want_root(fd, data);
   if (!follow_file(fd, about, data.path, true, mode, &request.file)) return;
+  renewal_wanted();
   const uint64_t in_file = static_cast<uint64_t>(about.st_size - offset);
   const uint64_t used = length < in_file ? length : in_file;
   // LMDB's meta pages are touched by every transaction and say nothing about where it reads.
@@ -241,7 +244,8 @@ void disarm(const void* address, size_t length) {
 
 void forget_stale(const void* address, size_t length) {
   for_each_in(address, length, [](Mapping& mapping) {
-    emit_unmapped(mapping.file, mapping.base.load(std::memory_order_relaxed));
+    emit_unmapped(mapping.file.load(std::memory_order_relaxed),
+                  mapping.base.load(std::memory_order_relaxed));
     withdraw(mapping);
   });
 }

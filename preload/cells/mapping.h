@@ -37,7 +37,6 @@ struct Mapping {
   // Constant while registered.
   uint64_t file_offset = 0;  // of base, bytes
   uint64_t distance = 0;     // bytes per cell
-  uint32_t file = 0;         // optimizer's id
   uint32_t cell_count = 0;
   int prot = 0;  // what the application asked for
   bool shared = false;
@@ -45,6 +44,10 @@ struct Mapping {
   bool page_mode = false;  // as published: one page per distance from the start
   Cell* cells = nullptr;   // owned: anonymous pages
   size_t cells_bytes = 0;
+
+  // The optimizer's id. Written when registered, and where a lost session is renewed; relaxed: an
+  // event under the old id goes nowhere.
+  std::atomic<uint32_t> file{0};
 
   // How passed cells are put back. Written when registered, and set to kNothing for good by any
   // thread that opens the whole mapping.

@@ -47,6 +47,27 @@ void forget_observed(uintptr_t begin, uintptr_t end) {
   }
 }
 
+bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file) {
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    if (begin >= g_observed[i].end || end <= g_observed[i].base) continue;
+    *file = g_observed[i].file;
+    return true;
+  }
+  return false;
+}
+
+void renew_observed(uint32_t old, uint32_t file) {
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    if (g_observed[i].end == 0 || g_observed[i].file != old) continue;
+    g_observed[i].file = file;
+    tell(g_observed[i]);
+  }
+}
+
 void observed_after_fork() {
   g_lock.reset();
   const uint32_t used = g_count.load(std::memory_order_relaxed);

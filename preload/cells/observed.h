@@ -12,6 +12,11 @@ void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t e
 // Whatever overlaps [begin, end) is gone or has changed. One load where nothing is observed.
 void forget_observed(uintptr_t begin, uintptr_t end);
 
+// The file of an observed mapping that overlaps [begin, end); false if there is none.
+bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file);
+// What was observed under the id `old` is so under `file` from now on.
+void renew_observed(uint32_t old, uint32_t file);
+
 // Tells the optimizer what a fork's child inherited. Async-signal-safe; single-threaded.
 void observed_after_fork();
 

@@ -65,7 +65,8 @@ void close_cell(Mapping& mapping, uint32_t cell) {
     } else {
       if (mapping.shared) sys::advise(start, length, MADV_DONTNEED);
       if (sys::protect(start, length, PROT_NONE) == 0) next = CellState::kClosed;
-      if (mapping.shared) emit_zapped(mapping.file, mapping.offset_of(start), length);
+      if (mapping.shared)
+        emit_zapped(mapping.file.load(std::memory_order_relaxed), mapping.offset_of(start), length);
     }
     state.finish(next);
     if (next != CellState::kOpen) count(protocol::ClientMetric::cells_rearmed);
@@ -171,7 +172,8 @@ void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, u
   uint16_t flags = how == Opened::kAgain ? protocol::kFlagAgain : 0;
   if (mapping.page_mode) flags |= protocol::kFlagPage;
   const uintptr_t stop = mapping.cell_start(cell) + mapping.cell_length(cell);
-  emit_trip(mapping.file, mapping.offset_of(address), stop - address, pc, flags);
+  emit_trip(mapping.file.load(std::memory_order_relaxed), mapping.offset_of(address),
+            stop - address, pc, flags);
   push_open(mapping, cell);
 
   if (run) {
@@ -182,7 +184,7 @@ void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, u
              !mapping.page_mode) {
     open_whole(mapping);
     count(protocol::ClientMetric::mappings_random);
-    emit_random(mapping.file);
+    emit_random(mapping.file.load(std::memory_order_relaxed));
   }
 }
 

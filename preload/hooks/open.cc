@@ -1,6 +1,7 @@
 // Opening, copying and closing descriptors. No logic: call, report, keep errno.
 #include <cstdarg>
 
+#include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/fds.h"
 #include "preload/real.h"
@@ -9,11 +10,13 @@ using sluice::preload::fd_closed;
 using sluice::preload::fd_copied;
 using sluice::preload::fd_opened;
 using sluice::preload::fds_closed;
+using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
 
 namespace {
 
 int opened(int fd, int flags) {
+  renew_if_lost();
   if (fd >= 0) fd_opened(fd, flags);
   return fd;
 }

@@ -1,4 +1,5 @@
 // Reading. No logic: call, report, keep errno.
+#include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/fds.h"
 #include "preload/real.h"
@@ -6,11 +7,13 @@
 using sluice::preload::fd_read;
 using sluice::preload::fd_read_at;
 using sluice::preload::fd_sought;
+using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
 
 namespace {
 
 ssize_t was_read(int fd, ssize_t bytes) {
+  renew_if_lost();
   fd_read(fd, bytes);
   return bytes;
 }

@@ -2,15 +2,18 @@
 #include <cstdarg>
 
 #include "preload/cells/pins.h"
+#include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/cells/user_calls.h"
 #include "preload/real.h"
 
 using sluice::preload::open_for_good;
 using sluice::preload::Pins;
+using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
 
 SLUICE_EXPORT ssize_t write(int fd, const void* buffer, size_t size) {
+  renew_if_lost();
   const Pins pins(buffer, size);
   return REAL(write)(fd, buffer, size);
 }

@@ -41,7 +41,7 @@ struct KnownFile {
 constinit Spinlock g_session_lock;
 constinit Connection g_connections[kMaxConnections] = {};
 constinit uint32_t g_connection_count = 0;
-constinit int g_optimizer_pid = 0;
+constinit std::atomic<int> g_optimizer_pid{0};  // read by any thread
 constinit uint64_t g_session = 0;
 constinit uint64_t g_token = 0;
 constinit uint64_t g_waited_ns = 0;
@@ -89,7 +89,7 @@ bool find_place() {
   const auto uid = static_cast<uint32_t>(sys::call(SYS_geteuid));
   struct stat mounts = {};
   sys::call(SYS_stat, sys::word("/proc/self/ns/mnt"), sys::word(&mounts));
-  char groups[16384];
+  static constinit char groups[16384];  // the lock's holder's; stacks may be small
   read_small("/proc/self/cgroup", groups, sizeof groups);
   return protocol::socket_folder(g_folder, sizeof g_folder, uid) &&
          protocol::socket_path(g_path, sizeof g_path, uid, mounts.st_ino,
@@ -180,7 +180,7 @@ bool enter_session() {
 }
 
 Asked hello() {
-  char options[8192];
+  static constinit char options[8192];  // the lock's holder's; stacks may be small
   const protocol::Hello body = {static_cast<uint32_t>(sys::pid()), 0};
   const size_t length = options_text(options, sizeof options);
   return ask_patiently(protocol::MessageKind::kHello, &body, sizeof body, options, length, -1);
@@ -220,14 +220,6 @@ bool begin_session() {
   }
   if (g_answer.fd >= 0) sys::close(g_answer.fd);
   return false;
-}
-
-// No session, or one whose optimizer ended it or is no more.
-bool session_lost() {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection == nullptr ||
-         connection->shared->header.closed.load(std::memory_order_acquire) != 0 ||
-         sys::call(SYS_kill, g_optimizer_pid, 0) == -ESRCH;
 }
 
 FollowedFile* known_file(const struct stat& about) {
@@ -279,10 +271,28 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
 
 }  // namespace
 
+bool session_is_lost() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection == nullptr ||
+         connection->shared->header.closed.load(std::memory_order_acquire) != 0 || optimizer_died();
+}
+
+bool optimizer_died() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection != nullptr &&
+         connection->shared->header.closed.load(std::memory_order_acquire) == 0 &&
+         sys::call(SYS_kill, g_optimizer_pid.load(std::memory_order_relaxed), 0) == -ESRCH;
+}
+
+bool session_of_file_lives(uint32_t file) {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return !session_is_lost() && file >> kFileIdBits == connection->number;
+}
+
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out) {
   Locked locked(g_session_lock);
-  const bool lost = session_lost();
+  const bool lost = session_is_lost();
   if (const FollowedFile* known = known_file(about); known != nullptr && !lost) {
     *out = *known;
     return true;
@@ -314,7 +324,7 @@ void say_goodbye() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr) return;
   Locked locked(g_session_lock);
-  if (session_lost() || others_live(*connection->shared)) return;
+  if (session_is_lost() || others_live(*connection->shared)) return;
   const protocol::Bye body = {g_session, g_token};
   if (ask_patiently(protocol::MessageKind::kBye, &body, sizeof body, "", 0, -1, kGoodbyeNs) ==
           Asked::kAnswered &&

@@ -45,6 +45,14 @@ inline constexpr uint32_t kFileIdBits = 24;
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out);
 
+// Whether the optimizer of the current session is gone, or has ended it; true without a session.
+// Any thread.
+bool session_is_lost();
+// Whether it went without ending the session: it was killed. Any thread.
+bool optimizer_died();
+// Whether events of this file reach an optimizer. Any thread.
+bool session_of_file_lives(uint32_t file);
+
 // Claims a slot of the inherited session for a fork's child. Async-signal-safe.
 void session_after_fork();
 

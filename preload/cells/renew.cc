@@ -5,7 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "preload/cells/mapping.h"
@@ -35,16 +35,17 @@ struct Area {
   const char* path = nullptr;  // as the kernel writes it, in the caller's buffer
 };
 
+// "begin-end perms offset device inode    path". False for areas that are of no file.
 bool parse(const char* line, Area* out) {
-  int path = 0;
-  unsigned long begin = 0;
-  unsigned long end = 0;
-  unsigned long inode = 0;
-  if (sscanf(line, "%lx-%lx %*4s %*x %*x:%*x %lu %n", &begin, &end, &inode, &path) < 3) {
-    return false;
-  }
-  *out = {begin, end, inode, line + path};
-  return inode != 0 && *out->path == '/';
+  char* at = nullptr;
+  out->begin = strtoul(line, &at, 16);
+  if (*at != '-') return false;
+  out->end = strtoul(at + 1, &at, 16);
+  for (int field = 0; field < 3 && at != nullptr; ++field) at = strchr(at + 1, ' ');
+  if (at == nullptr) return false;
+  out->inode = strtoul(at, &at, 10);
+  out->path = at + strspn(at, " ");
+  return out->inode != 0 && *out->path == '/';
 }
 
 // Hands the file of `area` to the optimizer again. O_PATH: closing any other descriptor would let

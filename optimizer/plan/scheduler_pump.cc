@@ -66,6 +66,10 @@ std::optional<Range> Scheduler::next_range(uint32_t id, File& file, const Stream
   };
   while (plan.frontier() < plan.target() && skipped < kMaxSkip) {
     const uint64_t at = plan.frontier();
+    if (at >= file.size) {  // it has become shorter since the target was set
+      plan.advance(plan.target());
+      break;
+    }
     // Where the kernel does not say what is cached a run of instant reads does: then one read in
     // so many finds out whether it still is, instead of copying everything once more.
     if (file.instant >= kInstantRun && at < planned.trusted_until) {

@@ -308,6 +308,25 @@ TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
   EXPECT_EQ(world.bytes_read, 0u);
 }
 
+// A job may cut its file between the moment it tells us of it and that in which we open it. The
+// planner then looked for the next piece for ever.
+TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
+  World world;
+  for (const uint64_t size : {514 * kMiB, 513 * kMiB, 100 * kMiB, uint64_t{0}}) {
+    world.scheduler.resize_file(1, 1024 * kMiB);
+    for (uint64_t at = 512 * kMiB; at < 514 * kMiB; at += kMiB) {
+      world.scheduler.on_access(1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, 1});
+    }
+    world.scheduler.resize_file(1, size);
+    std::vector<optimizer::PlannedRead> reads;
+    world.scheduler.plan(world.now(), &reads);
+    for (const optimizer::PlannedRead& read : reads) {
+      EXPECT_LE(read.range.end, size);
+      world.scheduler.on_done(read.token, 0, ECANCELED, world.now());
+    }
+  }
+}
+
 TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
   World world;
   world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});

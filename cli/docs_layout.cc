@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
+#include "protocol/trace.h"
 
 namespace sluice::cli {
 namespace {
@@ -72,6 +73,16 @@ std::string memory() {
                 SLUICE_FIELD(Event, reserved)});
 }
 
+std::string trace() {
+  return table("TraceHeader", sizeof(TraceHeader),
+               {SLUICE_FIELD(TraceHeader, magic), SLUICE_FIELD(TraceHeader, version),
+                SLUICE_FIELD(TraceHeader, record_size), SLUICE_FIELD(TraceHeader, reserved)}) +
+         table("TraceRecord", sizeof(TraceRecord),
+               {SLUICE_FIELD(TraceRecord, bytes), SLUICE_FIELD(TraceRecord, epoch),
+                SLUICE_FIELD(TraceRecord, job), SLUICE_FIELD(TraceRecord, sample),
+                SLUICE_FIELD(TraceRecord, reserved)});
+}
+
 #undef SLUICE_FIELD
 
 std::string numbers() {
@@ -79,15 +90,15 @@ std::string numbers() {
       "\n| name | value |\n|---|---|\n| `kVersion` | {} |\n| `kControlMagic` | 0x{:08x} |\n"
       "| `kSharedMagic` | 0x{:08x} |\n| `kMaxPacket` | {} bytes |\n| `kMaxPath` | {} bytes |\n"
       "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| counters of a slot | {} |\n"
-      "| counters of a session | {} |\n",
+      "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n",
       kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
-      kClientMetricCount, kSessionMetricCount);
+      kClientMetricCount, kSessionMetricCount, kTraceMagic, kTraceVersion);
 }
 
 }  // namespace
 
 int print_layout() {
-  const std::string text = numbers() + messages() + memory();
+  const std::string text = numbers() + messages() + memory() + trace();
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;
 }

@@ -14,6 +14,7 @@
 #include "cli/program.h"
 #include "cli/run.h"
 #include "cli/run_arguments.h"
+#include "cli/simulate.h"
 #include "cli/status.h"
 #include "cli/text.h"
 #include "protocol/version.h"
@@ -70,6 +71,10 @@ int dispatch(std::vector<std::string> words) {
   std::vector<std::string> doctor_paths;
   doctor_command->add_flag("--json", doctor_json, "as JSON");
   doctor_command->add_option("PATH", doctor_paths, "datasets, or folders of some");
+  CLI::App* simulate_command = app.add_subcommand(
+      "simulate", "what replacement policies and memory sizes would do for a job");
+  SimulateOptions simulation;
+  add_simulate_options(simulate_command, &simulation);
   CLI::App* docs_command = app.add_subcommand("docs", "print parts of the documents")->group("");
   CLI::App* layout_command =
       docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
@@ -92,6 +97,7 @@ int dispatch(std::vector<std::string> words) {
   if (status_command->parsed()) return print_status(status);
   if (stop_command->parsed()) return stop(stop_socket);
   if (doctor_command->parsed()) return doctor(doctor_paths, doctor_json);
+  if (simulate_command->parsed()) return simulate(simulation);
   if (layout_command->parsed()) return print_layout();
   if (docs_command->parsed()) return print_configuration();
   return kExitUsage;

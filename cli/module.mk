@@ -1,7 +1,7 @@
 PROGRAMS += sluice
 # The doctor foretells the optimizer's budget with the optimizer's own arithmetic.
 sluice_SRCS := $(wildcard cli/*.cc) cli/config_loader/config_reader.cc $(PROTOCOL_SRCS) \
-  optimizer/plan/budget.cc optimizer/io/memory.cc
+  optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS)
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
 # needs no library but the C library.
 ifeq ($(VARIANT),release)
@@ -12,6 +12,14 @@ else
 sluice_LDFLAGS := -static-lib$(VARIANT)
 endif
 $(B)/obj/cli/%.o: CPPFLAGS += -DFMT_HEADER_ONLY
+
+# Draws the picture of `sluice simulate`; as text in the program.
+SIMULATE_PICTURE := $(B)/gen/cli/simulate_picture.inc
+$(SIMULATE_PICTURE): scripts/simulate_picture.py
+	@mkdir -p $(@D)
+	$(Q){ echo 'constexpr const char* kSimulatePicture = R"PYTHON('; cat $<; echo ')PYTHON";'; } > $@
+# Until a first compilation has listed its headers, nothing else says who needs the generated one.
+$(B)/obj/cli/simulate_picture.cc.o: | $(SIMULATE_PICTURE)
 
 LIBRARIES += libsluice_config.so
 libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc

@@ -1,5 +1,8 @@
 PROGRAMS += sluice-optimizer
 
+# Shared with `sluice simulate`.
+POLICY_SRCS := $(wildcard optimizer/policies/*.cc)
+
 OPTIMIZER_PURE_SRCS := \
   optimizer/control/parse.cc \
   optimizer/observe/observer.cc \

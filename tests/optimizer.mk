@@ -45,3 +45,7 @@ $(B)/fuzz/optimizer_input: tests/fuzz/optimizer_input.cc $(OPTIMIZER_PURE_SRCS) 
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
+
+UNIT_TESTS += policies_test
+policies_test_SRCS := tests/unit/policies_test.cc tests/unit/policies_tables_test.cc \
+  tests/unit/policy_models.cc $(POLICY_SRCS)

@@ -1,0 +1,24 @@
+// `sluice simulate`: what replacement policies would do for a job, without running it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace sluice::cli {
+
+// As the user wrote them; empty is the default.
+struct SimulateOptions {
+  std::string samples, sizes, epochs, seed, jobs;  // a made-up workload
+  std::string trace;                               // or a recorded one
+  std::string memory, policy;
+  std::string latency, bandwidth, depth, compute;
+  std::string csv, picture;
+  bool advise = false;
+};
+
+void add_simulate_options(CLI::App* command, SimulateOptions* options);
+
+// Prints to standard output, complaints to standard error, and returns the exit status.
+int simulate(const SimulateOptions& options);
+
+}  // namespace sluice::cli

@@ -1,0 +1,34 @@
+// The options of `sluice simulate`, checked. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/simulate.h"
+#include "cli/simulate_engine.h"
+#include "cli/simulate_workload.h"
+
+namespace sluice::cli {
+
+// A share of the dataset, or bytes where `share` is 0.
+struct MemorySize {
+  double share = 0;
+  uint64_t bytes = 0;
+  uint64_t of(uint64_t dataset_bytes) const;
+};
+
+struct SimulateSettings {
+  Synthetic synthetic;
+  std::string trace;  // instead of synthetic, if it is not empty
+  std::vector<MemorySize> memory;
+  std::vector<const optimizer::PolicyInfo*> policies;
+  Storage storage;
+  std::string csv, picture;
+  bool advise = false;
+};
+
+// Throws SimulateFailure for a value that makes no sense.
+SimulateSettings simulate_settings(const SimulateOptions& options);
+
+}  // namespace sluice::cli

@@ -1,0 +1,125 @@
+#include "tests/unit/policy_models.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace sluice::optimizer {
+namespace {
+
+uint64_t sum(const auto& kept) {
+  uint64_t bytes = 0;
+  for (const auto& [sample, entry] : kept) bytes += entry.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+uint64_t PolicyModel::used() const { return sum(kept_); }
+
+bool PolicyModel::wanted(SampleId sample) const {
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [&](uint32_t job) { return had_by_job_.at(job).count(sample) == 0; });
+}
+
+size_t PolicyModel::next_use(SampleId sample) const {
+  return static_cast<size_t>(std::find(future_.begin(), future_.end(), sample) - future_.begin());
+}
+
+SampleId PolicyModel::victim(const KeptMap& kept, SampleId newcomer) const {
+  const bool shrinking = newcomer == kNoSample;
+  // The least of these goes; the newcomer's must be greater, where that is asked.
+  using Worth = std::tuple<double, double, SampleId>;
+  auto worth = [&](SampleId sample, const Kept& entry) -> Worth {
+    const auto last = last_access_.count(sample) != 0 ? last_access_.at(sample) : 0;
+    if (name_ == "lru") return {last, 0, sample};
+    if (name_ == "fifo") return {entry.arrived, 0, sample};
+    if (name_ == "lfu") return {count_.at(sample), last, sample};
+    if (name_ == "minio") return {-static_cast<double>(entry.arrived), 0, sample};
+    if (name_ == "shade") {
+      return {importance_.count(sample) != 0 ? importance_.at(sample) : 0, 0, sample};
+    }
+    if (name_ == "belady") {
+      const size_t next = next_use(sample);
+      return {next == future_.size() ? -1e18 : -static_cast<double>(next), 0, sample};
+    }
+    const auto listed = static_cast<double>(entry.listed);  // quiver
+    return wanted(sample) ? Worth{1, -listed, sample} : Worth{0, listed, sample};
+  };
+  if (name_ == "minio" && !shrinking) return kNoSample;
+  if (name_ == "quiver" && !shrinking && !wanted(newcomer)) return kNoSample;
+  SampleId least = kNoSample;
+  for (const auto& [sample, entry] : kept) {
+    if (name_ == "quiver" && !shrinking && wanted(sample)) continue;
+    if (least == kNoSample || worth(sample, entry) < worth(least, kept.at(least))) least = sample;
+  }
+  if (least != kNoSample && !shrinking && (name_ == "shade" || name_ == "belady") &&
+      std::get<0>(worth(least, {})) >= std::get<0>(worth(newcomer, {}))) {
+    return kNoSample;
+  }
+  return least;
+}
+
+Decision PolicyModel::access(uint32_t job, SampleId sample, uint64_t bytes,
+                             std::vector<SampleId>* evicted) {
+  evicted->clear();
+  ++now_;
+  last_access_[sample] = now_;
+  ++count_[sample];
+  const bool was_wanted = wanted(sample);
+  if (jobs_.count(job) != 0) had_by_job_[job].insert(sample);
+  const auto next = std::find(future_.begin(), future_.end(), sample);
+  if (next != future_.end()) future_.erase(next);
+  auto found = kept_.find(sample);
+  if (found != kept_.end()) {
+    if (was_wanted && !wanted(sample)) found->second.listed = now_;
+    if (found->second.bytes == bytes) return Decision::kHit;
+    kept_.erase(found);
+    evicted->push_back(sample);
+  }
+  if (bytes > capacity_) return Decision::kPass;
+  KeptMap after = kept_;
+  std::vector<SampleId> losers;
+  while (sum(after) + bytes > capacity_) {
+    const SampleId loser = victim(after, sample);
+    if (loser == kNoSample) return Decision::kPass;
+    after.erase(loser);
+    losers.push_back(loser);
+  }
+  kept_ = after;
+  kept_[sample] = {bytes, now_, now_};
+  evicted->insert(evicted->end(), losers.begin(), losers.end());
+  return Decision::kKeep;
+}
+
+void PolicyModel::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
+  evicted->clear();
+  capacity_ = bytes;
+  while (used() > capacity_) {
+    evicted->push_back(victim(kept_, kNoSample));
+    kept_.erase(evicted->back());
+  }
+}
+
+void PolicyModel::begin_epoch(uint32_t job) {
+  std::vector<std::pair<uint64_t, SampleId>> unwanted;
+  for (const auto& [sample, entry] : kept_) {
+    if (!wanted(sample)) unwanted.emplace_back(entry.listed, sample);
+  }
+  std::sort(unwanted.begin(), unwanted.end());
+  for (const auto& [listed, sample] : unwanted) kept_[sample].listed = ++now_;
+  jobs_.insert(job);
+  had_by_job_[job].clear();
+}
+
+void PolicyModel::end_job(uint32_t job) {
+  std::set<SampleId> before;
+  for (const auto& [sample, entry] : kept_) {
+    if (wanted(sample)) before.insert(sample);
+  }
+  jobs_.erase(job);
+  for (const SampleId sample : before) {
+    if (!wanted(sample)) kept_[sample].listed = ++now_;
+  }
+}
+
+}  // namespace sluice::optimizer

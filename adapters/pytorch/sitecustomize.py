@@ -3,7 +3,29 @@
 Takes itself out of sight, arranges that the adapter is there when PyTorch's DataLoader is first
 imported, and makes way for the sitecustomize that would have been found without it. It knows no
 Python too old: everything newer than Python 2 is in the package beside it.
+
+Where the interpreter does not look at PYTHONPATH (-E, -I) or at `site` (-S) the library may run
+this file later, under any other name: then only the last step is left out.
 """
+
+
+def _arrange(folder):
+    """The adapter's import hook; a Python that cannot have it goes on without."""
+    import sys
+
+    if sys.version_info < (3, 6):
+        return
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        import sluice_torch.hook
+        sluice_torch.hook.arrange()
+    except Exception:
+        pass
+    # Until PyTorch comes, no module of ours is seen; the hook keeps its own.
+    for name in ("sluice_torch.hook", "sluice_torch"):
+        sys.modules.pop(name, None)
+        sys.path_importer_cache.pop(folder + "/sluice_torch", None)
 
 
 def _withdraw(folder):
@@ -18,29 +40,14 @@ def _withdraw(folder):
     original = os.environ.pop("SLUICE_PYTHONPATH_WAS", None)
     if original is not None:
         os.environ["PYTHONPATH"] = original
-    else:
-        os.environ.pop("PYTHONPATH", None)
-    sys.modules.pop("sitecustomize", None)
+    elif os.path.abspath(os.environ.get("PYTHONPATH", "")) == folder:
+        del os.environ["PYTHONPATH"]
 
 
-def _arrange():
-    """The adapter's import hook; a Python that cannot have it goes on without."""
-    import sys
-
-    if sys.version_info < (3, 6):
-        return
-    try:
-        import sluice_torch.hook
-        sluice_torch.hook.arrange()
-    except Exception:
-        pass
-    # Until PyTorch comes, no module of ours is seen; the hook keeps its own.
-    sys.modules.pop("sluice_torch.hook", None)
-    sys.modules.pop("sluice_torch", None)
-
-
-_arrange()
+_arrange(__file__.rpartition("/")[0])
 _withdraw(__file__.rpartition("/")[0])
-# The next one on the path, by the interpreter's own search and with its own errors: `site` sees
-# what it would have seen, ImportError for `sitecustomize` included where there is none.
-import sitecustomize  # noqa: E402,F401
+if __name__ == "sitecustomize":
+    # The next one on the path, by the interpreter's own search and with its own errors: `site`
+    # sees what it would have seen, ImportError for `sitecustomize` where there is none included.
+    __import__("sys").modules.pop("sitecustomize", None)
+    import sitecustomize  # noqa: F401

@@ -9,7 +9,8 @@
  *   PID keys DATASET FIRST COUNT PATH KEY...
  *
  * With RECORDER_BRIEF, indices and paths are left out. RECORDER_ADAPTER is the adapter's folder:
- * it is put on PYTHONPATH as the library does it, before the interpreter looks. */
+ * it is put on PYTHONPATH as the library does it, in Pythons, before the interpreter looks. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 
 __attribute__((constructor)) static void put_on_path(void) {
   const char* folder = getenv("RECORDER_ADAPTER");
-  if (!folder) return;
+  if (!folder || strncmp(program_invocation_short_name, "python", 6)) return;
   const char* user = getenv("PYTHONPATH");
   char* both = NULL;
   if (user) setenv("SLUICE_PYTHONPATH_WAS", user, 1);

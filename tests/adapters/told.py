@@ -1,6 +1,7 @@
 """What the adapter's tests share: jobs with the recorder in the library's place, and its record."""
 import collections
 import os
+import re
 import subprocess
 import sys
 
@@ -69,7 +70,7 @@ class Record:
 
     def of_case(self, case):
         """The dataset whose attribute `case` has this value; None if it was told nothing of."""
-        found = [d for d in self.datasets.values() if f" case={case} " in d.name]
+        found = [d for d in self.datasets.values() if re.search(f" case={case}[ (]", d.name)]
         return found[0] if found else None
 
     def dataset(self, _pid, rest):

@@ -65,6 +65,8 @@ class Epoch:
             if self.state is not None:
                 generator = orders.clone(self.state)
             self.order = self._whole(self.recipe.replay(generator))
+            if self.recipe.given and not self._exist(self.order):
+                raise orders.Unknown("not numbered from 0 to the dataset's length")
             self.after = generator if self.recipe.own else None
         except Exception as error:  # weights, lists or lengths that are not what they seem
             settings.debug("order not predicted: %s" % error)
@@ -81,6 +83,9 @@ class Epoch:
     def _whole(self, order):
         """Without what drop_last drops."""
         return order[:len(order) // self.batch * self.batch] if self.batch else order
+
+    def _exist(self, indices):
+        return len(indices) == 0 or min(indices) >= 0 and max(indices) < self.told.length
 
     def publish(self, indices, first, whole):
         sluice.publish_order(self.number, self.epoch, indices, first, whole)
@@ -138,7 +143,7 @@ class Epoch:
                 self.position = last
                 return
         drawn = _numbers(drawn)
-        if drawn is None:  # not numbered from 0: nothing to say of it
+        if drawn is None or not self._exist(drawn):  # nothing can be said of these
             self.silent, self.order = True, None
             return
         last = self.position = first + len(drawn)
@@ -180,10 +185,9 @@ def _numbers(drawn):
             return None
         drawn = drawn.tolist()
     try:
-        drawn = [operator.index(i) for i in drawn]
+        return [operator.index(i) for i in drawn]
     except TypeError:
         return None
-    return drawn if not drawn or min(drawn) >= 0 else None
 
 
 def _recipe(loader):
@@ -195,7 +199,7 @@ def _recipe(loader):
             if type(sampler) is samplers.BatchSampler:
                 batch = sampler.batch_size if sampler.drop_last else 0
                 sampler = sampler.sampler
-            elif type(sampler) in (list, tuple):
+            elif type(sampler) in (list, tuple) and set(map(type, sampler)) <= {list, tuple}:
                 sampler = [index for indices in sampler for index in indices]
             else:
                 return None, 0

@@ -66,8 +66,9 @@ class Recipe:
     """generator  the generator that is drawn from, None if the order does not depend on one
     own        whether that generator is the sampler's own, not the process's
     chunk      positions whose draws are made together; 0: all before the first sample
-    eager      whether replaying is safe while workers are still to be forked"""
-    generator, own, chunk, eager = None, False, 0, True
+    eager      whether replaying is safe while workers are still to be forked
+    given      whether the job made up the numbers, which may be any"""
+    generator, own, chunk, eager, given = None, False, 0, True, False
 
     def __init__(self, sampler):
         self.sampler = sampler
@@ -89,6 +90,10 @@ class Recipe:
 class Fixed(Recipe):
     """The same whatever is drawn: SequentialSampler, lists and ranges, and DistributedSampler,
     which seeds a generator for each epoch."""
+
+    def __init__(self, sampler):
+        super().__init__(sampler)
+        self.given = type(sampler) in (list, tuple, range)
 
     def replay(self, generator, start=0):
         sampler = self.sampler
@@ -149,6 +154,8 @@ class Random(Recipe):
 
 
 class Subset(Recipe):
+    given = True
+
     def __init__(self, sampler):
         super().__init__(sampler)
         self.from_generator()

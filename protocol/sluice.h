@@ -6,8 +6,7 @@
  * return 0, or a negative errno that the caller may ignore: nothing that is told or not told
  * here changes a byte that the job reads. Arguments stay the caller's.
  */
-#ifndef SLUICE_H
-#define SLUICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,13 +22,16 @@ int sluice_dataset(const char* name, uint64_t samples);
 
 /* Positions [first, first + count) of the sequence in which this job's epoch `epoch` (from 0)
  * reads the dataset are the samples indices[0..count). What was told of positions from `first` on
- * is replaced. `flags`: SLUICE_ORDER_WHOLE if the epoch ends there. */
+ * is replaced. `flags`: SLUICE_ORDER_WHOLE if the epoch ends there (count may be 0 then). An epoch
+ * may be told before the one before it has ended. */
 #define SLUICE_ORDER_WHOLE 1u
 int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
                  uint64_t count, uint32_t flags);
 
 /* The calling thread is about to read sample `index`, and has read it. What it opens and reads in
- * between is what the sample is made of. Cheap: an event, no message. */
+ * between is what the sample is made of. Begun samples of one thread may overlap, as where a batch
+ * is read with one call: what is read then belongs to one of them, which one is not said. Cheap: an
+ * event, no message. */
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
 
@@ -47,6 +49,4 @@ int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,0 +1,194 @@
+"""Tells Sluice what a program's samples are: the functions of protocol/sluice.h, for Python 3.6+.
+
+    import sluice
+
+    files = sluice.dataset("train:/data/train", 50000)     # 50,000 samples, numbered from 0
+    sluice.locate_files(files, 0, paths)                   # sample i is the whole file paths[i]
+    sluice.publish_order(files, epoch, order, whole=True)  # what this epoch reads, in this order
+    for index in order:
+        with sluice.sample(files, index):                  # what is read in here is sample `index`
+            consume(index)
+
+The functions are found in the process, where LD_PRELOAD has put libsluice.so. In a process without
+the library `available` is False and every function does nothing and returns 0, so a program may
+call them whether it runs under Sluice or not.
+
+For all functions. What is told is a hint: it changes no byte that the program reads, and saying
+something wrong costs speed only. They may be called from any thread, not from a signal handler.
+They keep nothing of their arguments, and may wait for the optimizer, half a second at most in the
+life of a process, never for storage. They return 0, or a number below 0, the negative errno of
+what went wrong, which may be ignored; arguments of a wrong type raise TypeError or ValueError as
+usual, before anything is told. Indices, positions, counts and epochs are whole numbers from 0.
+"""
+import array
+import ctypes
+import os
+
+__all__ = ["available", "begin", "dataset", "end", "locate_extent", "locate_files", "locate_keys",
+           "publish_order", "sample"]
+
+ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
+LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
+
+
+def _find():
+    """The library's functions by name, each with its C types; none if one is missing."""
+    number, u32, u64, text = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
+    indices, texts = ctypes.c_void_p, ctypes.POINTER(text)
+    # What is called for each sample keeps the interpreter's lock: releasing it costs more than
+    # the call, which never waits. The rest may wait, and lets other threads run.
+    cheap, waiting = ctypes.PyDLL(None), ctypes.CDLL(None)
+    table = (
+        (waiting, "sluice_dataset", (text, u64)),
+        (waiting, "sluice_order", (number, u32, u64, indices, u64, u32)),
+        (cheap, "sluice_begin", (number, u64)),
+        (cheap, "sluice_end", (number, u64)),
+        (waiting, "sluice_locate_files", (number, u64, texts, u64)),
+        (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
+        (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
+    )
+    found = {}
+    for library, name, types in table:
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            return {}
+        function.argtypes, function.restype = types, number
+        found[name] = function
+    return found
+
+
+_found = _find()
+available = bool(_found)
+
+
+def begin(_dataset, _index):
+    """begin(dataset, index): the calling thread is about to read sample `index`.
+
+    What the thread opens and reads until end(dataset, index) is what the sample is made of. Cheap:
+    less than a microsecond, no message. Begun samples of one thread may overlap, as where a batch
+    is read with one call: what is read then belongs to one of them, which one is not said."""
+    return 0
+
+
+def end(_dataset, _index):
+    """end(dataset, index): the calling thread has read sample `index`; see begin."""
+    return 0
+
+
+if available:  # the C functions themselves, without a Python function around them
+    _found["sluice_begin"].__doc__, _found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
+    begin, end = _found["sluice_begin"], _found["sluice_end"]
+
+
+class sample:  # used like a function: with sample(dataset, index)
+    """A context that calls begin when it is entered and end when it is left, by an error too."""
+
+    __slots__ = ("_dataset", "_index")
+
+    def __init__(self, number, index):
+        self._dataset, self._index = number, index
+
+    def __enter__(self):
+        begin(self._dataset, self._index)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        end(self._dataset, self._index)
+        return False
+
+
+def dataset(name, samples):
+    """The number, greater than 0, by which the other functions know a dataset of `samples` samples.
+
+    `name` (str or bytes, no NUL) tells the datasets of a run apart, and finds again what was
+    learned in an earlier run: let it hold the class and what identifies its data. The same name
+    gives the same number in every process of the job. 0 without the library."""
+    if not available:
+        return 0
+    return _found["sluice_dataset"](_text(name), samples)
+
+
+def publish_order(number, epoch, indices, first=0, whole=False):
+    """Epoch `epoch` reads the samples `indices` at its positions `first`, `first` + 1, ...
+
+    `indices`: anything with a contiguous buffer of 64-bit integers (array('q'), a numpy int64
+    array), which is not copied unless it is read-only, or any iterable of whole numbers. What was
+    told earlier of positions from `first` on is replaced. `whole`: the epoch ends there."""
+    if not available:
+        return 0
+    buffer, count = _integers(indices)
+    return _found["sluice_order"](number, epoch, first, ctypes.addressof(buffer), count,
+                                  ORDER_WHOLE if whole else 0)
+
+
+def locate_files(number, first, paths):
+    """Samples `first`, `first` + 1, ... are the whole files `paths` (str, bytes or os.PathLike).
+
+    Relative paths are taken from the current folder, now."""
+    if not available:
+        return 0
+    here = os.getcwdb() + b"/"
+    for start in range(0, len(paths), LARGEST_CALL):
+        encoded = _encoded(paths[start:start + LARGEST_CALL])
+        encoded = [path if path[:1] == b"/" else here + path for path in encoded]
+        error = _found["sluice_locate_files"](
+            number, first + start, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded))
+        if error < 0:
+            return error
+    return 0
+
+
+def locate_extent(number, index, path, offset, length):
+    """Sample `index` is the `length` bytes from byte `offset` on of the file `path`."""
+    if not available:
+        return 0
+    return _found["sluice_locate_extent"](
+        number, index, os.path.abspath(_text(path)), offset, length)
+
+
+def locate_keys(number, first, path, keys):
+    """Samples `first`, `first` + 1, ... are the records with the keys `keys` (a sequence of bytes)
+    of the LMDB file `path` (data.mdb)."""
+    if not available:
+        return 0
+    path = os.path.abspath(_text(path))
+    for start in range(0, len(keys), LARGEST_CALL):
+        part = keys[start:start + LARGEST_CALL]
+        lengths = (ctypes.c_uint32 * len(part))(*map(len, part))
+        error = _found["sluice_locate_keys"](number, first + start, path, b"".join(part),
+                                             ctypes.addressof(lengths), len(part))
+        if error < 0:
+            return error
+    return 0
+
+
+def _text(value):
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ValueError("embedded null byte")
+    return encoded
+
+
+def _encoded(paths):
+    """The paths as bytes. One encoding of all is ten times faster than one for each."""
+    try:
+        encoded = os.fsencode("\0".join(paths)).split(b"\0")
+    except TypeError:  # some are bytes or PathLike
+        return [_text(path) for path in paths]
+    if len(encoded) != len(paths):
+        raise ValueError("embedded null byte")
+    return encoded
+
+
+def _integers(indices):
+    """A ctypes array of 64-bit integers, over the same memory where that can be, and its length."""
+    try:
+        view = memoryview(indices)
+        fits = view.ndim == 1 and view.c_contiguous and view.format in ("q", "Q", "l", "L")
+    except TypeError:
+        fits = False
+    if not fits or view.itemsize != 8:
+        view = memoryview(array.array("q", indices))
+    kind = ctypes.c_uint64 * len(view)
+    return (kind.from_buffer_copy(view) if view.readonly else kind.from_buffer(view)), len(view)

@@ -1,0 +1,181 @@
+"""What a dataset is called, and where its samples are when it says so."""
+import array
+import hashlib
+import os
+
+from torch.utils.data import dataset as torch_datasets
+
+from . import settings
+from .identity import IdentityMap
+from .told import sluice
+
+IN_MEMORY = (list, tuple, dict, range, str, bytes, bytearray)  # nothing of these is read
+PATHS = (str, bytes, os.PathLike)
+NAME_BYTES = 200  # of a name that people read; the rest of a long one is a digest
+
+
+class Told:
+    """A dataset that Sluice knows. epochs: how many iterations over it have begun; last: the serial
+    number of the loader's link that began the latest one; where: see _where."""
+    __slots__ = ("number", "length", "epochs", "last", "where")
+
+    def __init__(self, number, length):
+        self.number, self.length = number, length
+        self.epochs, self.last, self.where = 0, None, None
+
+
+_told = IdentityMap()
+_by_number = {}  # epochs are counted by name, whatever objects stand for it
+
+
+def told(dataset, reading=False):
+    """The dataset as Sluice knows it, registered and located as needed; None: left alone.
+    `reading`: only its number is wanted, by a process that reads samples."""
+    known = _told.get(dataset)
+    if known is not None and reading:
+        return known if known.number > 0 else None
+    if type(dataset) in IN_MEMORY or isinstance(dataset, torch_datasets.IterableDataset):
+        return None
+    try:
+        length = len(dataset)
+    except Exception as error:  # allowed with a sampler of the job's own
+        settings.debug("%s has no length: %s" % (type(dataset).__name__, error))
+        return None
+    if known is None or known.length != length:
+        number = sluice.dataset(name_of(dataset, length), length)
+        known = _by_number.get(number)
+        if known is None:
+            known = Told(number, length)
+            if number > 0:
+                _by_number[number] = known
+        try:
+            _told.put(dataset, known)
+        except TypeError:
+            return None
+    if known.number <= 0:
+        return None
+    if not reading:
+        _locate(known, dataset)
+    return known
+
+
+def name_of(dataset, length):
+    """The same in each process of a job and in its next run; other data, another name."""
+    text = "%s(%d)" % (_described(dataset), length)
+    encoded = text.encode("utf-8", "backslashreplace").replace(b"\0", b"?")
+    if len(encoded) > NAME_BYTES:
+        encoded = encoded[:NAME_BYTES] + b"#" + hashlib.sha1(encoded).hexdigest().encode()
+    return encoded
+
+
+def _described(dataset):
+    kind = type(dataset)
+    # A spawned worker calls the job's script __mp_main__.
+    words = [kind.__module__.replace("__mp_main__", "__main__") + "." + kind.__qualname__]
+    if kind is torch_datasets.Subset:
+        words += [_digest(dataset.indices), _described(dataset.dataset)]
+    elif kind is torch_datasets.ConcatDataset:
+        words += ["%s(%d)" % (_described(part), len(part)) for part in dataset.datasets]
+    else:
+        attributes = getattr(dataset, "__dict__", {})
+        for name in sorted(name for name in attributes if isinstance(name, str)):
+            value = attributes[name]
+            if isinstance(value, PATHS):
+                value = os.fsdecode(value)
+                if value and os.path.lexists(value):
+                    value = os.path.abspath(value)
+                words.append("%s=%s" % (name, value))
+            elif isinstance(value, bool):
+                words.append("%s=%s" % (name, value))
+        samples = _samples(dataset)
+        if samples:
+            words += [os.fsdecode(samples[0][0]), os.fsdecode(samples[-1][0])]
+    return " ".join(words)
+
+
+def _digest(indices):
+    try:
+        numbers = array.array("q", _listed(indices))
+        return hashlib.sha1(numbers.tobytes()).hexdigest()[:16]
+    except TypeError:  # numbered by something else than whole numbers
+        return str(len(indices))
+
+
+def _listed(indices):
+    return indices.tolist() if hasattr(indices, "tolist") else list(indices)
+
+
+def _samples(dataset):
+    """ImageFolder's `samples` (or `imgs`): a list of (path, class, ...), or None."""
+    attributes = getattr(dataset, "__dict__", {})
+    for name in ("samples", "imgs"):
+        value = attributes.get(name)
+        if (isinstance(value, (list, tuple)) and value
+                and all(_starts_with_path(entry) for entry in (value[0], value[-1]))):
+            return value
+    return None
+
+
+def _starts_with_path(entry):
+    return isinstance(entry, (list, tuple)) and len(entry) > 0 and isinstance(entry[0], PATHS)
+
+
+def _where(dataset):
+    """Changes when the dataset's list of files is another one, as far as one sees at a glance."""
+    if type(dataset) is torch_datasets.Subset:
+        return id(dataset.indices), len(dataset.indices), _where(dataset.dataset)
+    if type(dataset) is torch_datasets.ConcatDataset:
+        return tuple(_where(part) for part in dataset.datasets)
+    samples = _samples(dataset)
+    return samples and (id(samples), len(samples), samples[0][0], samples[-1][0])
+
+
+def _paths(dataset, length):
+    """The file of each sample, None where it is not said; None if it is said of no sample."""
+    if type(dataset) is torch_datasets.Subset:
+        inner = _paths(dataset.dataset, len(dataset.dataset))
+        return inner and [inner[i] for i in _listed(dataset.indices)]
+    if type(dataset) is torch_datasets.ConcatDataset:
+        parts = [(len(part), _paths(part, len(part))) for part in dataset.datasets]
+        if not any(paths for _, paths in parts):
+            return None
+        return [path for count, paths in parts for path in (paths or [None] * count)]
+    samples = _samples(dataset)
+    if samples is None or len(samples) != length:
+        return None
+    if not all(issubclass(kind, (list, tuple)) for kind in set(map(type, samples))):
+        return None
+    paths = [entry[0] for entry in samples if entry]
+    if len(paths) != length or not all(issubclass(kind, PATHS) for kind in set(map(type, paths))):
+        return None
+    # A list of (text, label) looks the same.
+    return paths if all(os.path.exists(path) for path in (paths[0], paths[-1])) else None
+
+
+def _locate(known, dataset):
+    try:
+        where = _where(dataset)
+        if where == known.where:
+            return
+        known.where = where
+        paths = _paths(dataset, known.length)
+        if not paths or len(paths) != known.length:
+            return
+        for first, run in _runs(paths):
+            sluice.locate_files(known.number, first, run)
+    except Exception as error:  # the dataset's lists are not what they seem
+        settings.debug("%s is not located: %s" % (type(dataset).__name__, error))
+
+
+def _runs(paths):
+    """(first, paths) of each stretch without None."""
+    if None not in paths:
+        yield 0, paths
+        return
+    first = None
+    for position, path in enumerate(paths + [None]):
+        if path is not None and first is None:
+            first = position
+        elif path is None and first is not None:
+            yield first, paths[first:position]
+            first = None

@@ -1,0 +1,65 @@
+"""Has the DataLoader patched as soon as it is imported. Imports nothing that `site` has not."""
+import sys
+
+TARGET = "torch.utils.data.dataloader"
+_package = sys.modules[__package__]
+
+
+class _Finder:
+    """First on sys.meta_path until TARGET has been imported; finds nothing itself."""
+
+    def __init__(self):
+        self.asking = False  # another such hook may ask all finders in its turn
+
+    def find_spec(self, name, path=None, target=None):
+        if name != TARGET or self.asking:
+            return None
+        self.asking = True
+        try:
+            for finder in sys.meta_path:
+                find = getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find and finder is not self else None
+                if spec is not None:
+                    self.watch(spec.loader)
+                    return spec
+        finally:
+            self.asking = False
+        return None
+
+    def watch(self, loader):
+        """What `loader` executes next is patched; the loader stays itself."""
+        execute = loader.exec_module
+
+        def exec_module(module):
+            del loader.exec_module
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            execute(module)
+            _install(module)
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:  # a loader without attributes of its own
+            pass
+
+
+def _install(module):
+    try:
+        sys.modules.setdefault(__package__, _package)
+        from sluice_torch import settings
+        try:
+            from sluice_torch import install
+            install.install(module)
+        except Exception as error:
+            settings.switch_off("this PyTorch is not known: %s" % error)
+    except Exception:  # the package is gone or broken: the job goes on without it
+        pass
+
+
+def arrange():
+    """Patches the DataLoader now if it is there, when it is imported otherwise."""
+    module = sys.modules.get(TARGET)
+    if module is not None:
+        _install(module)
+    else:
+        sys.meta_path.insert(0, _Finder())

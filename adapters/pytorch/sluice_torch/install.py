@@ -1,0 +1,51 @@
+"""Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
+import functools
+
+from . import fetcher, loader, settings
+from .told import sluice
+
+
+def install(module):
+    """`module` is torch.utils.data.dataloader. AttributeError if it is not as it was from
+    PyTorch 1.7 on; nothing is patched then, nor where the process has no Sluice."""
+    if not sluice.available:
+        settings.debug("no libsluice.so in this process")
+        return
+    iterator = module._BaseDataLoaderIter
+    map_fetcher = module._utils.fetch._MapDatasetFetcher
+    patches = (
+        (iterator, "__init__", _after(iterator.__init__, loader.created)),
+        (iterator, "_reset", _after(iterator._reset, loader.reset)),
+        (iterator, "_next_index", _drawing(iterator._next_index)),
+        (map_fetcher, "fetch", fetcher.bracketing(map_fetcher.fetch)),
+    )
+    for owner, name, wrapper in patches:
+        setattr(owner, name, wrapper)
+
+
+def _after(original, told):
+    told = settings.guarded(told)
+
+    @functools.wraps(original)
+    def wrapper(self, *arguments, **named):
+        result = original(self, *arguments, **named)
+        told(self, arguments, named)
+        return result
+    return wrapper
+
+
+def _drawing(original):
+    before, taken = settings.guarded(loader.before), settings.guarded(loader.taken)
+    ended = settings.guarded(loader.ended)
+
+    @functools.wraps(original)
+    def wrapper(self):
+        before(self)
+        try:
+            index = original(self)
+        except StopIteration:
+            ended(self)
+            raise
+        taken(self, index)
+        return index
+    return wrapper

@@ -1,0 +1,262 @@
+"""Epochs: the order that a loader will take is published before it takes the first sample, and
+compared with what it takes.
+
+An epoch's order is predicted when its iterator has been made (PyTorch has drawn the base seed by
+then, or, with persistent workers, has left it), and again at the first sample if the generator
+has been drawn from in between.
+"""
+import itertools
+import operator
+
+import torch
+from torch.utils.data import sampler as samplers
+
+from . import datasets, orders, settings
+from .identity import IdentityMap
+from .told import sluice
+
+_epochs = IdentityMap()  # by iterator
+_links = IdentityMap()   # by loader
+
+
+class Link:
+    """What one epoch of a loader says of its next one, so far.
+
+    serial           tells links apart
+    epoch, sampler   the latest epoch and the id of its sampler, which lives as long as the loader
+    state, at_epoch  the generator's state, and DistributedSampler's epoch, with which a next epoch
+                     is expected to begin
+    ahead            (epoch, order) as published before the epoch began, or None
+    """
+
+    _serials = itertools.count(1)
+
+    def __init__(self):
+        self.serial = next(Link._serials)
+        self.epoch = self.sampler = self.state = self.at_epoch = self.ahead = None
+
+
+class Epoch:
+    """One pass of a loader. order: what is predicted, None where the job's batches are published
+    as they are drawn; position: samples drawn so far."""
+
+    def __init__(self, told, loader, link):
+        self.told, self.link = told, link
+        self.number, self.epoch = told.number, told.epochs
+        told.epochs += 1
+        self.alone, told.last = told.last in (None, link.serial), link.serial
+        self.batched = loader._auto_collation
+        self.recipe, self.batch = _recipe(loader)
+        self.seed_too = False  # whether the base seed comes from the sampler's generator
+        # The state and DistributedSampler's epoch that the order follows from; a clone of the
+        # generator as it will be after the epoch.
+        self.state = self.at_epoch = self.after = None
+        if self.recipe is not None:
+            self.seed_too = (loader.generator is self.recipe.generator
+                             and not (loader.persistent_workers and loader.num_workers > 0))
+        self.order, self.position = None, 0
+        self.begun = self.done = self.silent = False
+
+    def predict(self):
+        """Predicts the whole order from the state as it is now, and publishes it."""
+        try:
+            self.state, self.at_epoch = self._state(), self.recipe.epoch()
+            generator = None
+            if self.state is not None:
+                generator = orders.clone(self.state)
+            self.order = self._whole(self.recipe.replay(generator))
+            if self.recipe.given and not self._exist(self.order):
+                raise orders.Unknown("not numbered from 0 to the dataset's length")
+            self.after = generator if self.recipe.own else None
+        except Exception as error:  # weights, lists or lengths that are not what they seem
+            settings.debug("order not predicted: %s" % error)
+            self.recipe = self.order = None
+            return
+        ahead = self.link.ahead
+        if not (ahead and ahead[0] == self.epoch and ahead[1] == self.order.tobytes()):
+            self.publish(self.order, 0, True)
+
+    def _state(self):
+        generator = self.recipe.generator
+        return None if generator is None else generator.get_state()
+
+    def _whole(self, order):
+        """Without what drop_last drops."""
+        return order[:len(order) // self.batch * self.batch] if self.batch else order
+
+    def _exist(self, indices):
+        return len(indices) == 0 or min(indices) >= 0 and max(indices) < self.told.length
+
+    def publish(self, indices, first, whole):
+        sluice.publish_order(self.number, self.epoch, indices, first, whole)
+
+    def begin(self):
+        """The first index is about to be drawn."""
+        self.begun = True
+        if self.recipe is None:
+            return
+        if self.order is None or self._moved():
+            self.predict()
+        if self.recipe is not None:
+            self._look_ahead()
+
+    def _moved(self):
+        """Whether something that decides the order has changed since it was predicted."""
+        state = self._state()
+        if state is not None:
+            return not torch.equal(state, self.state)
+        return self.recipe.epoch() != self.at_epoch
+
+    def _look_ahead(self):
+        """Publishes the next epoch's order where the last step from epoch to epoch was certain:
+        the generator began exactly where the sampler had left it, or set_epoch went one up."""
+        link, recipe = self.link, self.recipe
+        same = (self.alone and link.sampler == id(recipe.sampler) and link.epoch == self.epoch - 1)
+        link.ahead = None
+        upcoming = None
+        if isinstance(recipe, orders.Fixed):
+            at = self.at_epoch
+            step = 0 if at is None or link.at_epoch is None else at - link.at_epoch
+            if same and step in (0, 1):
+                upcoming = recipe.at_epoch(at + step) if at is not None else recipe
+            link.at_epoch, generator = at, None
+        elif recipe.own:
+            sure = same and link.state is not None and torch.equal(link.state, self.state)
+            if self.seed_too:
+                orders.draw_seed(self.after)
+            link.state = self.after.get_state()
+            upcoming, generator = (recipe, self.after) if sure else (None, None)
+        link.sampler, link.epoch = id(recipe.sampler), self.epoch
+        if upcoming is not None:
+            order = self._whole(upcoming.replay(generator))
+            sluice.publish_order(self.number, self.epoch + 1, order, 0, True)
+            link.ahead = (self.epoch + 1, order.tobytes())
+
+    def compare(self, index):
+        """`index` was drawn: a batch of indices, or one where the loader does not batch."""
+        if self.silent:
+            return
+        first, drawn = self.position, index if self.batched else [index]
+        if self.order is not None and type(drawn) is list:
+            last = first + len(drawn)
+            if self.order[first:last].tolist() == drawn:
+                self.position = last
+                return
+        drawn = _numbers(drawn)
+        if drawn is None or not self._exist(drawn):  # nothing can be said of these
+            self.silent, self.order = True, None
+            return
+        last = self.position = first + len(drawn)
+        if self.order is not None:
+            if self.order[first:last].tolist() == drawn:
+                return
+            if self._predict_rest(first, drawn):
+                self.publish(self.order[first:], first, True)
+                return
+            self.order = None
+        self.publish(drawn, first, False)
+
+    def _predict_rest(self, first, drawn):
+        """Whether the order is known again from `first` on: somebody else has drawn from the
+        sampler's generator before this batch, whose own draws start in `self.state`."""
+        chunk = self.recipe.chunk
+        if not chunk:
+            return False
+        start = -(-first // chunk) * chunk
+        rest = self.recipe.replay(orders.clone(self.state), start).tolist()
+        order = self.order[:start].tolist()
+        if len(order) < start:  # drop_last dropped some of the chunk
+            return False
+        self.order = self._whole(orders.flat(order + rest))
+        return self.order[first:first + len(drawn)].tolist() == drawn
+
+    def end(self):
+        """The sampler has no more."""
+        if not self.done and not self.silent:
+            self.done = True
+            if self.order is None or self.position != len(self.order):
+                self.publish((), self.position, True)
+
+
+def _numbers(drawn):
+    """The indices of a batch as plain numbers; None if they are not that, or can be read once."""
+    if not isinstance(drawn, (list, tuple)):
+        if not hasattr(drawn, "tolist"):
+            return None
+        drawn = drawn.tolist()
+    try:
+        return [operator.index(i) for i in drawn]
+    except TypeError:
+        return None
+
+
+def _recipe(loader):
+    """(recipe, batch): the recipe of the sampler under `loader`, None if unknown, and the size of
+    batches of which an incomplete one is dropped, else 0."""
+    sampler, batch = loader._index_sampler, 0
+    try:
+        if loader._auto_collation:
+            if type(sampler) is samplers.BatchSampler:
+                batch = sampler.batch_size if sampler.drop_last else 0
+                sampler = sampler.sampler
+            elif type(sampler) in (list, tuple) and set(map(type, sampler)) <= {list, tuple}:
+                sampler = [index for indices in sampler for index in indices]
+            else:
+                return None, 0
+        return orders.known(sampler), batch
+    except Exception as error:  # its length or its attributes
+        settings.debug("%s is not known: %s" % (type(sampler).__name__, error))
+        return None, 0
+
+
+def _start(iterator, loader):
+    _epochs.drop(iterator)
+    told = datasets.told(loader.dataset)
+    if told is None:
+        return
+    link = _links.get(loader)
+    if link is None:
+        link = Link()
+        _links.put(loader, link)
+    epoch = Epoch(told, loader, link)
+    _epochs.put(iterator, epoch)
+    if epoch.recipe is not None and (epoch.recipe.eager or loader.num_workers == 0):
+        epoch.predict()
+
+
+def created(iterator, arguments, named):
+    """_BaseDataLoaderIter.__init__ has run."""
+    _start(iterator, arguments[0] if arguments else named["loader"])
+
+
+def reset(iterator, arguments, named):
+    """_BaseDataLoaderIter._reset has run: persistent workers go on with another epoch, or, the
+    first time, with the one that __init__ began."""
+    first = arguments[1] if len(arguments) > 1 else named.get("first_iter", False)
+    if not first:
+        created(iterator, arguments, named)
+
+
+def before(iterator):
+    """An index is about to be drawn."""
+    epoch = _epochs.get(iterator)
+    if epoch is None:
+        return
+    if not epoch.begun:
+        epoch.begin()
+    elif epoch.order is not None and epoch.recipe.chunk:
+        epoch.state = epoch.recipe.generator.get_state()
+
+
+def taken(iterator, index):
+    """An index, or a batch of them, was drawn."""
+    epoch = _epochs.get(iterator)
+    if epoch is not None:
+        epoch.compare(index)
+
+
+def ended(iterator):
+    """No index was left."""
+    epoch = _epochs.get(iterator)
+    if epoch is not None:
+        epoch.end()

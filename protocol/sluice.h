@@ -1,0 +1,52 @@
+/* What a framework may tell Sluice about its samples. Exported by libsluice.so; a program that
+ * runs without the library does not find the symbols and goes on without.
+ *
+ * All functions: any thread, not from a signal handler; they never block longer than the
+ * library's patience with its optimizer (half a second in the life of a process), keep errno, and
+ * return 0, or a negative errno that the caller may ignore: nothing that is told or not told
+ * here changes a byte that the job reads. Arguments stay the caller's.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A dataset of `samples` numbered samples, 0 to samples - 1. `name` tells datasets of one run
+ * apart and finds again what was learned of it in an earlier run: it should hold the class and
+ * what identifies its data. Returns a number greater than 0, the same for the same name in every
+ * process of the job, or a negative errno. */
+int sluice_dataset(const char* name, uint64_t samples);
+
+/* Positions [first, first + count) of the sequence in which this job's epoch `epoch` (from 0)
+ * reads the dataset are the samples indices[0..count). What was told of positions from `first` on
+ * is replaced. `flags`: SLUICE_ORDER_WHOLE if the epoch ends there (count may be 0 then). An epoch
+ * may be told before the one before it has ended. */
+#define SLUICE_ORDER_WHOLE 1u
+int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
+                 uint64_t count, uint32_t flags);
+
+/* The calling thread is about to read sample `index`, and has read it. What it opens and reads in
+ * between is what the sample is made of. Begun samples of one thread may overlap, as where a batch
+ * is read with one call: what is read then belongs to one of them, which one is not said. Cheap: an
+ * event, no message. */
+int sluice_begin(int dataset, uint64_t index);
+int sluice_end(int dataset, uint64_t index);
+
+/* Samples [first, first + count) are the whole files paths[0..count), absolute. */
+int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
+
+/* Sample `index` is [offset, offset + length) of the file `path`, bytes. */
+int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t offset,
+                         uint64_t length);
+
+/* Samples [first, first + count) are the LMDB records with these keys, in the file `path`
+ * (data.mdb). keys holds them one after the other, lengths[] their lengths in bytes. */
+int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
+                       const uint32_t* lengths, uint64_t count);
+
+#ifdef __cplusplus
+}
+#endif

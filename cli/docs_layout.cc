@@ -49,7 +49,18 @@ std::string messages() {
          table("FileKnown", sizeof(FileKnown),
                {SLUICE_FIELD(FileKnown, file), SLUICE_FIELD(FileKnown, flags),
                 SLUICE_FIELD(FileKnown, distance)}) +
-         table("Bye", sizeof(Bye), {SLUICE_FIELD(Bye, session), SLUICE_FIELD(Bye, token)});
+         table("Bye", sizeof(Bye), {SLUICE_FIELD(Bye, session), SLUICE_FIELD(Bye, token)}) +
+         table("Dataset", sizeof(Dataset),
+               {SLUICE_FIELD(Dataset, session), SLUICE_FIELD(Dataset, token),
+                SLUICE_FIELD(Dataset, samples)}) +
+         table("DatasetKnown", sizeof(DatasetKnown),
+               {SLUICE_FIELD(DatasetKnown, dataset), SLUICE_FIELD(DatasetKnown, reserved)}) +
+         table("Samples", sizeof(Samples),
+               {SLUICE_FIELD(Samples, session), SLUICE_FIELD(Samples, token),
+                SLUICE_FIELD(Samples, first), SLUICE_FIELD(Samples, count),
+                SLUICE_FIELD(Samples, bytes), SLUICE_FIELD(Samples, dataset),
+                SLUICE_FIELD(Samples, epoch), SLUICE_FIELD(Samples, whole),
+                SLUICE_FIELD(Samples, reserved)});
 }
 
 std::string memory() {
@@ -61,7 +72,7 @@ std::string memory() {
                 SLUICE_FIELD(Header, size), SLUICE_FIELD(Header, session),
                 SLUICE_FIELD(Header, token), SLUICE_FIELD(Header, doorbell),
                 SLUICE_FIELD(Header, waiting), SLUICE_FIELD(Header, closed),
-                SLUICE_FIELD(Header, metrics)}) +
+                SLUICE_FIELD(Header, metrics), SLUICE_FIELD(Header, freed)}) +
          table("Slot", sizeof(Slot),
                {SLUICE_FIELD(Slot, pid), SLUICE_FIELD(Slot, generation), SLUICE_FIELD(Slot, tail),
                 SLUICE_FIELD(Slot, head), SLUICE_FIELD(Slot, metrics), SLUICE_FIELD(Slot, ring)}) +

@@ -10,8 +10,12 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/interval_set.cc \
   optimizer/plan/scheduler.cc \
   optimizer/plan/scheduler_pump.cc \
+  optimizer/plan/scheduler_samples.cc \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
+  optimizer/samples/sample_book.cc \
+  optimizer/samples/sample_order.cc \
+  optimizer/samples/sample_set.cc \
   optimizer/streams/tracker.cc \
   protocol/options.cc
 
@@ -30,6 +34,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer.cc \
   optimizer/core/optimizer_control.cc \
   optimizer/core/optimizer_observe.cc \
+  optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \

@@ -8,6 +8,7 @@
 
 #include "preload/datasets.h"
 #include "preload/process.h"
+#include "preload/samples/samples.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/settings.h"
@@ -63,7 +64,12 @@ void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
     return;
   }
   if (end_of_session(entry)) return;
-  emit_read(entry.file.load(std::memory_order_relaxed), end > bytes ? end - bytes : 0, bytes);
+  emit_read(entry.file.load(std::memory_order_relaxed), end > bytes ? end - bytes : 0, bytes,
+            sample_flags());
+}
+
+void part(const FdEntry& entry, uint64_t offset, ssize_t bytes) {
+  sample_part(entry.file.load(std::memory_order_relaxed), offset, static_cast<uint64_t>(bytes));
 }
 
 // True if enough was read for an event, which is then the caller's to send.
@@ -139,6 +145,10 @@ void fd_read(int fd, ssize_t bytes) {
   FdEntry* entry = data_fd(fd);
   if (entry == nullptr || bytes <= 0) return;
   const KeepErrno keep;
+  if (current_sample() != 0 && entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) {
+    const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+    if (end >= bytes) part(*entry, static_cast<uint64_t>(end - bytes), bytes);
+  }
   if (!due(fd, *entry, static_cast<uint64_t>(bytes), false)) return;
   // The offset is asked for, once an event, rather than followed through every call.
   const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
@@ -155,6 +165,7 @@ void fd_read_at(int fd, ssize_t bytes, off_t offset) {
   const auto length = static_cast<uint64_t>(bytes);
   const uint64_t expected = entry->expected.exchange(begin + length, std::memory_order_relaxed);
   const bool jumped = expected != begin;
+  if (entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) part(*entry, begin, bytes);
   if (jumped) entry->pending.store(0, std::memory_order_relaxed);
   if (!due(fd, *entry, length, jumped)) return;
   tell(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));

@@ -5,6 +5,7 @@
 #include "preload/loader_settings.h"
 #include "preload/log.h"
 #include "preload/process.h"
+#include "preload/python_settings.h"
 #include "preload/real.h"
 #include "preload/report.h"
 #include "preload/self.h"
@@ -24,6 +25,7 @@ __attribute__((constructor)) void loaded() {
   process_init();
   adopt_inherited_mask();
   make_preload_absolute();
+  offer_adapter();
   prepare_crash_trace();
 }
 

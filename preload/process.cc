@@ -9,6 +9,7 @@
 #include "preload/cells/observed.h"
 #include "preload/cells/renew.h"
 #include "preload/report.h"
+#include "preload/samples/datasets.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
 #include "preload/sys.h"
@@ -71,6 +72,7 @@ void process_after_fork() {
   report_after_fork();
   observed_after_fork();
   renewal_after_fork();
+  datasets_after_fork();
 }
 
 bool in_vfork_child() {

@@ -50,6 +50,11 @@
   X(opendir) X(mknod) X(mkfifo) X(chroot) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
   X(fgetxattr) X(setxattr) X(lsetxattr) X(fsetxattr) X(removexattr) X(lremovexattr) \
   X(fremovexattr) X(listxattr) X(llistxattr) X(memfd_create) X(setsockopt) X(bind) X(connect)
+// Not libc's, resolved by their callers (hooks/lmdb.cc), and our own (hooks/samples.cc).
+#define SLUICE_HOOKS_OTHERS(X) \
+  X(mdb_get) X(mdb_cursor_get) \
+  X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_locate_files) \
+  X(sluice_locate_extent) X(sluice_locate_keys)
 #define SLUICE_HOOKS(X) \
   SLUICE_HOOKS_OPEN(X) SLUICE_HOOKS_READ(X) SLUICE_HOOKS_MEMORY(X) SLUICE_HOOKS_SIGNAL(X) \
   SLUICE_HOOKS_PROCESS(X) SLUICE_HOOKS_WRITE(X) SLUICE_HOOKS_STDIO(X) SLUICE_HOOKS_PATH(X)

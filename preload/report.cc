@@ -50,6 +50,9 @@ void add_session(Totals& totals, const protocol::Shared& shared) {
       totals.client[i] += slot.metrics[i].load(std::memory_order_relaxed);
     }
   }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += shared.header.freed[i].load(std::memory_order_relaxed);
+  }
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
     totals.session[i] += shared.header.metrics[i].load(std::memory_order_relaxed);
   }
@@ -109,17 +112,30 @@ size_t passed_text(const Totals& totals, char* out, size_t size) {
   return used;
 }
 
+// "; of 3000 samples known 2990 were in memory when begun, 8 late, 2 not"
+void samples_text(const Totals& totals, char* out, size_t size) {
+  const auto hits = static_cast<unsigned long long>(totals.of(SessionMetric::sample_hits));
+  const auto late = static_cast<unsigned long long>(totals.of(SessionMetric::sample_late));
+  const auto misses = static_cast<unsigned long long>(totals.of(SessionMetric::sample_misses));
+  out[0] = '\0';
+  if (hits + late + misses == 0) return;
+  snprintf(out, size, "; of %llu samples known %llu were in memory when begun, %llu late, %llu not",
+           hits + late + misses, hits, late, misses);
+}
+
 void say_line(const Totals& totals) {
   char passed[512];
   passed_text(totals, passed, sizeof passed);
+  char samples[256];
+  samples_text(totals, samples, sizeof samples);
   say(LogLevel::kWarn,
       "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided; %llu "
-      "checkpoints hit; %.1f MB streamed%s",
+      "checkpoints hit; %.1f MB streamed%s%s",
       megabytes(totals.of(SessionMetric::precached_bytes)),
       megabytes(totals.of(SessionMetric::precached_unused_bytes)),
       static_cast<double>(totals.of(SessionMetric::stall_avoided_ns)) / 1e9,
       static_cast<unsigned long long>(totals.of(ClientMetric::checkpoints_hit)),
-      megabytes(totals.of(ClientMetric::streamed_bytes)), passed);
+      megabytes(totals.of(ClientMetric::streamed_bytes)), samples, passed);
 }
 
 void write_file(const Totals& totals, const char* path) {

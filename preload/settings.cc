@@ -120,6 +120,7 @@ void apply() {
   g_settings.log = static_cast<LogLevel>(choice_of(Option::kLog));
   g_settings.off = switch_of(Option::kOff);
   g_settings.prefetch = switch_of(Option::kPrefetch);
+  g_settings.python = switch_of(Option::kPython);
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {

@@ -18,6 +18,7 @@ struct Settings {
   uint64_t distance = 0;  // bytes; 0 is auto
   LogLevel log = LogLevel::kWarn;
   bool prefetch = true;
+  bool python = true;  // the PyTorch adapter
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

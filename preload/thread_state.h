@@ -22,6 +22,9 @@ struct ThreadState {
   uintptr_t retry_address;
   uint64_t retry_word;
   uint32_t seen_disarms;
+  // Samples that the thread has begun and not ended, and the key of the last of them.
+  uint32_t samples_begun;
+  uint64_t sample;
   // A SIGSEGV sent by somebody while segv_blocked: delivered when it is unblocked.
   bool pending;
   siginfo_t pending_info;

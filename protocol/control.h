@@ -40,6 +40,15 @@ enum class MessageKind : uint32_t {
   kStatusText = 9,
   // sluice -> optimizer: end now. Answered by kGone.
   kStop = 10,
+  // job -> optimizer. Body Dataset, then its name as text. sluice.h: sluice_dataset.
+  kDataset = 11,
+  // answer. Body DatasetKnown.
+  kDatasetKnown = 12,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` 32-bit indices.
+  // sluice.h: sluice_order.
+  kOrder = 13,
+  // answer. No body.
+  kDone = 14,
 };
 
 struct MessageHeader {
@@ -83,6 +92,30 @@ inline constexpr uint32_t kFileDropBehind = 2;
 
 enum class CheckpointMode : uint32_t { kOff = 0, kCell = 1, kPage = 2, kObserve = 3, kStream = 4 };
 
+struct Dataset {
+  uint64_t session;
+  uint64_t token;
+  uint64_t samples;
+};
+
+struct DatasetKnown {
+  uint32_t dataset;  // id for events
+  uint32_t reserved;
+};
+
+// What a memfd tells of samples, or of positions in an epoch's order: [first, first + count).
+struct Samples {
+  uint64_t session;
+  uint64_t token;
+  uint64_t first;
+  uint64_t count;
+  uint64_t bytes;  // of the memfd
+  uint32_t dataset;
+  uint32_t epoch;  // kOrder
+  uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
+  uint32_t reserved;
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
@@ -90,5 +123,6 @@ struct Bye {
 
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16);
+static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
 
 }  // namespace sluice::protocol

@@ -40,6 +40,9 @@
   X(stall_ns, "ns", "estimate: time the reader spent at the frontier")                        \
   X(read_errors, "count", "reads that storage answered with an error")                        \
   X(streams_begun, "count", "sequential runs found")                                          \
+  X(sample_hits, "count", "samples that were in memory when a worker began them")             \
+  X(sample_late, "count", "samples that were still being fetched then")                       \
+  X(sample_misses, "count", "samples that were not, though it was known where they are")      \
   X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \
   X(events_seen, "count", "events taken from the rings")                                      \
   X(events_bad, "count", "events refused because they made no sense")

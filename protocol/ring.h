@@ -42,10 +42,29 @@ enum class EventKind : uint16_t {
   kRandom = 6,
   // The process closed its last descriptor of the file (mappings may remain).
   kClosed = 7,
+  // A thread is about to read a sample, and has read it: `file` is the dataset's id, `address` the
+  // sample's key (sample_key).
+  kSampleBegin = 8,
+  kSampleEnd = 9,
+  // Between the two: [offset, offset + length) of `file` belongs to the sample with the key
+  // `address`.
+  kSamplePart = 10,
 };
+
+// A sample of a session's dataset in one word.
+inline constexpr uint32_t kSampleIndexBits = 40;
+inline constexpr uint64_t kMaxSamples = 1ULL << 32;
+inline constexpr uint64_t sample_key(uint32_t dataset, uint64_t index) {
+  return static_cast<uint64_t>(dataset) << kSampleIndexBits | index;
+}
+inline constexpr uint32_t dataset_of(uint64_t key) {
+  return static_cast<uint32_t>(key >> kSampleIndexBits);
+}
+inline constexpr uint64_t index_of(uint64_t key) { return key & ((1ULL << kSampleIndexBits) - 1); }
 
 inline constexpr uint16_t kFlagObserve = 1;  // kMapped: poll the page table
 inline constexpr uint16_t kFlagPage = 2;     // kTrip: page mode, one page was opened
+inline constexpr uint16_t kFlagSample = 8;   // kTrip, kRead: between a sample's begin and its end
 inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint, pages were mapped before
 
 // One event. 64 bytes, so that two producers never share a cache line.
@@ -88,6 +107,8 @@ struct alignas(kCacheLine) Header {
   alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: 1 while it sleeps on doorbell
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
+  // optimizer: what the counters of slots said that it freed
+  alignas(kCacheLine) std::atomic<uint64_t> freed[kClientMetricCount];
 };
 
 struct Shared {

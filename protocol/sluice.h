@@ -35,6 +35,9 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
 
+/* What follows tells where samples are before they were read once. This version learns it by
+ * watching alone and answers -ENOSYS. */
+
 /* Samples [first, first + count) are the whole files paths[0..count), absolute. */
 int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
 

@@ -10,6 +10,10 @@ optimizer_plan_test_SRCS := tests/unit/optimizer_plan_test.cc $(OPTIMIZER_PURE_S
 
 SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 
+UNIT_TESTS += samples_test
+samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc \
+  optimizer/samples/sample_order.cc optimizer/samples/sample_set.cc
+
 UNIT_TESTS += optimizer_scheduler_test
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
 

@@ -140,6 +140,10 @@ def ratios(over, under, measure=lambda one: one.wall):
 
 def must_agree(*groups):
     """Every run saw the same bytes."""
-    digests = {one.digest for runs in groups for one in runs}
-    if len(digests) > 1:
-        raise Failed(f"the runs saw different bytes: {sorted(digests)}")
+    must_agree_on([one.digest for runs in groups for one in runs])
+
+
+def must_agree_on(digests):
+    different = sorted({str(digest) for digest in digests})
+    if len(different) > 1:
+        raise Failed(f"the runs saw different bytes: {different}")

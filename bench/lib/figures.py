@@ -49,6 +49,11 @@ FIGURES = {
     "optimizer_cpu_s_per_gb": Figure(
         "s/GB", 0.5, "processor time of the optimizer for 10^9 bytes, pfs mount"),
     "optimizer_rss_mb": Figure("MB", 48, "peak memory of the optimizer, pfs mount"),
+    "lmdb_random_link_share_busy": Figure(
+        "ratio", 0.90, "shuffled PyTorch over an LMDB, 2 ms and 200 MB/s, third epoch: rate / link",
+        True),
+    "lmdb_random_speedup_busy": Figure(
+        "ratio", None, "the same epoch without Sluice / with it"),
     "separate_files_over_lmdb_pfs": Figure(
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }

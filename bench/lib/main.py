@@ -7,7 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import disk, docs, figures, link, noncached, overhead, pictures, slow, small, sweep
+from bench.lib import (disk, docs, figures, link, noncached, overhead, pictures, samples, slow,
+                       small, sweep)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -24,6 +25,7 @@ GROUPS = [
     ("link", link.PROVIDES, link.run),
     ("noncached", noncached.PROVIDES, noncached.run),
     ("files", sweep.FILES_PROVIDE + ["files"], sweep.files),
+    ("samples", samples.PROVIDES, samples.run),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]
 # Held at once: the file, and two slow mounts' copies of it; and some room for everything else.

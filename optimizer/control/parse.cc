@@ -12,6 +12,7 @@ using protocol::MessageKind;
 
 constexpr uint64_t kMaxOffset = 1ULL << 62;
 constexpr size_t kMaxProblems = 8;
+constexpr uint64_t kMaxOrder = 1ULL << 26;  // positions of an epoch
 
 template <typename Body>
 bool take(std::span<const std::byte>& bytes, Body* body) {
@@ -158,6 +159,24 @@ Message parse_packet(std::span<const std::byte> packet) {
       if (!take(packet, &bye.bye)) return BadMessage{"bye too short"};
       return bye;
     }
+    case MessageKind::kDataset: {
+      DatasetMessage dataset;
+      if (!take(packet, &dataset.dataset)) return BadMessage{"dataset message too short"};
+      const uint64_t samples = dataset.dataset.samples;
+      if (samples == 0 || samples > protocol::kMaxSamples) {
+        return BadMessage{"a dataset of " + std::to_string(samples) + " samples"};
+      }
+      dataset.name = printable(text_of(packet), protocol::kMaxPath);
+      return dataset;
+    }
+    case MessageKind::kOrder: {
+      SamplesMessage order;
+      if (!take(packet, &order.samples)) return BadMessage{"order too short"};
+      if (order.samples.count > kMaxOrder || order.samples.first > kMaxOrder) {
+        return BadMessage{"order too long"};
+      }
+      return order;
+    }
     case MessageKind::kStatus:
       return StatusMessage{};
     case MessageKind::kStop:
@@ -171,7 +190,7 @@ bool event_is_sane(const protocol::EventData& event, uint64_t file_size) {
   using protocol::EventKind;
   const auto kind = static_cast<uint16_t>(event.kind);
   if (kind < static_cast<uint16_t>(EventKind::kTrip) ||
-      kind > static_cast<uint16_t>(EventKind::kClosed)) {
+      kind > static_cast<uint16_t>(EventKind::kSamplePart)) {
     return false;
   }
   if (event.offset > kMaxOffset || event.length > kMaxOffset) return false;

@@ -42,13 +42,21 @@ struct FileMessage {
 struct ByeMessage {
   protocol::Bye bye{};
 };
+struct DatasetMessage {
+  protocol::Dataset dataset{};
+  std::string name;  // control characters replaced
+};
+// kOrder; `count` fits what one memfd may hold, indices are not checked yet.
+struct SamplesMessage {
+  protocol::Samples samples{};
+};
 struct StatusMessage {};
 struct StopMessage {};
 struct BadMessage {
   std::string reason;  // one line
 };
-using Message =
-    std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage>;
+using Message = std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage,
+                             StopMessage, DatasetMessage, SamplesMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

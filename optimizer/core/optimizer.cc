@@ -33,7 +33,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       started_ns_(now_ns()),
       idle_since_ns_(started_ns_),
       engine_(make_engine(options.no_uring)),
-      scheduler_(this),
+      scheduler_(this, &samples_),
       mailbox_(std::make_shared<Mailbox>()),
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
       server_(

@@ -58,6 +58,11 @@ class Optimizer : private Residency {
   void on_hello(const Peer& peer, const HelloMessage& hello);
   void on_file(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
   void on_bye(const Peer& peer, const ByeMessage& bye);
+
+  // optimizer_samples.cc: datasets and orders, and events of samples (false: makes no sense)
+  void on_dataset(const Peer& peer, const DatasetMessage& dataset);
+  void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
+  bool on_sample_event(Session& session, const TakenEvent& event);
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
 
@@ -97,6 +102,7 @@ class Optimizer : private Residency {
   uint32_t next_session_ = 1;
   MemoryReader memory_;
   std::unique_ptr<Engine> engine_;
+  SampleBook samples_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;
   Executor executor_;

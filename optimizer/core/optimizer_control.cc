@@ -81,6 +81,10 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_hello(peer, *hello);
   } else if (const auto* file = std::get_if<FileMessage>(&message)) {
     on_file(peer, *file, std::move(fds));
+  } else if (const auto* dataset = std::get_if<DatasetMessage>(&message)) {
+    on_dataset(peer, *dataset);
+  } else if (const auto* samples = std::get_if<SamplesMessage>(&message)) {
+    on_order(peer, *samples, std::move(fds));
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
     on_bye(peer, *bye);
   } else if (std::holds_alternative<StatusMessage>(message)) {

@@ -18,8 +18,8 @@ using protocol::EventKind;
 // before and has not claimed its slot yet must find it alive.
 constexpr uint64_t kGraceNs = 200 * kMillisecond;
 
-constexpr const char* kEventNames[] = {"none",     "trip",   "read",   "mapped",
-                                       "unmapped", "zapped", "random", "closed"};
+constexpr const char* kEventNames[] = {"none",   "trip",   "read",  "mapped", "unmapped", "zapped",
+                                       "random", "closed", "begin", "end",    "part"};
 
 Access access_of(const Session& session, const TakenEvent& event, uint64_t now) {
   Access access;
@@ -65,12 +65,17 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return;
   Session& session = *at->second;
-  for (size_t i = 0; i < metrics.size(); ++i) session.freed_metrics[i] += metrics[i];
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    session.freed_metrics[i] += metrics[i];
+    session.memory.get()->header.freed[i].store(session.freed_metrics[i],
+                                                std::memory_order_relaxed);
+  }
   session.processes[slot] = {};
   std::erase_if(session.mappings, [slot](const Mapping& mapping) { return mapping.slot == slot; });
   session.observed.remove_if(
       [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
   scheduler_.forget_process(pid);
+  samples_.forget_process(pid);
   if (session.live() == 0) session.empty_since_ns = now_ns();
 }
 
@@ -84,6 +89,10 @@ void Optimizer::on_events(uint32_t id, const std::vector<TakenEvent>& events) {
 
 void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now) {
   ++session.events_seen;
+  if (event.data.kind >= EventKind::kSampleBegin) {
+    if (!event_is_sane(event.data, 0) || !on_sample_event(session, event)) ++session.events_bad;
+    return;
+  }
   const FileEntry* file =
       session.files.count(event.data.file) != 0 ? files_.find(event.data.file) : nullptr;
   if (file == nullptr || !event_is_sane(event.data, file->size)) {
@@ -96,6 +105,11 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
   switch (event.data.kind) {
     case EventKind::kTrip:
     case EventKind::kRead:
+      // Where samples come in an order of their own, a read says nothing about the next one.
+      if ((event.data.flags & protocol::kFlagSample) != 0 &&
+          samples_.reads_at_random(static_cast<uint64_t>(event.pid) << 32 | event.data.tid)) {
+        break;
+      }
       scheduler_.on_access(id, access_of(session, event, now));
       break;
     case EventKind::kMapped:
@@ -131,6 +145,7 @@ void Optimizer::end_session(uint32_t id) {
   sessions_.erase(at);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
+  samples_.leave(id);
   say(Level::kInfo, "session {} over", id);
 }
 

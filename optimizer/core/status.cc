@@ -68,6 +68,18 @@ std::string Optimizer::status() const {
                                {"rate_bytes_s", stream.rate},
                                {"confirmed", stream.confirmed}});
   }
+  root["datasets"] = json::array();
+  for (const SampleBook::View& view : samples_.views()) {
+    root["datasets"].push_back({{"dataset", view.dataset},
+                                {"name", view.name},
+                                {"samples", view.samples},
+                                {"known", view.known},
+                                {"session", view.session},
+                                {"epoch", view.epoch},
+                                {"order", view.order},
+                                {"taken", view.taken},
+                                {"ahead_bytes", view.ahead_bytes}});
+  }
   root["mounts"] = json::array();
   for (const auto& [device, mount] : files_.mounts()) {
     json entry{{"device", device},

@@ -17,6 +17,7 @@
 #include "optimizer/plan/interval_set.h"
 #include "optimizer/plan/storage_model.h"
 #include "optimizer/plan/stream_plan.h"
+#include "optimizer/samples/sample_book.h"
 #include "optimizer/streams/tracker.h"
 #include "protocol/metrics.h"
 
@@ -59,7 +60,9 @@ struct StreamView {
 
 class Scheduler {
  public:
-  explicit Scheduler(Residency* residency) : residency_(residency) {}
+  // `samples`, which may be null, says what samples need next; it outlives the scheduler.
+  explicit Scheduler(Residency* residency, SampleBook* samples = nullptr)
+      : residency_(residency), samples_(samples) {}
 
   void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory);
   void remove_session(uint32_t session, uint64_t now_ns);
@@ -82,6 +85,9 @@ class Scheduler {
   void on_random(uint32_t file);
   void on_zapped(uint32_t file, Range range);
   void forget_process(uint32_t pid);
+  // A sample that consists of `parts` is about to be read, and has been.
+  void on_sample_begin(uint32_t session, std::span<const Extent> parts);
+  void on_sample_end(uint32_t session, std::span<const Extent> parts);
 
   // Fills `reads` with what to start now. Every one must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -170,12 +176,16 @@ class Scheduler {
   bool room(uint32_t session, uint64_t bytes) const;
   std::vector<Candidate> candidates(uint64_t mount);
   std::optional<Range> next_range(uint32_t id, File& file, const Stream& stream, Planned& planned);
+  void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
+  void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
   bool needed(const File& file, Range range, uint64_t idle_ns, uint64_t now_ns) const;
   void drop_behind(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
   void drop_orphans(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
   void release_ready(File& file, uint32_t session, Range range, SessionMetric why);
 
   Residency* const residency_;
+  SampleBook* const samples_;
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
   bool starved_ = false;  // something could not be read because the budget is used up

@@ -121,24 +121,31 @@ void Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
           starved_ = true;
           break;
         }
-        Request request{candidate.file,  candidate.stream,
-                        stream->session, mount_id,
-                        *range,          mount.model.on_issue(now_ns, mount.in_flight)};
-        const uint64_t token = next_token_++;
-        reads->push_back({token, candidate.file, *range});
-        requests_.emplace(token, request);
+        start({candidate.file, candidate.stream, stream->session, mount_id, *range, {}}, now_ns,
+              reads);
         planned.plan.advance(range->end);
         planned.trusted_until = range->end + kSampled * range->length();
         planned.in_flight += range->length();
-        ++mount.in_flight;
-        mount.in_flight_bytes += range->length();
-        ++file.in_flight;
-        file.flying.add(*range);
-        outstanding_ += range->length();
-        sessions_.at(stream->session).outstanding += range->length();
       }
     }
   }
+  if (samples_ != nullptr) plan_samples(now_ns, reads);
+}
+
+void Scheduler::start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads) {
+  Mount& mount = mounts_.at(request.mount);
+  File& file = files_.at(request.file);
+  const uint64_t length = request.range.length();
+  request.sample = mount.model.on_issue(now_ns, mount.in_flight);
+  const uint64_t token = next_token_++;
+  reads->push_back({token, request.file, request.range});
+  requests_.emplace(token, request);
+  ++mount.in_flight;
+  mount.in_flight_bytes += length;
+  ++file.in_flight;
+  file.flying.add(request.range);
+  outstanding_ += length;
+  sessions_.at(request.session).outstanding += length;
 }
 
 void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns) {

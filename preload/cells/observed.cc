@@ -47,12 +47,17 @@ void forget_observed(uintptr_t begin, uintptr_t end) {
   }
 }
 
-bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file) {
+bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* offset) {
+  if (g_count.load(std::memory_order_relaxed) == 0) return false;
   Locked locked(g_lock);
   const uint32_t used = g_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
-    if (begin >= g_observed[i].end || end <= g_observed[i].base) continue;
-    *file = g_observed[i].file;
+    const Observed& entry = g_observed[i];
+    if (begin >= entry.end || end <= entry.base) continue;
+    *file = entry.file;
+    if (offset == nullptr) return true;
+    if (begin < entry.base) return false;
+    *offset = entry.offset + (begin - entry.base);
     return true;
   }
   return false;

@@ -12,8 +12,9 @@ void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t e
 // Whatever overlaps [begin, end) is gone or has changed. One load where nothing is observed.
 void forget_observed(uintptr_t begin, uintptr_t end);
 
-// The file of an observed mapping that overlaps [begin, end); false if there is none.
-bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file);
+// The file of an observed mapping that overlaps [begin, end), and, if asked for, where in it
+// `begin` lies; false if there is none, or it begins later and the offset was asked for.
+bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* offset = nullptr);
 // What was observed under the id `old` is so under `file` from now on.
 void renew_observed(uint32_t old, uint32_t file);
 

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "preload/samples/samples.h"
 #include "preload/session/events.h"
 #include "preload/sys.h"
 
@@ -169,7 +170,8 @@ void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, u
     return;
   }
 
-  uint16_t flags = how == Opened::kAgain ? protocol::kFlagAgain : 0;
+  uint16_t flags = sample_flags();
+  if (how == Opened::kAgain) flags |= protocol::kFlagAgain;
   if (mapping.page_mode) flags |= protocol::kFlagPage;
   const uintptr_t stop = mapping.cell_start(cell) + mapping.cell_length(cell);
   emit_trip(mapping.file.load(std::memory_order_relaxed), mapping.offset_of(address),

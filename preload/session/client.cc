@@ -289,6 +289,30 @@ bool session_of_file_lives(uint32_t file) {
   return !session_is_lost() && file >> kFileIdBits == connection->number;
 }
 
+uint32_t in_session(uint32_t id) {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection == nullptr ? 0 : id | connection->number << kFileIdBits;
+}
+
+int ask_in_session(const Question& question) {
+  Locked locked(g_session_lock);
+  if (sys::now_ns() < g_not_before_ns) return -EAGAIN;
+  if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
+    g_not_before_ns = sys::now_ns() + kRetryNs;
+    return -ENOTCONN;
+  }
+  const uint64_t session[2] = {g_session, g_token};
+  memcpy(question.body, session, sizeof session);
+  const Asked asked =
+      ask_patiently(question.kind, question.body, question.body_size,
+                    question.text != nullptr ? question.text : "", question.text_size, question.fd);
+  if (g_answer.fd >= 0) sys::close(g_answer.fd);
+  if (asked != Asked::kAnswered) return -ETIMEDOUT;
+  if (g_answer.kind != question.expected || g_answer.size != question.answer_size) return -EINVAL;
+  if (question.answer_size != 0) memcpy(question.answer, g_answer.body, question.answer_size);
+  return 0;
+}
+
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out) {
   Locked locked(g_session_lock);

@@ -53,6 +53,25 @@ bool optimizer_died();
 // Whether events of this file reach an optimizer. Any thread.
 bool session_of_file_lives(uint32_t file);
 
+// A question about the current session, which is begun if there is none. `body` begins with the
+// session's id and token, 64 bits each, which are filled in; `fd` stays the caller's, -1 is none.
+struct Question {
+  protocol::MessageKind kind{};
+  protocol::MessageKind expected{};  // of the answer
+  void* body = nullptr;
+  size_t body_size = 0;
+  const char* text = nullptr;
+  size_t text_size = 0;
+  int fd = -1;
+  void* answer = nullptr;  // gets the answer's body
+  size_t answer_size = 0;  // exactly
+};
+// 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;
+// blocks every signal meanwhile.
+int ask_in_session(const Question& question);
+// An id of the optimizer's (file, dataset) as events carry it; see kFileIdBits.
+uint32_t in_session(uint32_t id);
+
 // Claims a slot of the inherited session for a fork's child. Async-signal-safe.
 void session_after_fork();
 

@@ -37,8 +37,12 @@ void emit_trip(uint32_t file, uint64_t offset, uint64_t length, uintptr_t pc, ui
         .flags = flags});
 }
 
-void emit_read(uint32_t file, uint64_t offset, uint64_t length) {
-  emit({.offset = offset, .length = length, .file = file, .kind = protocol::EventKind::kRead});
+void emit_read(uint32_t file, uint64_t offset, uint64_t length, uint16_t flags) {
+  emit({.offset = offset,
+        .length = length,
+        .file = file,
+        .kind = protocol::EventKind::kRead,
+        .flags = flags});
 }
 
 void emit_mapped(uint32_t file, uint64_t offset, uint64_t length, uintptr_t address,
@@ -62,6 +66,18 @@ void emit_zapped(uint32_t file, uint64_t offset, uint64_t length) {
 void emit_random(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kRandom}); }
 
 void emit_closed(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kClosed}); }
+
+void emit_sample(protocol::EventKind kind, uint32_t dataset, uint64_t key) {
+  emit({.address = key, .file = dataset, .kind = kind});
+}
+
+void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key) {
+  emit({.offset = offset,
+        .length = length,
+        .address = key,
+        .file = file,
+        .kind = protocol::EventKind::kSamplePart});
+}
 
 constinit std::atomic<uint64_t> g_unsent_metrics[protocol::kClientMetricCount] = {};
 

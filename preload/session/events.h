@@ -11,13 +11,16 @@
 namespace sluice::preload {
 
 void emit_trip(uint32_t file, uint64_t offset, uint64_t length, uintptr_t pc, uint16_t flags);
-void emit_read(uint32_t file, uint64_t offset, uint64_t length);
+void emit_read(uint32_t file, uint64_t offset, uint64_t length, uint16_t flags);
 void emit_mapped(uint32_t file, uint64_t offset, uint64_t length, uintptr_t address,
                  uint16_t flags);
 void emit_unmapped(uint32_t file, uintptr_t address);
 void emit_zapped(uint32_t file, uint64_t offset, uint64_t length);
 void emit_random(uint32_t file);
 void emit_closed(uint32_t file);
+// kSampleBegin and kSampleEnd of a dataset; `key` is protocol::sample_key.
+void emit_sample(protocol::EventKind kind, uint32_t dataset, uint64_t key);
+void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key);
 
 void count(protocol::ClientMetric metric, uint64_t by = 1);
 

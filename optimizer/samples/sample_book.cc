@@ -1,0 +1,176 @@
+#include "optimizer/samples/sample_book.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr size_t kMaxPartsSeen = 1024;  // of one sample, before neighbours are joined
+
+}  // namespace
+
+uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t samples) {
+  for (auto& [id, dataset] : datasets_) {
+    if (dataset.set.samples() != samples || dataset.name != name) continue;
+    dataset.sessions.insert(session);
+    return id;
+  }
+  if (datasets_.size() >= kMaxDatasets) return 0;
+  const uint32_t id = next_id_++;
+  datasets_.try_emplace(id, name, samples).first->second.sessions.insert(session);
+  return id;
+}
+
+void SampleBook::leave(uint32_t session) {
+  std::erase_if(jobs_, [&](const auto& entry) { return entry.first.first == session; });
+  for (auto at = datasets_.begin(); at != datasets_.end();) {
+    at->second.sessions.erase(session);
+    at = at->second.sessions.empty() ? datasets_.erase(at) : std::next(at);
+  }
+}
+
+bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+                         std::span<const uint32_t> indices) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end() || at->second.sessions.count(session) == 0) return false;
+  const uint64_t samples = at->second.set.samples();
+  if (std::any_of(indices.begin(), indices.end(), [&](uint32_t i) { return i >= samples; })) {
+    return false;
+  }
+  Job& job = jobs_[{session, dataset}];
+  job.order.publish(epoch, first, indices);
+  job.pending.clear();
+  return true;
+}
+
+// Workers that were spawned are sessions of their own, and have no order: theirs is the only one
+// that there is.
+SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
+  const auto own = jobs_.find({session, dataset});
+  if (own != jobs_.end()) return &own->second;
+  Job* only = nullptr;
+  for (auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    if (only != nullptr) return nullptr;
+    only = &job;
+  }
+  return only;
+}
+
+std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
+                                          uint64_t index) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end() || index >= at->second.set.samples()) return {};
+  if (open_.size() >= kMaxReaders) open_.clear();
+  Job* job = job_for(session, dataset);
+  std::vector<Open>& open = open_[reader];
+  if (open.size() >= kMaxOpen) open.clear();  // their ends were lost
+  open.push_back({dataset, index, job != nullptr && !job->order.sequential(), {}});
+  if (job != nullptr) job->order.take(static_cast<uint32_t>(index));
+  return at->second.set.parts(index);
+}
+
+SampleBook::Open* SampleBook::find_open(uint64_t reader, uint32_t dataset, uint64_t index) {
+  const auto at = open_.find(reader);
+  if (at == open_.end()) return nullptr;
+  for (auto open = at->second.rbegin(); open != at->second.rend(); ++open) {
+    if (open->dataset == dataset && open->index == index) return &*open;
+  }
+  return nullptr;
+}
+
+void SampleBook::part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent) {
+  Open* open = find_open(reader, dataset, index);
+  if (open != nullptr && open->parts.size() < kMaxPartsSeen) open->parts.push_back(extent);
+}
+
+bool SampleBook::end(uint64_t reader, uint32_t dataset, uint64_t index) {
+  Open* open = find_open(reader, dataset, index);
+  if (open == nullptr) return false;
+  const auto set = datasets_.find(dataset);
+  // Nothing seen: it came out of the job's own memory, or from where nothing is followed. What was
+  // learned before is no worse for that.
+  if (set != datasets_.end() && !open->parts.empty()) {
+    set->second.set.learn(index, std::move(open->parts));
+  }
+  std::vector<Open>& all = open_.at(reader);
+  all.erase(all.begin() + (open - all.data()));
+  if (all.empty()) open_.erase(reader);
+  return true;
+}
+
+std::span<const Extent> SampleBook::parts(uint32_t dataset, uint64_t index) const {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return {};
+  return at->second.set.parts(index);
+}
+
+void SampleBook::forget_process(uint32_t pid) {
+  std::erase_if(open_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+}
+
+bool SampleBook::reads_at_random(uint64_t reader) const {
+  const auto at = open_.find(reader);
+  return at != open_.end() && at->second.back().random;
+}
+
+std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge) {
+  auto at = jobs_.upper_bound(last_served_);
+  for (size_t asked = 0; asked < jobs_.size(); ++asked, ++at) {
+    if (at == jobs_.end()) at = jobs_.begin();
+    auto& [key, job] = *at;
+    const auto dataset = datasets_.find(key.second);
+    if (dataset == datasets_.end()) continue;
+    const auto wanted = next_of(key.first, dataset->second, job, window, judge);
+    if (!wanted) continue;
+    last_served_ = key;
+    return wanted;
+  }
+  return std::nullopt;
+}
+
+std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset& dataset, Job& job,
+                                                uint64_t window, const Judge& judge) {
+  for (;;) {
+    while (!job.pending.empty()) {
+      const Extent extent = job.pending.back();
+      const Verdict verdict = judge(session, extent);
+      if (verdict == Verdict::kLater) return std::nullopt;
+      job.pending.pop_back();
+      if (verdict == Verdict::kTake) return WantedExtent{extent, session};
+    }
+    if (job.order.ahead_bytes() >= window) return std::nullopt;
+    const auto index = job.order.peek();
+    if (!index) return std::nullopt;
+    const auto parts = dataset.set.parts(*index);
+    job.order.hand_out(
+        static_cast<uint32_t>(std::min<uint64_t>(dataset.set.bytes(*index), UINT32_MAX)));
+    job.pending.assign(parts.rbegin(), parts.rend());
+  }
+}
+
+std::vector<SampleBook::View> SampleBook::views() const {
+  std::vector<View> out;
+  for (const auto& [id, dataset] : datasets_) {
+    View view;
+    view.dataset = id;
+    view.name = dataset.name;
+    view.samples = dataset.set.samples();
+    view.known = dataset.set.known();
+    bool any = false;
+    for (const auto& [key, job] : jobs_) {
+      if (key.second != id) continue;
+      view.session = key.first;
+      view.epoch = job.order.epoch();
+      view.order = job.order.size();
+      view.taken = job.order.taken();
+      view.ahead_bytes = job.order.ahead_bytes();
+      out.push_back(view);
+      any = true;
+    }
+    if (!any) out.push_back(view);
+  }
+  return out;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,98 @@
+// All datasets, what is being learned of them, and every job's order over them: which bytes samples
+// will need next. Pure; one thread.
+//
+// A dataset has one id for all sessions: a job's workers may be sessions of their own, and two jobs
+// over the same data learn for each other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "optimizer/samples/sample_order.h"
+#include "optimizer/samples/sample_set.h"
+
+namespace sluice::optimizer {
+
+// Something to have in the page cache, for a session's sample.
+struct WantedExtent {
+  Extent extent;
+  uint32_t session = 0;
+};
+
+class SampleBook {
+ public:
+  // The dataset of that name and size, new or known; 0 if there are too many. The session uses it
+  // until it leaves; what was learned stays for as long as anybody does.
+  uint32_t use(uint32_t session, const std::string& name, uint64_t samples);
+  void leave(uint32_t session);
+
+  // False: no such dataset, not the session's, or a sample that it does not have.
+  bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+               std::span<const uint32_t> indices);
+
+  // A thread (`reader`) begins and ends a sample; in between, what belongs to it. begin() returns
+  // what is known of the sample. False from end(): it had not begun.
+  std::span<const Extent> begin(uint32_t session, uint64_t reader, uint32_t dataset,
+                                uint64_t index);
+  void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent);
+  bool end(uint64_t reader, uint32_t dataset, uint64_t index);
+  // What is known of a sample; empty: nothing.
+  std::span<const Extent> parts(uint32_t dataset, uint64_t index) const;
+  void forget_process(uint32_t pid);
+  // The reader is in a sample whose order is known and is not the file's: its reads are no stream.
+  bool reads_at_random(uint64_t reader) const;
+
+  // The next extent that a sample needs soonest: round about among the orders, each at most
+  // `window` bytes ahead of its readers. `judge` is asked about each.
+  enum class Verdict { kTake, kLater, kNever };
+  using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
+  std::optional<WantedExtent> next(uint64_t window, const Judge& judge);
+
+  struct View {
+    uint32_t dataset = 0, session = 0, epoch = 0;
+    std::string name;
+    uint64_t samples = 0, known = 0, order = 0, taken = 0, ahead_bytes = 0;
+  };
+  std::vector<View> views() const;
+
+  static constexpr size_t kMaxDatasets = 256;
+  static constexpr size_t kMaxReaders = 4096;
+  static constexpr size_t kMaxOpen = 4096;  // samples that one reader has begun at a time
+
+ private:
+  struct Dataset {
+    Dataset(std::string text, uint64_t samples) : name(std::move(text)), set(samples) {}
+    std::string name;
+    SampleSet set;
+    std::set<uint32_t> sessions;
+  };
+  struct Open {
+    uint32_t dataset = 0;
+    uint64_t index = 0;
+    bool random = false;
+    std::vector<Extent> parts;
+  };
+  struct Job {
+    SampleOrder order;
+    std::vector<Extent> pending;  // of the sample handed out last, last one first
+  };
+
+  Open* find_open(uint64_t reader, uint32_t dataset, uint64_t index);
+  Job* job_for(uint32_t session, uint32_t dataset);
+  std::optional<WantedExtent> next_of(uint32_t session, const Dataset& dataset, Job& job,
+                                      uint64_t window, const Judge& judge);
+
+  uint32_t next_id_ = 1;
+  std::map<uint32_t, Dataset> datasets_;
+  std::map<std::pair<uint32_t, uint32_t>, Job> jobs_;  // by session and dataset
+  std::pair<uint32_t, uint32_t> last_served_;
+  std::unordered_map<uint64_t, std::vector<Open>> open_;  // by reader
+};
+
+}  // namespace sluice::optimizer

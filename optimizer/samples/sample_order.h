@@ -1,0 +1,58 @@
+// One job's epochs over one dataset: which samples it reads in which order, how far it has got, and
+// what is to be fetched next. Pure; one thread. Nine bytes a position.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::optimizer {
+
+class SampleOrder {
+ public:
+  // Positions [first, first + indices.size()) of `epoch` are these samples; what was said of
+  // positions from `first` on is replaced. An epoch later than the running one waits until that is
+  // over: its last sample was taken, or a sample is taken that only the later one reads next.
+  // Positions beyond what is known, and epochs that are over, are ignored.
+  void publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices);
+
+  // A worker begins to read this sample. False if no position near the front of the order has it.
+  bool take(uint32_t index);
+
+  // The next position that was neither taken nor handed out, as its sample; nullopt at the end of
+  // what is known. `bytes`, of the sample, count as ahead until it is taken; 0 if it is not known
+  // what it is made of.
+  std::optional<uint32_t> peek();
+  void hand_out(uint32_t bytes);
+
+  uint64_t ahead_bytes() const { return ahead_bytes_; }
+  uint64_t taken() const { return taken_count_; }
+  uint64_t size() const { return current_.size(); }
+  uint32_t epoch() const { return epoch_; }
+  // Neighbours in the order are mostly neighbours in number: streams see such an order coming.
+  bool sequential() const { return sequential_; }
+
+  // Places in front of the first one not taken, in which workers may be at work.
+  static constexpr uint64_t kFront = 65536;
+
+ private:
+  void begin_epoch(uint32_t epoch, std::vector<uint32_t> indices);
+  void judge();
+  bool take_at(uint64_t position);
+  std::optional<uint64_t> find(uint32_t index, uint64_t most) const;
+
+  bool any_ = false;
+  uint32_t epoch_ = 0;
+  std::vector<uint32_t> current_;
+  std::vector<bool> taken_;
+  std::vector<uint32_t> handed_;  // bytes, by position
+  uint64_t head_ = 0;             // the first position not taken
+  uint64_t cursor_ = 0;           // the next to hand out
+  uint64_t taken_count_ = 0, ahead_bytes_ = 0;
+  bool sequential_ = false;
+  std::map<uint32_t, std::vector<uint32_t>> later_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,58 @@
+#include "optimizer/samples/sample_set.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+
+void merge_neighbours(std::vector<Extent>* parts) {
+  std::vector<Extent> merged;
+  for (const Extent& part : *parts) {
+    if (!merged.empty() && merged.back().file == part.file) {
+      Extent& last = merged.back();
+      const uint64_t end = last.offset + last.length;
+      if (part.offset >= last.offset && part.offset <= end) {
+        const uint64_t longer = std::max(end, part.offset + part.length) - last.offset;
+        if (longer <= UINT32_MAX) {
+          last.length = static_cast<uint32_t>(longer);
+          continue;
+        }
+      }
+    }
+    merged.push_back(part);
+  }
+  *parts = std::move(merged);
+}
+
+void SampleSet::learn(uint64_t index, std::vector<Extent> parts) {
+  if (index >= samples_) return;
+  merge_neighbours(&parts);
+  if (parts.size() > kMaxParts) parts.clear();
+  if (index >= single_.size()) {
+    if (parts.empty()) return;
+    single_.resize(index + 1);
+  }
+  Extent& entry = single_[index];
+  if (entry.file == kMany) many_.erase(index);
+  known_ += (parts.empty() ? 0 : 1);
+  known_ -= (entry.file == 0 ? 0 : 1);
+  if (parts.size() <= 1) {
+    entry = parts.empty() ? Extent{} : parts.front();
+  } else {
+    entry = {0, 0, kMany};
+    many_[index] = std::move(parts);
+  }
+}
+
+std::span<const Extent> SampleSet::parts(uint64_t index) const {
+  if (index >= single_.size() || single_[index].file == 0) return {};
+  if (single_[index].file != kMany) return {&single_[index], 1};
+  return many_.at(index);
+}
+
+uint64_t SampleSet::bytes(uint64_t index) const {
+  uint64_t sum = 0;
+  for (const Extent& part : parts(index)) sum += part.length;
+  return sum;
+}
+
+}  // namespace sluice::optimizer

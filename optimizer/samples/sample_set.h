@@ -1,0 +1,49 @@
+// What the samples of one dataset are made of: extents of files, learned by watching a sample being
+// read, or whole files, as the job said. Pure; one thread. 16 bytes a sample where it is of one
+// piece, which nearly all are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace sluice::optimizer {
+
+// [offset, offset + length) of a followed file, bytes.
+struct Extent {
+  uint64_t offset = 0;
+  uint32_t length = 0;
+  uint32_t file = 0;  // 0: none
+  bool operator==(const Extent&) const = default;
+};
+static_assert(sizeof(Extent) == 16);
+
+// Joins neighbours of the same file; keeps the order otherwise.
+void merge_neighbours(std::vector<Extent>* parts);
+
+class SampleSet {
+ public:
+  explicit SampleSet(uint64_t samples) : samples_(samples) {}
+
+  uint64_t samples() const { return samples_; }
+  uint64_t known() const { return known_; }  // samples with extents
+  // The sample consists of `parts` from now on, whatever was known before. Too many parts (more
+  // than kMaxParts) are as good as none: such a sample is no use to plan with.
+  void learn(uint64_t index, std::vector<Extent> parts);
+  // Empty: not known.
+  std::span<const Extent> parts(uint64_t index) const;
+  uint64_t bytes(uint64_t index) const;
+  static constexpr size_t kMaxParts = 64;
+
+ private:
+  static constexpr uint32_t kMany = UINT32_MAX;  // Extent::file: `offset` is a place in many_
+
+  const uint64_t samples_;
+  uint64_t known_ = 0;
+  std::vector<Extent> single_;  // as long as the highest sample known
+  std::unordered_map<uint64_t, std::vector<Extent>> many_;
+};
+
+}  // namespace sluice::optimizer

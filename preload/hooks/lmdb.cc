@@ -1,0 +1,77 @@
+// Where LMDB's values lie: mdb_get and mdb_cursor_get return pointers into the mapping. They are
+// no functions of libc: the real ones are those that the caller would have found without us, in the
+// global scope or among the libraries that it was loaded with (a Python extension's are there).
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#include "preload/real.h"
+#include "preload/samples/samples.h"
+
+namespace {
+
+// lmdb.h; declared here because the library needs no LMDB to be built or to run.
+struct Value {
+  size_t size;
+  void* data;
+};
+using Get = int (*)(void*, unsigned, Value*, Value*);
+using CursorGet = int (*)(void*, Value*, Value*, int);
+
+// By return address: a caller finds the same function again. Entries are written once; one that is
+// being written has its own address for a caller, which nobody has.
+struct Found {
+  std::atomic<void*> caller{nullptr};
+  std::atomic<void*> real{nullptr};
+};
+constexpr size_t kMaxCallers = 64;
+constinit Found g_found[2][kMaxCallers];
+
+void* search(const char* name, void* caller) {
+  void* real = dlsym(RTLD_NEXT, name);
+  Dl_info about;
+  if (real != nullptr || dladdr(caller, &about) == 0) return real;
+  // Keeps the caller's library loaded: what is remembered of it stays true.
+  void* handle = REAL(dlopen)(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  return handle != nullptr ? dlsym(handle, name) : nullptr;
+}
+
+void* real_for(size_t which, const char* name, void* caller) {
+  for (const Found& found : g_found[which]) {
+    void* known = found.caller.load(std::memory_order_acquire);
+    if (known == caller) return found.real.load(std::memory_order_relaxed);
+    if (known == nullptr) break;
+  }
+  const int saved = errno;
+  void* real = search(name, caller);
+  errno = saved;
+  for (Found& found : g_found[which]) {
+    void* nobody = nullptr;
+    if (real == nullptr || !found.caller.compare_exchange_strong(nobody, &found)) continue;
+    found.real.store(real, std::memory_order_relaxed);
+    found.caller.store(caller, std::memory_order_release);
+    break;
+  }
+  return real;
+}
+
+}  // namespace
+
+SLUICE_EXPORT int mdb_get(void* transaction, unsigned database, Value* key, Value* data) {
+  const auto real = reinterpret_cast<Get>(real_for(0, "mdb_get", __builtin_return_address(0)));
+  if (real == nullptr) return ENOSYS;
+  const int result = real(transaction, database, key, data);
+  if (result == 0 && data != nullptr) sluice::preload::sample_memory(data->data, data->size);
+  return result;
+}
+
+SLUICE_EXPORT int mdb_cursor_get(void* cursor, Value* key, Value* data, int operation) {
+  const auto real =
+      reinterpret_cast<CursorGet>(real_for(1, "mdb_cursor_get", __builtin_return_address(0)));
+  if (real == nullptr) return ENOSYS;
+  const int result = real(cursor, key, data, operation);
+  if (result == 0 && data != nullptr) sluice::preload::sample_memory(data->data, data->size);
+  return result;
+}

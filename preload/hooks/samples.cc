@@ -1,0 +1,78 @@
+// What frameworks tell (protocol/sluice.h). No logic: check, tell, keep errno.
+#include "preload/samples/samples.h"
+
+#include <cerrno>
+
+#include "preload/process.h"
+#include "preload/real.h"
+#include "preload/samples/datasets.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+#include "preload/settings.h"
+#include "protocol/ring.h"
+#include "protocol/sluice.h"
+
+using namespace sluice::preload;  // NOLINT: every line here is about it
+
+namespace {
+
+struct KeepErrno {
+  int saved = errno;
+  ~KeepErrno() { errno = saved; }
+};
+
+bool usable() {
+  if (g_settings.off || in_vfork_child()) return false;
+  if (process_is_new()) process_after_fork();
+  return true;
+}
+
+uint64_t key_of(int dataset, uint64_t index) {
+  return sluice::protocol::sample_key(static_cast<uint32_t>(dataset) & ((1U << kFileIdBits) - 1),
+                                      index);
+}
+
+}  // namespace
+
+SLUICE_EXPORT int sluice_dataset(const char* name, uint64_t samples) {
+  const KeepErrno keep;
+  return usable() ? declare_dataset(name, samples) : -ENOTSUP;
+}
+
+SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
+                               uint64_t count, uint32_t flags) {
+  const KeepErrno keep;
+  if (!usable()) return -ENOTSUP;
+  return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
+}
+
+SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
+  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  if (process_is_new()) process_after_fork();
+  t_state.sample = key_of(dataset, index);
+  ++t_state.samples_begun;
+  emit_sample(sluice::protocol::EventKind::kSampleBegin, static_cast<uint32_t>(dataset),
+              key_of(dataset, index));
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
+  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  if (t_state.samples_begun == 0) return -EINVAL;
+  --t_state.samples_begun;
+  emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
+              key_of(dataset, index));
+  return 0;
+}
+
+// Places are learned by watching; what the job says of them is not used yet.
+SLUICE_EXPORT int sluice_locate_files(int, uint64_t, const char* const*, uint64_t) {
+  return -ENOSYS;
+}
+SLUICE_EXPORT int sluice_locate_extent(int, uint64_t, const char*, uint64_t, uint64_t) {
+  return -ENOSYS;
+}
+SLUICE_EXPORT int sluice_locate_keys(int, uint64_t, const char*, const void*, const uint32_t*,
+                                     uint64_t) {
+  return -ENOSYS;
+}

@@ -38,7 +38,7 @@ def parse(arguments):
         description="Measures figures into build/bench.json, and draws pictures into build/bench.",
         epilog="Groups: " + ", ".join(f"{name} ({len(gives)})" for name, gives, _ in GROUPS))
     parser.add_argument("name", nargs="*", help="figures, groups or pictures (all)")
-    parser.add_argument("--size", default="4G", help="of the file on slow storage (4G)")
+    parser.add_argument("--size", default="3G", help="of the file on slow storage (3G)")
     parser.add_argument("--disk-size", default="2G", help="of the file on the throttled disk (2G)")
     parser.add_argument("--rounds", type=int, default=5, help="paired runs of each figure (5)")
     parser.add_argument("--overhead-rounds", type=int, default=9,

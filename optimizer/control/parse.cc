@@ -12,7 +12,7 @@ using protocol::MessageKind;
 
 constexpr uint64_t kMaxOffset = 1ULL << 62;
 constexpr size_t kMaxProblems = 8;
-constexpr uint64_t kMaxOrder = 1ULL << 26;  // positions of an epoch
+constexpr uint64_t kMaxOrder = 1ULL << 25;  // positions of an epoch
 
 template <typename Body>
 bool take(std::span<const std::byte>& bytes, Body* body) {

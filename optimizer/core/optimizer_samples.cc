@@ -1,5 +1,6 @@
 // Samples: what jobs tell of their datasets, and what their rings tell while samples are read.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,8 +49,14 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
                    session == nullptr ? "no such session" : "an order comes in one memfd");
     return;
   }
+  struct stat about {};
+  const uint64_t wanted = told.count * sizeof(uint32_t);
+  if (fstat(fds.front().get(), &about) != 0 || static_cast<uint64_t>(about.st_size) < wanted) {
+    server_.refuse(peer.connection, "the order is shorter than it says");
+    return;
+  }
   std::vector<uint32_t> indices(told.count);
-  const auto size = static_cast<ssize_t>(told.count * sizeof(uint32_t));
+  const auto size = static_cast<ssize_t>(wanted);
   auto* bytes = reinterpret_cast<char*>(indices.data());
   for (ssize_t done = 0; done < size;) {
     const ssize_t got =

@@ -5,7 +5,11 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr size_t kMaxPartsSeen = 1024;  // of one sample, before neighbours are joined
+constexpr size_t kMaxPartsSeen = 1024;   // of one sample, before neighbours are joined
+constexpr unsigned kMaxLooks = 1 << 16;  // positions looked at in one call
+// An order is gone through again when so many more samples are known, or this share of them.
+constexpr uint64_t kWorthwhile = 16;
+constexpr uint64_t kWorthwhileShare = 64;
 
 }  // namespace
 
@@ -131,7 +135,7 @@ std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge
 
 std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset& dataset, Job& job,
                                                 uint64_t window, const Judge& judge) {
-  for (;;) {
+  for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
       const Verdict verdict = judge(session, extent);
@@ -141,12 +145,19 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
     }
     if (job.order.ahead_bytes() >= window) return std::nullopt;
     const auto index = job.order.peek();
-    if (!index) return std::nullopt;
+    if (!index) {
+      const uint64_t more = std::max(kWorthwhile, job.order.size() / kWorthwhileShare);
+      if (dataset.set.known() < job.known + more) return std::nullopt;
+      job.known = dataset.set.known();
+      job.order.rewind();
+      continue;
+    }
     const auto parts = dataset.set.parts(*index);
     job.order.hand_out(
         static_cast<uint32_t>(std::min<uint64_t>(dataset.set.bytes(*index), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }
+  return std::nullopt;
 }
 
 std::vector<SampleBook::View> SampleBook::views() const {

@@ -81,6 +81,8 @@ class SampleBook {
   struct Job {
     SampleOrder order;
     std::vector<Extent> pending;  // of the sample handed out last, last one first
+    uint64_t known = 0;           // samples of the dataset that were known when the order was gone
+                                  // through last
   };
 
   Open* find_open(uint64_t reader, uint32_t dataset, uint64_t index);

@@ -76,7 +76,15 @@ std::optional<uint64_t> SampleOrder::find(uint32_t index, uint64_t most) const {
   return std::nullopt;
 }
 
+void SampleOrder::give_up(uint64_t position) {
+  if (taken_[position]) return;
+  taken_[position] = true;
+  ++taken_count_;
+  ahead_bytes_ -= handed_[position];
+}
+
 bool SampleOrder::take_at(uint64_t position) {
+  for (; head_ + kNextFront < position; ++head_) give_up(head_);
   taken_[position] = true;
   ++taken_count_;
   ahead_bytes_ -= handed_[position];
@@ -104,7 +112,7 @@ bool SampleOrder::take(uint32_t index) {
 
 std::optional<uint32_t> SampleOrder::peek() {
   cursor_ = std::max(cursor_, head_);
-  while (cursor_ < current_.size() && taken_[cursor_]) ++cursor_;
+  while (cursor_ < current_.size() && (taken_[cursor_] || handed_[cursor_] != 0)) ++cursor_;
   if (cursor_ >= current_.size()) return std::nullopt;
   return current_[cursor_];
 }

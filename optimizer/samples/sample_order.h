@@ -19,6 +19,7 @@ class SampleOrder {
   void publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices);
 
   // A worker begins to read this sample. False if no position near the front of the order has it.
+  // Positions far behind one that is taken count as taken too: their events were lost.
   bool take(uint32_t index);
 
   // The next position that was neither taken nor handed out, as its sample; nullopt at the end of
@@ -26,6 +27,8 @@ class SampleOrder {
   // what it is made of.
   std::optional<uint32_t> peek();
   void hand_out(uint32_t bytes);
+  // Those that were handed out with 0 bytes and not taken come again.
+  void rewind() { cursor_ = head_; }
 
   uint64_t ahead_bytes() const { return ahead_bytes_; }
   uint64_t taken() const { return taken_count_; }
@@ -40,6 +43,7 @@ class SampleOrder {
  private:
   void begin_epoch(uint32_t epoch, std::vector<uint32_t> indices);
   void judge();
+  void give_up(uint64_t position);
   bool take_at(uint64_t position);
   std::optional<uint64_t> find(uint32_t index, uint64_t most) const;
 

@@ -1,0 +1,201 @@
+// A real optimizer process and a client that tells it of samples: learned, ordered, fetched ahead;
+// and whatever a client may tell wrongly.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <numeric>
+
+#include "tests/unit/optimizer_client.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::EventKind;
+using protocol::MessageKind;
+using protocol::SessionMetric;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kBytes = 16 * 4096;  // of a sample
+
+UniqueFd memory_of(const std::vector<uint32_t>& indices) {
+  UniqueFd fd(memfd_create("order", MFD_CLOEXEC));
+  const auto size = static_cast<ssize_t>(indices.size() * sizeof(uint32_t));
+  EXPECT_EQ(write(fd.get(), indices.data(), static_cast<size_t>(size)), size);
+  return fd;
+}
+
+struct Job : Client {
+  explicit Job(const OptimizerProcess& process) : socket(process.socket()) {
+    EXPECT_TRUE(hello(socket));
+    EXPECT_TRUE(claim());
+  }
+  std::optional<Reply> ask(MessageKind kind, const std::string& body, int fd = -1) const {
+    const Connection connection(socket);
+    connection.send(kind, body, fd);
+    return connection.receive();
+  }
+  // The dataset's id; 0 if it was refused.
+  uint32_t dataset(uint64_t samples, const std::string& name = "set") const {
+    const protocol::Dataset body{welcome().session, welcome().token, samples};
+    const auto reply = ask(MessageKind::kDataset, bytes_of(body) + name);
+    if (!reply || reply->header.kind != MessageKind::kDatasetKnown) return 0;
+    protocol::DatasetKnown known{};
+    memcpy(&known, reply->body.data(), std::min(sizeof known, reply->body.size()));
+    return known.dataset;
+  }
+  bool order(const protocol::Samples& told, int fd) const {
+    const auto reply = ask(MessageKind::kOrder, bytes_of(told), fd);
+    return reply && reply->header.kind == MessageKind::kDone;
+  }
+  protocol::Samples telling(uint32_t set, uint32_t epoch, uint64_t count) const {
+    protocol::Samples told{};
+    told.session = welcome().session;
+    told.token = welcome().token;
+    told.dataset = set;
+    told.epoch = epoch;
+    told.count = count;
+    return told;
+  }
+  bool order(uint32_t set, uint32_t epoch, const std::vector<uint32_t>& indices) const {
+    return order(telling(set, epoch, indices.size()), memory_of(indices).get());
+  }
+  void event(EventKind kind, uint32_t set, uint64_t index) {
+    protocol::EventData data;
+    data.kind = kind;
+    data.file = set;
+    data.address = protocol::sample_key(set, index);
+    push(data);
+  }
+  void read_sample(uint32_t set, uint64_t index, uint32_t file) {
+    event(EventKind::kSampleBegin, set, index);
+    protocol::EventData part;
+    part.kind = EventKind::kSamplePart;
+    part.file = file;
+    part.offset = index * kBytes;
+    part.length = kBytes;
+    part.address = protocol::sample_key(set, index);
+    push(part);
+    event(EventKind::kSampleEnd, set, index);
+  }
+  // Events and messages come by different ways: an order may overtake them.
+  bool knows(uint64_t samples) const {
+    const std::string text = "\"known\":" + std::to_string(samples) + ",";
+    return eventually([&] { return status(socket).find(text) != std::string::npos; });
+  }
+  const std::string socket;
+};
+
+// Every third sample, then the rest: an order of its own.
+std::vector<uint32_t> stepping(uint32_t count) {
+  std::vector<uint32_t> order;
+  for (uint32_t first = 0; first < 3; ++first) {
+    for (uint32_t i = first; i < count; i += 3) order.push_back(i);
+  }
+  return order;
+}
+
+TEST(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
+  constexpr uint32_t kCount = 256;
+  const TempFolder data;
+  const std::string path = data.cold_file("data", kCount * kBytes);
+  const OptimizerProcess process;
+  Job job(process);
+  const auto known = job.file(path, 0);
+  ASSERT_TRUE(known);
+  const uint32_t set = job.dataset(kCount);
+  ASSERT_NE(set, 0U);
+  EXPECT_EQ(job.dataset(kCount), set) << "said twice";
+  // The first half is known after it was watched; the next epoch wants it all.
+  for (uint32_t i = 0; i < kCount / 2; ++i) job.read_sample(set, i, known->file);
+  ASSERT_TRUE(job.knows(kCount / 2));
+  ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
+  EXPECT_TRUE(
+      eventually([&] { return cached(path, 0, kCount * kBytes / 2) == kCount * kBytes / 2; }));
+  EXPECT_TRUE(eventually(
+      [&] { return job.metric(SessionMetric::precached_bytes) == kCount * kBytes / 2; }));
+  EXPECT_EQ(cached(path, kCount * kBytes / 2, kCount * kBytes), 0U) << "nobody said where";
+  for (const uint32_t index : stepping(kCount / 2)) job.read_sample(set, index, known->file);
+  EXPECT_TRUE(eventually([&] {
+    return job.metric(SessionMetric::sample_hits) == kCount / 2 &&
+           job.metric(SessionMetric::precached_used_bytes) == kCount * kBytes / 2;
+  }));
+  EXPECT_EQ(job.metric(SessionMetric::sample_misses), 0U);
+  EXPECT_EQ(job.metric(SessionMetric::events_bad), 0U);
+}
+
+TEST(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
+  const TempFolder data;
+  const std::string path = data.cold_file("data", 4 * kMiB);
+  const OptimizerProcess process;
+  Job job(process);
+  Job worker(process);
+  const auto file = job.file(path, 0);
+  const auto same = worker.file(path, 0);
+  ASSERT_TRUE(file && same);
+  const uint32_t set = job.dataset(64);
+  ASSERT_EQ(worker.dataset(64), set) << "one dataset for all";
+  for (uint32_t i = 0; i < 64; ++i) worker.read_sample(set, i, same->file);
+  ASSERT_TRUE(job.knows(64));
+  ASSERT_TRUE(job.order(set, 1, stepping(64)));
+  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::precached_bytes) == 4 * kMiB; }));
+  for (const uint32_t index : stepping(64)) worker.read_sample(set, index, same->file);
+  EXPECT_TRUE(eventually([&] { return worker.metric(SessionMetric::sample_hits) == 64; }));
+}
+
+TEST(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
+  const OptimizerProcess process;
+  const Job job(process);
+  const uint32_t set = job.dataset(100);
+  ASSERT_NE(set, 0U);
+  EXPECT_EQ(job.dataset(0), 0U);
+  EXPECT_EQ(job.dataset(protocol::kMaxSamples + 1), 0U);
+  EXPECT_FALSE(job.order(set, 0, {100})) << "a sample that there is not";
+  EXPECT_FALSE(job.order(set + 1, 0, {1})) << "a dataset that there is not";
+  const UniqueFd two = memory_of({1, 2});
+  EXPECT_FALSE(job.order(job.telling(set, 0, 3), two.get())) << "shorter than it says";
+  EXPECT_FALSE(job.order(job.telling(set, 0, UINT64_MAX), two.get()));
+  EXPECT_FALSE(job.order(job.telling(set, 0, 2), -1)) << "no descriptor";
+  protocol::Samples far = job.telling(set, 0, 2);
+  far.first = UINT64_MAX;
+  EXPECT_FALSE(job.order(far, two.get()));
+  protocol::Samples stranger = job.telling(set, 0, 2);
+  stranger.token ^= 1;
+  EXPECT_FALSE(job.order(stranger, two.get()));
+  // What could make the optimizer wait is not read.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd reading(ends[0]);
+  const UniqueFd writing(ends[1]);
+  EXPECT_FALSE(job.order(job.telling(set, 0, 2), reading.get()));
+  const UniqueFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(job.order(job.telling(set, 0, 2), file.get()));
+  EXPECT_TRUE(job.order(job.telling(set, 0, 2), two.get())) << "and goes on serving";
+}
+
+TEST(OptimizerSamples, EventsOfSamplesThatAreNotThereDoNothing) {
+  const TempFolder data;
+  const std::string path = data.cold_file("data", 4 * kMiB);
+  const OptimizerProcess process;
+  Job job(process);
+  const auto known = job.file(path, 0);
+  ASSERT_TRUE(known);
+  const uint32_t set = job.dataset(64);
+  job.event(EventKind::kSampleEnd, set, 5);
+  job.event(EventKind::kSampleBegin, set, 64);
+  job.event(EventKind::kSampleBegin, set + 9, 1);
+  job.read_sample(set, 3, known->file + 7);  // a file that is not the session's
+  job.read_sample(set, UINT32_MAX, known->file);
+  job.read_sample(set, 1ULL << 39, known->file);
+  for (int i = 0; i < 200; ++i) job.event(EventKind::kSampleBegin, set, 1);
+  ASSERT_TRUE(job.order(set, 1, {0, 1, 2, 3}));
+  for (int i = 0; i < 4; ++i) job.read_sample(set, static_cast<uint64_t>(i), known->file);
+  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::events_seen) >= 215; }));
+  EXPECT_EQ(job.metric(SessionMetric::precached_bytes), 0U) << "nothing was known of that order";
+  EXPECT_NE(status(process.socket()).find("\"datasets\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::test

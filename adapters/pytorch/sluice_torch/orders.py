@@ -5,6 +5,7 @@ makes, in its order and sizes, and none of PyTorch's parallel operations, which 
 that the job's forked workers do not expect. Orders are flat arrays of 64-bit integers (numpy's
 where the job has numpy).
 """
+import abc
 import array
 import copy
 import sys
@@ -62,7 +63,7 @@ def flat(values):
     return array.array("q", values)
 
 
-class Recipe:
+class Recipe(abc.ABC):
     """generator  the generator that is drawn from, None if the order does not depend on one
     own        whether that generator is the sampler's own, not the process's
     chunk      positions whose draws are made together; 0: all before the first sample
@@ -77,10 +78,10 @@ class Recipe:
         self.own = self.sampler.generator is not None
         self.generator = self.sampler.generator if self.own else torch.default_generator
 
+    @abc.abstractmethod
     def replay(self, generator, start=0):
         """The order from position `start` (a multiple of chunk) on; `generator`, a clone in the
         state before that position, is left as the sampler leaves its own at the epoch's end."""
-        raise NotImplementedError
 
     def epoch(self):
         """DistributedSampler's epoch; None for the others, and where it makes no difference."""

@@ -13,11 +13,14 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/scheduler_samples.cc \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
+  optimizer/samples/file_table.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
+  optimizer/stage/stage_plan.cc \
   optimizer/streams/tracker.cc \
-  protocol/options.cc
+  protocol/options.cc \
+  $(POLICY_SRCS)
 
 OPTIMIZER_IO_SRCS := \
   optimizer/daemon/log.cc \
@@ -26,6 +29,10 @@ OPTIMIZER_IO_SRCS := \
   optimizer/io/reopen.cc \
   optimizer/io/residency.cc \
   optimizer/io/uring_engine.cc \
+  optimizer/stage/stage_copy.cc \
+  optimizer/stage/stage_folder.cc \
+  optimizer/stage/stage_index.cc \
+  optimizer/stage/stage_watch.cc \
   optimizer/observe/page_table.cc
 
 OPTIMIZER_CORE_SRCS := \
@@ -36,14 +43,17 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer_observe.cc \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
+  optimizer/core/optimizer_stage.cc \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \
   optimizer/core/session.cc \
+  optimizer/core/stage_keeper.cc \
   optimizer/core/status.cc \
   optimizer/daemon/invisible.cc \
   optimizer/daemon/options.cc \
   optimizer/daemon/seat.cc \
-  protocol/place.cc
+  protocol/place.cc \
+  protocol/stage.cc
 
 sluice-optimizer_SRCS := optimizer/main.cc $(OPTIMIZER_PURE_SRCS) $(OPTIMIZER_IO_SRCS) $(OPTIMIZER_CORE_SRCS)
 sluice-optimizer_LIBS := -l:liburing.a

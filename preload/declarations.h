@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/select.h>
@@ -24,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -50,6 +53,8 @@ int __vdprintf_chk(int, int, const char*, va_list);
 [[noreturn]] void __longjmp_chk(jmp_buf, int);
 int __ppoll_chk(struct pollfd*, nfds_t, const struct timespec*, const sigset_t*, size_t);
 sighandler_t bsd_signal(int, sighandler_t);
+int __fxstat(int, int, struct stat*);
+int __fxstat64(int, int, struct stat64*);
 int __xstat(int, const char*, struct stat*);
 int __xstat64(int, const char*, struct stat64*);
 int __lxstat(int, const char*, struct stat*);

@@ -1,5 +1,5 @@
 PRELOAD_SRCS := $(wildcard preload/*.cc preload/cells/*.cc preload/hooks/*.cc \
-  preload/samples/*.cc preload/session/*.cc preload/signals/*.cc)
+  preload/samples/*.cc preload/session/*.cc preload/signals/*.cc preload/stage/*.cc)
 
 LIBRARIES += libsluice.so
 libsluice.so_SRCS := $(PRELOAD_SRCS) $(PROTOCOL_SRCS)

@@ -10,6 +10,7 @@
 #include "preload/cells/renew.h"
 #include "preload/report.h"
 #include "preload/samples/datasets.h"
+#include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
 #include "preload/sys.h"
@@ -73,6 +74,7 @@ void process_after_fork() {
   observed_after_fork();
   renewal_after_fork();
   datasets_after_fork();
+  places_after_fork();
 }
 
 bool in_vfork_child() {

@@ -41,6 +41,10 @@
   X(fwrite) X(fwrite_unlocked) X(fputs) X(fputs_unlocked) X(puts) X(printf) X(fprintf) \
   X(vprintf) X(vfprintf) X(dprintf) X(vdprintf) X(__printf_chk) X(__fprintf_chk) \
   X(__vprintf_chk) X(__vfprintf_chk) X(__dprintf_chk) X(__vdprintf_chk)
+#define SLUICE_HOOKS_FD(X) \
+  X(fstat) X(fstat64) X(__fxstat) X(__fxstat64) X(fstatfs) X(fstatfs64) X(fstatvfs) \
+  X(fstatvfs64) X(flock) X(lockf) X(lockf64) X(ioctl) X(fchmod) X(fchown) X(futimens) X(futimes) \
+  X(flistxattr)
 #define SLUICE_HOOKS_PATH(X) \
   X(stat) X(stat64) X(lstat) X(lstat64) X(fstatat) X(fstatat64) X(statx) X(__xstat) X(__xstat64) \
   X(__lxstat) X(__lxstat64) X(__fxstatat) X(__fxstatat64) X(access) X(faccessat) X(euidaccess) \
@@ -57,7 +61,8 @@
   X(sluice_locate_extent) X(sluice_locate_keys)
 #define SLUICE_HOOKS(X) \
   SLUICE_HOOKS_OPEN(X) SLUICE_HOOKS_READ(X) SLUICE_HOOKS_MEMORY(X) SLUICE_HOOKS_SIGNAL(X) \
-  SLUICE_HOOKS_PROCESS(X) SLUICE_HOOKS_WRITE(X) SLUICE_HOOKS_STDIO(X) SLUICE_HOOKS_PATH(X)
+  SLUICE_HOOKS_PROCESS(X) SLUICE_HOOKS_WRITE(X) SLUICE_HOOKS_STDIO(X) SLUICE_HOOKS_PATH(X) \
+  SLUICE_HOOKS_FD(X)
 // clang-format on
 
 namespace sluice::preload {

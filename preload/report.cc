@@ -10,6 +10,7 @@
 #include "preload/callsites.h"
 #include "preload/log.h"
 #include "preload/process.h"
+#include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/sys.h"
@@ -190,6 +191,7 @@ void process_ends() {
   if (g_settings.off || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   if (g_ended.exchange(true, std::memory_order_relaxed)) return;
+  tell_seen(true);
   say_goodbye();
   const Totals totals = collect();
   if (!met_data(totals)) return;

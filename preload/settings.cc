@@ -120,6 +120,10 @@ void apply() {
   g_settings.log = static_cast<LogLevel>(choice_of(Option::kLog));
   g_settings.off = switch_of(Option::kOff);
   g_settings.prefetch = switch_of(Option::kPrefetch);
+  const uint32_t stage = choice_of(Option::kStage);  // auto, always, never
+  g_settings.stage = stage != 2 && g_settings.prefetch;
+  g_settings.stage_all = stage == 1;
+  g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);

@@ -18,6 +18,9 @@ struct Settings {
   uint64_t distance = 0;  // bytes; 0 is auto
   LogLevel log = LogLevel::kWarn;
   bool prefetch = true;
+  bool stage = true;       // sample files may be staged
+  bool stage_all = false;  // on whatever mount
+  uint64_t stale = 3;      // seconds
   bool python = true;  // the PyTorch adapter
   bool callsites = false;
   bool crash_trace = false;

@@ -49,6 +49,20 @@ enum class MessageKind : uint32_t {
   kOrder = 13,
   // answer. No body.
   kDone = 14,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` absolute paths, each ended
+  // by a NUL: samples [first, first + count) are these whole files. sluice.h: sluice_locate_files.
+  kLocate = 15,
+  // job -> optimizer. Body StageAsked.
+  kStage = 16,
+  // answer. No body; one descriptor: the memfd of the stage's index (stage.h).
+  kStageKnown = 17,
+  // job -> optimizer. Body Changed. Answered by kDone once no copy of that file can be opened any
+  // more, and none of any file that changed on this host before.
+  kChanged = 18,
+  // job -> optimizer. Body Samples, then as text `count` pairs of a sample's number, 4 bytes, and
+  // its absolute path, ended by a NUL: a worker opened these files while it read these samples.
+  // Answered by kDone.
+  kSeen = 19,
 };
 
 struct MessageHeader {
@@ -116,6 +130,21 @@ struct Samples {
   uint32_t reserved;
 };
 
+struct StageAsked {
+  uint64_t session;
+  uint64_t token;
+};
+
+// A file that the job changed, or is about to, by the name that it used and by what that is; zeros
+// where it is not known.
+struct Changed {
+  uint64_t session;
+  uint64_t token;
+  uint64_t key[2];  // StageKey
+  uint64_t device;
+  uint64_t inode;
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
@@ -124,5 +153,6 @@ struct Bye {
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
+static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
 
 }  // namespace sluice::protocol

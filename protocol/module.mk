@@ -1,1 +1,1 @@
-PROTOCOL_SRCS := protocol/options.cc protocol/place.cc
+PROTOCOL_SRCS := protocol/options.cc protocol/place.cc protocol/stage.cc

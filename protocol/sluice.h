@@ -35,11 +35,13 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
 
-/* What follows tells where samples are before they were read once. This version learns it by
- * watching alone and answers -ENOSYS. */
+/* What follows tells where samples are before they were read once. */
 
-/* Samples [first, first + count) are the whole files paths[0..count), absolute. */
+/* Samples [first, first + count) are the whole files paths[0..count); relative ones are taken from
+ * the current folder, now. They are fetched as an order says, from the first epoch on. */
 int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
+
+/* Extents and keys are learned by watching alone in this version: both answer -ENOSYS. */
 
 /* Sample `index` is [offset, offset + length) of the file `path`, bytes. */
 int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t offset,

@@ -13,7 +13,7 @@ SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 UNIT_TESTS += samples_test optimizer_samples_test
 optimizer_samples_test_SRCS := tests/unit/optimizer_samples_test.cc $(OPTIMIZER_CLIENT_SRCS)
 optimizer_samples_test_DEPS := $(B)/sluice-optimizer
-samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc \
+samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc optimizer/samples/file_table.cc \
   optimizer/samples/sample_order.cc optimizer/samples/sample_set.cc
 
 UNIT_TESTS += optimizer_scheduler_test

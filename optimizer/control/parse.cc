@@ -13,6 +13,7 @@ using protocol::MessageKind;
 constexpr uint64_t kMaxOffset = 1ULL << 62;
 constexpr size_t kMaxProblems = 8;
 constexpr uint64_t kMaxOrder = 1ULL << 25;  // positions of an epoch
+constexpr uint64_t kMaxPaths = 64 << 20;    // bytes of one message's places
 
 template <typename Body>
 bool take(std::span<const std::byte>& bytes, Body* body) {
@@ -74,6 +75,20 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kLog:
       options->log = value;
       break;
+    case protocol::Option::kStage:
+      options->stage = value == "always"  ? SessionOptions::Stage::kAlways
+                       : value == "never" ? SessionOptions::Stage::kNever
+                                          : SessionOptions::Stage::kAuto;
+      break;
+    case protocol::Option::kStale:
+      options->stale = number(value);
+      break;
+    case protocol::Option::kPolicy:
+      options->policy = value;
+      break;
+    case protocol::Option::kCacheDir:
+      options->cache_dir = value;
+      break;
     case protocol::Option::kForceFallback:
       apply_fallbacks(value, options);
       break;
@@ -90,6 +105,17 @@ const protocol::OptionInfo* find_option(std::string_view name) {
 }
 
 }  // namespace
+
+bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths) {
+  paths->clear();
+  for (uint64_t i = 0; i < count; ++i) {
+    const size_t end = text.find('\0');
+    if (end == std::string_view::npos || end == 0 || text.front() != '/') return false;
+    paths->push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return true;
+}
 
 std::string printable(std::string_view text, size_t limit) {
   std::string out(text.substr(0, limit));
@@ -176,6 +202,39 @@ Message parse_packet(std::span<const std::byte> packet) {
         return BadMessage{"order too long"};
       }
       return order;
+    }
+    case MessageKind::kLocate: {
+      LocateMessage locate;
+      if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
+      const protocol::Samples& told = locate.samples;
+      if (told.count > kMaxOrder || told.first > protocol::kMaxSamples || told.bytes > kMaxPaths) {
+        return BadMessage{"too many places at once"};
+      }
+      return locate;
+    }
+    case MessageKind::kSeen: {
+      SeenMessage seen;
+      if (!take(packet, &seen.samples)) return BadMessage{"places too short"};
+      for (uint64_t i = 0; i < seen.samples.count; ++i) {
+        uint32_t sample = 0;
+        std::vector<std::string_view> path;
+        if (!take(packet, &sample) || !parse_paths(text_of(packet), 1, &path)) {
+          return BadMessage{"places that make no sense"};
+        }
+        seen.files.emplace_back(sample, path.front());
+        packet = packet.subspan(path.front().size() + 1);
+      }
+      return seen;
+    }
+    case MessageKind::kStage: {
+      StageMessage stage;
+      if (!take(packet, &stage.stage)) return BadMessage{"stage message too short"};
+      return stage;
+    }
+    case MessageKind::kChanged: {
+      ChangedMessage changed;
+      if (!take(packet, &changed.changed)) return BadMessage{"change too short"};
+      return changed;
     }
     case MessageKind::kStatus:
       return StatusMessage{};

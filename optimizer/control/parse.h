@@ -28,6 +28,11 @@ struct SessionOptions {
   bool no_cachestat = false;       // force-fallback
   bool no_pagemap_scan = false;
   bool no_uring = false;
+  enum class Stage : uint8_t { kAuto, kAlways, kNever };
+  Stage stage = Stage::kAuto;
+  uint32_t stale = 3;     // seconds
+  std::string policy;     // a name of the policies' table; empty: the default
+  std::string cache_dir;  // empty: none
 };
 
 struct HelloMessage {
@@ -50,19 +55,38 @@ struct DatasetMessage {
 struct SamplesMessage {
   protocol::Samples samples{};
 };
+// kLocate; `count` fits what one memfd may hold, paths are not looked at yet.
+struct LocateMessage {
+  protocol::Samples samples{};
+};
+// kSeen: what samples were seen to open.
+struct SeenMessage {
+  protocol::Samples samples{};
+  std::vector<std::pair<uint32_t, std::string>> files;  // sample's number, absolute path
+};
+struct StageMessage {
+  protocol::StageAsked stage{};
+};
+struct ChangedMessage {
+  protocol::Changed changed{};
+};
 struct StatusMessage {};
 struct StopMessage {};
 struct BadMessage {
   std::string reason;  // one line
 };
 using Message = std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage,
-                             StopMessage, DatasetMessage, SamplesMessage>;
+                             StopMessage, DatasetMessage, SamplesMessage, LocateMessage,
+                             SeenMessage, StageMessage, ChangedMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);
 
 // The "name=value\n" text of a hello. Unknown names and bad values are reported and ignored.
 SessionOptions parse_options(std::string_view text, std::vector<std::string>* problems);
+
+// `count` absolute paths, each ended by a NUL. False: `text` holds something else.
+bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths);
 
 // True if the event can mean something for a file of `file_size` bytes (0: not known yet).
 bool event_is_sane(const protocol::EventData& event, uint64_t file_size);

@@ -10,8 +10,6 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr unsigned kThreads = 8;
-constexpr unsigned kPerMount = 2;
 constexpr auto kIdle = std::chrono::seconds(10);  // a thread without work ends after this
 
 }  // namespace
@@ -22,6 +20,8 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
     uint64_t mount;
     std::function<void()> work;
   };
+  State(unsigned most, unsigned most_per_mount) : max_threads(most), per_mount(most_per_mount) {}
+  const unsigned max_threads, per_mount;
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<Item> queue;
@@ -32,7 +32,7 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   // The oldest piece of work whose mount has a thread left. REQUIRES: mutex held.
   bool pick(Item* item) {
     for (auto at = queue.begin(); at != queue.end(); ++at) {
-      if (running[at->mount] >= kPerMount) continue;
+      if (running[at->mount] >= per_mount) continue;
       *item = std::move(*at);
       queue.erase(at);
       return true;
@@ -64,7 +64,8 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   }
 };
 
-Executor::Executor() : state_(std::make_shared<State>()) {}
+Executor::Executor(unsigned threads, unsigned per_mount)
+    : state_(std::make_shared<State>(threads, per_mount)) {}
 
 Executor::~Executor() {
   const std::lock_guard lock(state_->mutex);
@@ -76,7 +77,7 @@ Executor::~Executor() {
 void Executor::run(uint64_t mount, std::function<void()> work) {
   const std::lock_guard lock(state_->mutex);
   state_->queue.push_back({mount, std::move(work)});
-  if (state_->idle == 0 && state_->threads < kThreads) {
+  if (state_->idle == 0 && state_->threads < state_->max_threads) {
     try {
       std::thread([state = state_] { state->work(); }).detach();
       ++state_->threads;

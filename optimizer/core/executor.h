@@ -1,5 +1,5 @@
-// Threads for calls that a file system may block in: open, close, statfs, drop. A mount gets at
-// most two at a time, so that one that hangs cannot take them all.
+// Threads for calls that a file system may block in: open, close, statfs, drop, whole copies. A
+// mount gets a part of them at a time, so that one that hangs cannot take them all.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace sluice::optimizer {
 
 class Executor {
  public:
-  Executor();
+  explicit Executor(unsigned threads = 8, unsigned per_mount = 2);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   // Does not wait for work that hangs; what has not been started is dropped.

@@ -21,6 +21,7 @@ constexpr uint64_t kIdleTimeoutNs = kSecond;
 constexpr uint64_t kLookNs = 20 * kMillisecond;
 constexpr uint64_t kMinReapNs = 300'000;
 constexpr uint64_t kMaxReapNs = 2 * kMillisecond;
+constexpr uint64_t kFirst = 5 * kSecond;  // who started us has so long to say hello
 
 }  // namespace
 
@@ -33,8 +34,11 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       started_ns_(now_ns()),
       idle_since_ns_(started_ns_),
       engine_(make_engine(options.no_uring)),
-      scheduler_(this, &samples_),
+      samples_(&sample_files_),
+      stage_plan_(&sample_files_),
+      scheduler_(this, &samples_, &stage_plan_),
       mailbox_(std::make_shared<Mailbox>()),
+      stage_(&stage_plan_, &sample_files_, mailbox_),
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
       server_(
           seat->listener(),
@@ -46,6 +50,9 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
           }),
       no_cachestat_(options.no_cachestat),
       no_pagemap_scan_(options.no_pagemap_scan) {
+  stage_.on_staged = [this](uint32_t session, uint64_t bytes) {
+    scheduler_.on_staged(session, bytes);
+  };
   files_.on_all_closed = [this] { answer_waiters(false); };
   files_.on_refused = [this](const FileEntry& file) {
     for (const uint32_t id : file.sessions) {
@@ -98,6 +105,9 @@ void Optimizer::dispatch(uint64_t data, uint32_t events) {
       break;
     case Tag::kConnection:
       server_.on_ready(value, events, now_ns());
+      break;
+    case Tag::kWatch:
+      stage_.see_changes();
       break;
     case Tag::kProcess:
       on_process_end(static_cast<uint32_t>(value >> 16), static_cast<uint32_t>(value & 0xffff));
@@ -165,16 +175,17 @@ void Optimizer::tick() {
   files_.complain_of_hung_opens(now, kHungNs);
   publish_metrics();
   server_.expire(now);
+  share_budget(now);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (now < waiter.deadline_ns) return false;
     say(Level::kWarn, "a file system does not let go of {} files", files_.closing());
     server_.send(waiter.connection, protocol::MessageKind::kGone, {});
     return true;
   });
-  if (now >= next_budget_ns_ && !sessions_.empty()) update_budget();
+  if (now >= next_budget_ns_ && (!sessions_.empty() || stage_plan_.copies() > 0)) update_budget();
   if (!sessions_.empty()) {
     idle_since_ns_ = now;
-  } else if (now - idle_since_ns_ >= linger_ * kSecond) {
+  } else if (now - idle_since_ns_ >= std::max(linger_ * kSecond, next_session_ == 1 ? kFirst : 0)) {
     stopping_ = true;
   }
   if (!seat_->still_ours()) {
@@ -185,7 +196,8 @@ void Optimizer::tick() {
 
 void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
-  scheduler_.set_budget(budget_bytes(memory_.read(), options_.memory));
+  budget_ = budget_bytes(memory_.read(), options_.memory);
+  share_budget(now_ns());
 }
 
 void Optimizer::pump() {
@@ -195,7 +207,9 @@ void Optimizer::pump() {
 }
 
 void Optimizer::start_reads(uint64_t now) {
+  foretell(now);
   scheduler_.plan(now, &planned_);
+  stage_.carry_out(&scheduler_.fetches());
   size_t started = 0;
   for (const PlannedRead& read : planned_) {
     FileEntry* file = files_.find(read.file);

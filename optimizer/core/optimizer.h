@@ -14,6 +14,7 @@
 #include "optimizer/core/mailbox.h"
 #include "optimizer/core/server.h"
 #include "optimizer/core/session.h"
+#include "optimizer/core/stage_keeper.h"
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
 #include "optimizer/io/engine.h"
@@ -36,7 +37,7 @@ class Optimizer : private Residency {
   std::string status() const;  // JSON
 
  private:
-  enum class Tag : uint32_t { kListener, kMailbox, kEngine, kStop, kConnection, kProcess, kPeer };
+  enum class Tag : uint32_t { kListener, kMailbox, kEngine, kStop, kConnection, kProcess, kPeer, kWatch };
   struct Waiter {  // a kBye that is answered once every file is closed
     uint64_t connection = 0, deadline_ns = 0;
   };
@@ -62,7 +63,17 @@ class Optimizer : private Residency {
   // optimizer_samples.cc: datasets and orders, and events of samples (false: makes no sense)
   void on_dataset(const Peer& peer, const DatasetMessage& dataset);
   void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
+  void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
+  void on_seen(const Peer& peer, const SeenMessage& seen);
   bool on_sample_event(Session& session, const TakenEvent& event);
+
+  // optimizer_stage.cc: the stage
+  void on_stage(const Peer& peer, const StageMessage& stage);
+  void on_changed(const Peer& peer, const ChangedMessage& changed);
+  bool may_stage(const Session& session) const;
+  void foretell(uint64_t now_ns);
+  void share_budget(uint64_t now_ns);
+
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
 
@@ -102,10 +113,13 @@ class Optimizer : private Residency {
   uint32_t next_session_ = 1;
   MemoryReader memory_;
   std::unique_ptr<Engine> engine_;
+  FileTable sample_files_;
   SampleBook samples_;
+  StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;
   Executor executor_;
+  StageKeeper stage_;
   Files files_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;
@@ -116,6 +130,10 @@ class Optimizer : private Residency {
   };
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
+  uint64_t budget_ = 0;        // bytes, for all there is
+  uint64_t foretold_ns_ = 0;   // when the stage's plan was told the orders last
+  bool orders_new_ = false;    // and whether they are others now
+  bool said_no_stage_ = false;
   bool no_cachestat_;
   bool no_pagemap_scan_;
 };

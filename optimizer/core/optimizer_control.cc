@@ -85,6 +85,14 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_dataset(peer, *dataset);
   } else if (const auto* samples = std::get_if<SamplesMessage>(&message)) {
     on_order(peer, *samples, std::move(fds));
+  } else if (const auto* locate = std::get_if<LocateMessage>(&message)) {
+    on_locate(peer, *locate, std::move(fds));
+  } else if (const auto* seen = std::get_if<SeenMessage>(&message)) {
+    on_seen(peer, *seen);
+  } else if (const auto* stage = std::get_if<StageMessage>(&message)) {
+    on_stage(peer, *stage);
+  } else if (const auto* changed = std::get_if<ChangedMessage>(&message)) {
+    on_changed(peer, *changed);
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
     on_bye(peer, *bye);
   } else if (std::holds_alternative<StatusMessage>(message)) {

@@ -18,6 +18,7 @@
 #include "optimizer/plan/storage_model.h"
 #include "optimizer/plan/stream_plan.h"
 #include "optimizer/samples/sample_book.h"
+#include "optimizer/stage/stage_plan.h"
 #include "optimizer/streams/tracker.h"
 #include "protocol/metrics.h"
 
@@ -60,9 +61,11 @@ struct StreamView {
 
 class Scheduler {
  public:
-  // `samples`, which may be null, says what samples need next; it outlives the scheduler.
-  explicit Scheduler(Residency* residency, SampleBook* samples = nullptr)
-      : residency_(residency), samples_(samples) {}
+  // `samples`, which may be null, says what samples need next, and `stage`, which may be too, who of
+  // those that are whole files comes into memory when; both outlive the scheduler.
+  explicit Scheduler(Residency* residency, SampleBook* samples = nullptr,
+                     StagePlan* stage = nullptr)
+      : residency_(residency), samples_(samples), stage_(stage) {}
 
   void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory);
   void remove_session(uint32_t session, uint64_t now_ns);
@@ -91,6 +94,13 @@ class Scheduler {
 
   // Fills `reads` with what to start now. Every one must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  // What the same call wants to have staged, or looked at; the caller empties it. Every one must
+  // end in the stage's plan.
+  std::vector<PlannedFetch>& fetches() { return fetches_; }
+  // A file was staged for the session.
+  void on_staged(uint32_t session, uint64_t bytes) {
+    count(session, SessionMetric::precached_bytes, bytes);
+  }
   void on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns);
   // What passed readers no longer need, if the file does not fit the budget; and what no reader is
   // left for, if the budget is used up. Every one should end in on_dropped().
@@ -178,6 +188,7 @@ class Scheduler {
   std::optional<Range> next_range(uint32_t id, File& file, const Stream& stream, Planned& planned);
   void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
   SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
+  SampleBook::Verdict judge_file(uint32_t session, uint32_t file, uint64_t now_ns);
   void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
   bool needed(const File& file, Range range, uint64_t idle_ns, uint64_t now_ns) const;
   void drop_behind(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
@@ -186,6 +197,8 @@ class Scheduler {
 
   Residency* const residency_;
   SampleBook* const samples_;
+  StagePlan* const stage_;
+  std::vector<PlannedFetch> fetches_;
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
   bool starved_ = false;  // something could not be read because the budget is used up

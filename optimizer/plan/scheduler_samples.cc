@@ -19,8 +19,24 @@ Range pages_of(const Extent& extent, uint64_t file_size) {
 
 }  // namespace
 
+SampleBook::Verdict Scheduler::judge_file(uint32_t session, uint32_t file, uint64_t now_ns) {
+  const auto owner = sessions_.find(session);
+  if (stage_ == nullptr || owner == sessions_.end() || !owner->second.prefetch) {
+    return SampleBook::Verdict::kNever;
+  }
+  switch (stage_->judge(file, now_ns)) {
+    case StagePlan::Answer::kTake:
+      return SampleBook::Verdict::kTake;
+    case StagePlan::Answer::kLater:
+      return SampleBook::Verdict::kLater;
+    default:
+      return SampleBook::Verdict::kNever;
+  }
+}
+
 SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uint64_t now_ns) {
   using Verdict = SampleBook::Verdict;
+  if (is_whole(extent)) return judge_file(session, whole_file(extent), now_ns);
   const auto at = files_.find(extent.file);
   const auto owner = sessions_.find(session);
   if (at == files_.end() || !at->second.usable || owner == sessions_.end() ||
@@ -52,7 +68,14 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   const SampleBook::Judge asked = [&](uint32_t session, const Extent& extent) {
     return judge(session, extent, now_ns);
   };
-  while (const auto wanted = samples_->next(window, asked)) {
+  const SampleBook::FileWindow file_window = [&](uint64_t spread) {
+    return stage_ != nullptr ? stage_->window(spread, now_ns) : 0;
+  };
+  while (const auto wanted = samples_->next(window, asked, file_window)) {
+    if (is_whole(wanted->extent)) {
+      fetches_.push_back(stage_->start(whole_file(wanted->extent), wanted->session, now_ns));
+      continue;
+    }
     const File& file = files_.at(wanted->extent.file);
     const Range whole = pages_of(wanted->extent, file.size);
     for (uint64_t begin = whole.begin; begin < whole.end; begin += kLongest) {
@@ -68,6 +91,14 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts)
   uint64_t here = 0;
   uint64_t coming = 0;
   for (const Extent& part : parts) {
+    if (is_whole(part)) {
+      if (stage_ == nullptr || stage_->refused(whole_file(part))) return;
+      const StagePlan::Has has = stage_->has(whole_file(part));
+      ++wanted;
+      here += has == StagePlan::Has::kStaged ? 1 : 0;
+      coming += has == StagePlan::Has::kComing ? 1 : 0;
+      continue;
+    }
     const auto at = files_.find(part.file);
     if (at == files_.end()) return;
     const File& file = at->second;
@@ -90,6 +121,14 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts)
 
 void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
   for (const Extent& part : parts) {
+    if (is_whole(part)) {
+      if (stage_ == nullptr) continue;
+      const StagePlan::Read read = stage_->on_read(session, whole_file(part));
+      count(session, SessionMetric::stall_avoided_ns, read.saved_ns);
+      count(session, SessionMetric::precached_used_bytes, read.first_bytes);
+      count(session, SessionMetric::kept_bytes, read.again_bytes);
+      continue;
+    }
     const auto at = files_.find(part.file);
     if (at == files_.end()) continue;
     File& file = at->second;

@@ -47,6 +47,49 @@ bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uin
   return true;
 }
 
+bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
+                        std::vector<Extent> parts, bool seen) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end() || at->second.sessions.count(session) == 0 ||
+      index >= at->second.set.samples()) {
+    return false;
+  }
+  if (seen || at->second.set.parts(index).empty()) at->second.set.learn(index, std::move(parts));
+  return true;
+}
+
+uint64_t SampleBook::bytes_of(std::span<const Extent> parts) const {
+  uint64_t sum = 0;
+  for (const Extent& part : parts) {
+    sum += is_whole(part) && files_ != nullptr ? files_->bytes(whole_file(part)) : part.length;
+  }
+  return sum;
+}
+
+std::vector<uint32_t> SampleBook::upcoming_files() const {
+  std::vector<std::vector<uint32_t>> each;
+  size_t longest = 0;
+  for (const auto& [key, job] : jobs_) {
+    const auto dataset = datasets_.find(key.second);
+    if (dataset == datasets_.end()) continue;
+    std::vector<uint32_t>& files = each.emplace_back();
+    job.order.for_each_left([&, &set = dataset->second.set](uint32_t index) {
+      for (const Extent& part : set.parts(index)) {
+        if (is_whole(part)) files.push_back(whole_file(part));
+      }
+    });
+    longest = std::max(longest, files.size());
+  }
+  if (each.size() == 1) return std::move(each.front());
+  std::vector<uint32_t> all;
+  for (size_t at = 0; at < longest; ++at) {
+    for (const std::vector<uint32_t>& files : each) {
+      if (at < files.size()) all.push_back(files[at]);
+    }
+  }
+  return all;
+}
+
 // Workers that were spawned are sessions of their own, and have no order: theirs is the only one
 // that there is.
 SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
@@ -118,14 +161,15 @@ bool SampleBook::reads_at_random(uint64_t reader) const {
   return at != open_.end() && at->second.back().random;
 }
 
-std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge) {
+std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge,
+                                             const FileWindow& file_window) {
   auto at = jobs_.upper_bound(last_served_);
   for (size_t asked = 0; asked < jobs_.size(); ++asked, ++at) {
     if (at == jobs_.end()) at = jobs_.begin();
     auto& [key, job] = *at;
     const auto dataset = datasets_.find(key.second);
     if (dataset == datasets_.end()) continue;
-    const auto wanted = next_of(key.first, dataset->second, job, window, judge);
+    const auto wanted = next_of(key.first, dataset->second, job, window, judge, file_window);
     if (!wanted) continue;
     last_served_ = key;
     return wanted;
@@ -134,7 +178,8 @@ std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge
 }
 
 std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset& dataset, Job& job,
-                                                uint64_t window, const Judge& judge) {
+                                                uint64_t window, const Judge& judge,
+                                                const FileWindow& file_window) {
   for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
@@ -143,7 +188,9 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
       job.pending.pop_back();
       if (verdict == Verdict::kTake) return WantedExtent{extent, session};
     }
-    if (job.order.ahead_bytes() >= window) return std::nullopt;
+    const bool files = job.whole_files && file_window != nullptr;
+    const uint64_t most = files ? file_window(job.order.spread()) : window;
+    if (job.order.ahead_bytes() >= most) return std::nullopt;
     const auto index = job.order.peek();
     if (!index) {
       const uint64_t more = std::max(kWorthwhile, job.order.size() / kWorthwhileShare);
@@ -153,8 +200,8 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
       continue;
     }
     const auto parts = dataset.set.parts(*index);
-    job.order.hand_out(
-        static_cast<uint32_t>(std::min<uint64_t>(dataset.set.bytes(*index), UINT32_MAX)));
+    job.whole_files = !parts.empty() && is_whole(parts.front());
+    job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(bytes_of(parts), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }
   return std::nullopt;

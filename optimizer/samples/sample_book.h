@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "optimizer/samples/file_table.h"
 #include "optimizer/samples/sample_order.h"
 #include "optimizer/samples/sample_set.h"
 
@@ -27,6 +28,9 @@ struct WantedExtent {
 
 class SampleBook {
  public:
+  // `files`, which may be null, knows how long whole files are; it outlives the book.
+  explicit SampleBook(const FileTable* files = nullptr) : files_(files) {}
+
   // The dataset of that name and size, new or known; 0 if there are too many. The session uses it
   // until it leaves; what was learned stays for as long as anybody does.
   uint32_t use(uint32_t session, const std::string& name, uint64_t samples);
@@ -35,6 +39,11 @@ class SampleBook {
   // False: no such dataset, not the session's, or a sample that it does not have.
   bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
+
+  // The sample consists of `parts`, somebody says; what was seen of it before counts more if
+  // `seen` is not set. False: no such sample, or a dataset that is not the session's.
+  bool locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,
+              bool seen);
 
   // A thread (`reader`) begins and ends a sample; in between, what belongs to it. begin() returns
   // what is known of the sample. False from end(): it had not begun.
@@ -49,10 +58,16 @@ class SampleBook {
   bool reads_at_random(uint64_t reader) const;
 
   // The next extent that a sample needs soonest: round about among the orders, each at most
-  // `window` bytes ahead of its readers. `judge` is asked about each.
+  // `window` bytes ahead of its readers, or where samples are whole files `file_window` of the
+  // order's spread. `judge` is asked about each.
   enum class Verdict { kTake, kLater, kNever };
   using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
-  std::optional<WantedExtent> next(uint64_t window, const Judge& judge);
+  using FileWindow = std::function<uint64_t(uint64_t spread)>;
+  std::optional<WantedExtent> next(uint64_t window, const Judge& judge,
+                                   const FileWindow& file_window = nullptr);
+
+  // Whole files in the order in which all jobs together will read them, as far as that is known.
+  std::vector<uint32_t> upcoming_files() const;
 
   struct View {
     uint32_t dataset = 0, session = 0, epoch = 0;
@@ -83,13 +98,17 @@ class SampleBook {
     std::vector<Extent> pending;  // of the sample handed out last, last one first
     uint64_t known = 0;           // samples of the dataset that were known when the order was gone
                                   // through last
+    bool whole_files = false;     // the sample handed out last was
   };
 
   Open* find_open(uint64_t reader, uint32_t dataset, uint64_t index);
   Job* job_for(uint32_t session, uint32_t dataset);
   std::optional<WantedExtent> next_of(uint32_t session, const Dataset& dataset, Job& job,
-                                      uint64_t window, const Judge& judge);
+                                      uint64_t window, const Judge& judge,
+                                      const FileWindow& file_window);
+  uint64_t bytes_of(std::span<const Extent> parts) const;
 
+  const FileTable* const files_;
   uint32_t next_id_ = 1;
   std::map<uint32_t, Dataset> datasets_;
   std::map<std::pair<uint32_t, uint32_t>, Job> jobs_;  // by session and dataset

@@ -55,7 +55,7 @@ void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
   current_ = std::move(indices);
   taken_.assign(current_.size(), false);
   handed_.assign(current_.size(), 0);
-  head_ = cursor_ = taken_count_ = ahead_bytes_ = 0;
+  head_ = cursor_ = last_taken_ = taken_count_ = ahead_bytes_ = 0;
   judge();
 }
 
@@ -86,6 +86,7 @@ void SampleOrder::give_up(uint64_t position) {
 bool SampleOrder::take_at(uint64_t position) {
   for (; head_ + kNextFront < position; ++head_) give_up(head_);
   taken_[position] = true;
+  last_taken_ = std::max(last_taken_, position + 1);
   ++taken_count_;
   ahead_bytes_ -= handed_[position];
   while (head_ < current_.size() && taken_[head_]) ++head_;

@@ -30,6 +30,17 @@ class SampleOrder {
   // Those that were handed out with 0 bytes and not taken come again.
   void rewind() { cursor_ = head_; }
 
+  // Positions between the first that was not taken and the last that was: how far workers that read
+  // batches side by side are apart.
+  uint64_t spread() const { return last_taken_ > head_ ? last_taken_ - head_ : 0; }
+  // What is left of the running epoch, position by position.
+  template <typename Visit>
+  void for_each_left(Visit visit) const {
+    for (uint64_t at = head_; at < current_.size(); ++at) {
+      if (!taken_[at]) visit(current_[at]);
+    }
+  }
+
   uint64_t ahead_bytes() const { return ahead_bytes_; }
   uint64_t taken() const { return taken_count_; }
   uint64_t size() const { return current_.size(); }
@@ -54,6 +65,7 @@ class SampleOrder {
   std::vector<uint32_t> handed_;  // bytes, by position
   uint64_t head_ = 0;             // the first position not taken
   uint64_t cursor_ = 0;           // the next to hand out
+  uint64_t last_taken_ = 0;       // behind the last position taken
   uint64_t taken_count_ = 0, ahead_bytes_ = 0;
   bool sequential_ = false;
   std::map<uint32_t, std::vector<uint32_t>> later_;

@@ -1,19 +1,22 @@
 // Opening, copying and closing descriptors. No logic: call, report, keep errno.
 #include <cstdarg>
+#include <cstring>
 
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/fds.h"
 #include "preload/real.h"
+#include "preload/samples/places.h"
+#include "preload/stage/opened.h"
+#include "preload/stage/redirect.h"
 
-using sluice::preload::fd_closed;
-using sluice::preload::fd_copied;
-using sluice::preload::fd_opened;
-using sluice::preload::fds_closed;
-using sluice::preload::renew_if_lost;
-using sluice::preload::retrying;
+using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
+
+constexpr bool writes(int flags) {
+  return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+}
 
 int opened(int fd, int flags) {
   renew_if_lost();
@@ -21,12 +24,68 @@ int opened(int fd, int flags) {
   return fd;
 }
 
-FILE* opened(FILE* file) {
-  if (file != nullptr) {
-    const int fd = fileno_unlocked(file);
-    const int flags = REAL(fcntl)(fd, F_GETFL);
-    if (flags >= 0) fd_opened(fd, flags);
+// An open of `path`: its staged copy if there is one, else what `call` does.
+template <typename Call>
+int opened_path(int folder, const char* path, int flags, Call call) {
+  use_original_of(path);
+  const int staged = open_staged(folder, path, flags);
+  if (staged >= 0) {
+    file_seen(staged, folder, path);
+    return staged;
   }
+  const int fd = opened(retrying(call, {path}), flags);
+  if (fd < 0) return fd;
+  staged_fd_closed(fd);  // whatever had this number was closed where no hook is
+  if (writes(flags)) {
+    opened_for_writing(fd, folder, path);
+  } else if ((flags & (O_DIRECTORY | O_PATH)) == 0) {
+    file_seen(fd, folder, path);
+  }
+  return fd;
+}
+
+// "r", with marks that a copy can bear.
+bool only_reads(const char* mode) {
+  if (mode == nullptr || mode[0] != 'r') return false;
+  return mode[1 + strspn(mode + 1, "bcem")] == '\0';
+}
+
+template <typename Call>
+FILE* opened_stream(const char* path, const char* mode, Call call) {
+  use_original_of(path);
+  if (only_reads(mode)) {
+    const int flags = O_RDONLY | (strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
+    const int staged = open_staged(AT_FDCWD, path, flags);
+    if (staged >= 0) {
+      file_seen(staged, AT_FDCWD, path);
+      FILE* file = REAL(fdopen)(staged, mode);
+      if (file != nullptr) return file;
+      staged_fd_closed(staged);
+      REAL(close)(staged);
+    }
+  }
+  FILE* file = retrying(call, {path});
+  if (file == nullptr) return nullptr;
+  const int fd = fileno_unlocked(file);
+  const int flags = REAL(fcntl)(fd, F_GETFL);
+  if (flags < 0) return file;
+  staged_fd_closed(fd);
+  fd_opened(fd, flags);
+  if (writes(flags)) {
+    opened_for_writing(fd, AT_FDCWD, path);
+  } else {
+    file_seen(fd, AT_FDCWD, path);
+  }
+  return file;
+}
+
+FILE* opened_again(const char* path, FILE* file) {
+  if (file == nullptr) return nullptr;
+  const int fd = fileno_unlocked(file);
+  const int flags = REAL(fcntl)(fd, F_GETFL);
+  if (flags < 0) return file;
+  fd_opened(fd, flags);
+  if (writes(flags)) opened_for_writing(fd, AT_FDCWD, path);
   return file;
 }
 
@@ -40,95 +99,128 @@ FILE* opened(FILE* file) {
     va_end(arguments);                          \
   }
 
+void forget_fd(int fd) {
+  fd_closed(fd);
+  staged_fd_closed(fd);
+}
+
+void copied_fd(int from, int to) {
+  fd_copied(from, to);
+  staged_fd_copied(from, to);
+}
+
 }  // namespace
 
 SLUICE_EXPORT int open(const char* path, int flags, ...) {
   MODE_OF(flags)
-  return opened(retrying([&] { return REAL(open)(path, flags, mode); }, {path}), flags);
+  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(open)(path, flags, mode); });
 }
 SLUICE_EXPORT int open64(const char* path, int flags, ...) {
   MODE_OF(flags)
-  return opened(retrying([&] { return REAL(open64)(path, flags, mode); }, {path}), flags);
+  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(open64)(path, flags, mode); });
 }
 SLUICE_EXPORT int openat(int folder, const char* path, int flags, ...) {
   MODE_OF(flags)
-  return opened(retrying([&] { return REAL(openat)(folder, path, flags, mode); }, {path}), flags);
+  return opened_path(folder, path, flags, [&] { return REAL(openat)(folder, path, flags, mode); });
 }
 SLUICE_EXPORT int openat64(int folder, const char* path, int flags, ...) {
   MODE_OF(flags)
-  return opened(retrying([&] { return REAL(openat64)(folder, path, flags, mode); }, {path}), flags);
+  return opened_path(folder, path, flags,
+                     [&] { return REAL(openat64)(folder, path, flags, mode); });
 }
 SLUICE_EXPORT int __open_2(const char* path, int flags) {
-  return opened(retrying([&] { return REAL(__open_2)(path, flags); }, {path}), flags);
+  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(__open_2)(path, flags); });
 }
 SLUICE_EXPORT int __open64_2(const char* path, int flags) {
-  return opened(retrying([&] { return REAL(__open64_2)(path, flags); }, {path}), flags);
+  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(__open64_2)(path, flags); });
 }
 SLUICE_EXPORT int __openat_2(int folder, const char* path, int flags) {
-  return opened(retrying([&] { return REAL(__openat_2)(folder, path, flags); }, {path}), flags);
+  return opened_path(folder, path, flags, [&] { return REAL(__openat_2)(folder, path, flags); });
 }
 SLUICE_EXPORT int __openat64_2(int folder, const char* path, int flags) {
-  return opened(retrying([&] { return REAL(__openat64_2)(folder, path, flags); }, {path}), flags);
+  return opened_path(folder, path, flags, [&] { return REAL(__openat64_2)(folder, path, flags); });
 }
 SLUICE_EXPORT int creat(const char* path, mode_t mode) {
-  return opened(retrying([&] { return REAL(creat)(path, mode); }, {path}), O_WRONLY);
+  constexpr int kFlags = O_CREAT | O_WRONLY | O_TRUNC;
+  return opened_path(AT_FDCWD, path, kFlags, [&] { return REAL(creat)(path, mode); });
 }
 SLUICE_EXPORT int creat64(const char* path, mode_t mode) {
-  return opened(retrying([&] { return REAL(creat64)(path, mode); }, {path}), O_WRONLY);
+  constexpr int kFlags = O_CREAT | O_WRONLY | O_TRUNC;
+  return opened_path(AT_FDCWD, path, kFlags, [&] { return REAL(creat64)(path, mode); });
 }
 SLUICE_EXPORT FILE* fopen(const char* path, const char* mode) {
-  return opened(retrying([&] { return REAL(fopen)(path, mode); }, {path}));
+  return opened_stream(path, mode, [&] { return REAL(fopen)(path, mode); });
 }
 SLUICE_EXPORT FILE* fopen64(const char* path, const char* mode) {
-  return opened(retrying([&] { return REAL(fopen64)(path, mode); }, {path}));
+  return opened_stream(path, mode, [&] { return REAL(fopen64)(path, mode); });
 }
 SLUICE_EXPORT FILE* freopen(const char* path, const char* mode, FILE* file) {
-  fd_closed(fileno_unlocked(file));
-  return opened(REAL(freopen)(path, mode, file));
+  forget_fd(fileno_unlocked(file));
+  return opened_again(path, REAL(freopen)(path, mode, file));
 }
 SLUICE_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* file) {
-  fd_closed(fileno_unlocked(file));
-  return opened(REAL(freopen64)(path, mode, file));
+  forget_fd(fileno_unlocked(file));
+  return opened_again(path, REAL(freopen64)(path, mode, file));
 }
 SLUICE_EXPORT FILE* fdopen(int fd, const char* mode) noexcept { return REAL(fdopen)(fd, mode); }
 
 SLUICE_EXPORT int close(int fd) {
-  fd_closed(fd);
+  forget_fd(fd);
   return REAL(close)(fd);
 }
 SLUICE_EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
   constexpr unsigned kOnlyMarks = 4;  // CLOSE_RANGE_CLOEXEC
-  if ((static_cast<unsigned>(flags) & kOnlyMarks) == 0) fds_closed(first, last);
+  if ((static_cast<unsigned>(flags) & kOnlyMarks) == 0) {
+    fds_closed(first, last);
+    staged_fds_closed(first, last);
+  }
   return REAL(close_range)(first, last, flags);
 }
 SLUICE_EXPORT void closefrom(int first) noexcept {
   fds_closed(first < 0 ? 0 : static_cast<unsigned>(first), ~0U);
+  staged_fds_closed(first < 0 ? 0 : static_cast<unsigned>(first), ~0U);
   REAL(closefrom)(first);
 }
 SLUICE_EXPORT int fclose(FILE* file) {
-  if (file != nullptr) fd_closed(fileno_unlocked(file));
+  if (file != nullptr) forget_fd(fileno_unlocked(file));
   return REAL(fclose)(file);
 }
 SLUICE_EXPORT int dup(int fd) noexcept {
   const int copy = REAL(dup)(fd);
-  if (copy >= 0) fd_copied(fd, copy);
+  if (copy >= 0) copied_fd(fd, copy);
   return copy;
 }
 SLUICE_EXPORT int dup2(int fd, int to) noexcept {
   const int copy = REAL(dup2)(fd, to);
-  if (copy >= 0 && fd != to) fd_copied(fd, copy);
+  if (copy >= 0 && fd != to) copied_fd(fd, copy);
   return copy;
 }
 SLUICE_EXPORT int dup3(int fd, int to, int flags) noexcept {
   const int copy = REAL(dup3)(fd, to, flags);
-  if (copy >= 0) fd_copied(fd, copy);
+  if (copy >= 0) copied_fd(fd, copy);
   return copy;
 }
 
 namespace {
 int copied(int fd, int command, int result) {
-  if (result >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) fd_copied(fd, result);
+  if (result >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) copied_fd(fd, result);
   return result;
+}
+
+// What concerns the file itself: locks, leases, a mode of access that a copy may not have.
+void before_fcntl(int fd, int command) {
+  switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+    case F_GETFD:
+    case F_SETFD:
+    case F_GETFL:
+    case F_GETOWN:
+    case F_SETOWN:
+      return;
+    default:
+      use_original(fd);
+  }
 }
 }  // namespace
 
@@ -138,6 +230,7 @@ SLUICE_EXPORT int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  before_fcntl(fd, command);
   return copied(fd, command, REAL(fcntl)(fd, command, argument));
 }
 SLUICE_EXPORT int fcntl64(int fd, int command, ...) {
@@ -145,5 +238,6 @@ SLUICE_EXPORT int fcntl64(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  before_fcntl(fd, command);
   return copied(fd, command, REAL(fcntl64)(fd, command, argument));
 }

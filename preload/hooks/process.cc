@@ -12,6 +12,7 @@
 #include "preload/settings.h"
 #include "preload/signals/actions.h"
 #include "preload/signals/mask.h"
+#include "preload/stage/opened.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -71,7 +72,7 @@ SLUICE_EXPORT pid_t _Fork() noexcept {
 namespace {
 class ExecMask {
  public:
-  ExecMask() : blocked_(block_segv_for_exec()) {}
+  ExecMask() : blocked_(block_segv_for_exec()) { use_originals_for_exec(); }
   ~ExecMask() {
     if (blocked_) unblock_segv_after_exec();
     if (ignored_) reinstall_fault_handler();
@@ -158,6 +159,7 @@ SLUICE_EXPORT int execveat(int folder, const char* path, char* const argv[],
                         path, argv, environment);
 }
 SLUICE_EXPORT int fexecve(int fd, char* const argv[], char* const environment[]) noexcept {
+  use_original(fd);
   ExecMask mask;
   mask.pass_ignored();
   return retrying_lists([&] { return REAL(fexecve)(fd, argv, environment); }, nullptr, argv,

@@ -6,6 +6,7 @@
 #include "preload/process.h"
 #include "preload/real.h"
 #include "preload/samples/datasets.h"
+#include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/settings.h"
@@ -62,13 +63,17 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   --t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
               key_of(dataset, index));
+  tell_seen(false);
   return 0;
 }
 
-// Places are learned by watching; what the job says of them is not used yet.
-SLUICE_EXPORT int sluice_locate_files(int, uint64_t, const char* const*, uint64_t) {
-  return -ENOSYS;
+SLUICE_EXPORT int sluice_locate_files(int dataset, uint64_t first, const char* const* paths,
+                                      uint64_t count) {
+  const KeepErrno keep;
+  return usable() ? locate_files(dataset, first, paths, count) : -ENOTSUP;
 }
+
+// These places are learned by watching; what the job says of them is not used yet.
 SLUICE_EXPORT int sluice_locate_extent(int, uint64_t, const char*, uint64_t, uint64_t) {
   return -ENOSYS;
 }

@@ -7,6 +7,7 @@
 
 #include "preload/lock.h"
 #include "preload/session/client.h"
+#include "preload/stage/session.h"
 #include "preload/sys.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
@@ -78,6 +79,7 @@ int declare_dataset(const char* name, uint64_t samples) {
                                     .answer_size = sizeof answer});
   if (error != 0) return error;
   const int number = static_cast<int>(in_session(answer.dataset));
+  want_stage();
   Locked locked(g_lock);
   for (Known& known : g_known) {
     if (known.number != 0 && session_of_file_lives(static_cast<uint32_t>(known.number))) continue;

@@ -306,7 +306,14 @@ int ask_in_session(const Question& question) {
   const Asked asked =
       ask_patiently(question.kind, question.body, question.body_size,
                     question.text != nullptr ? question.text : "", question.text_size, question.fd);
-  if (g_answer.fd >= 0) sys::close(g_answer.fd);
+  const bool right = asked == Asked::kAnswered && g_answer.kind == question.expected;
+  if (g_answer.fd >= 0) {
+    if (right && question.answer_fd != nullptr) {
+      *question.answer_fd = g_answer.fd;
+    } else {
+      sys::close(g_answer.fd);
+    }
+  }
   if (asked != Asked::kAnswered) return -ETIMEDOUT;
   if (g_answer.kind != question.expected || g_answer.size != question.answer_size) return -EINVAL;
   if (question.answer_size != 0) memcpy(question.answer, g_answer.body, question.answer_size);

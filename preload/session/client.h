@@ -65,6 +65,7 @@ struct Question {
   int fd = -1;
   void* answer = nullptr;  // gets the answer's body
   size_t answer_size = 0;  // exactly
+  int* answer_fd = nullptr;  // gets the answer's descriptor, the caller's then, or stays as it was
 };
 // 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.

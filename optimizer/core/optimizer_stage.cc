@@ -1,0 +1,85 @@
+// The stage: who may use it, what it may take, and what it is told.
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/daemon/log.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageKind;
+
+constexpr uint64_t kForetellNs = 50 * kMillisecond;  // between two times that orders are gone through
+
+}  // namespace
+
+bool Optimizer::may_stage(const Session& session) const {
+  return session.options.stage != SessionOptions::Stage::kNever && session.options.prefetch;
+}
+
+void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
+  const Session* session = session_of(message.stage.session, message.stage.token);
+  if (session == nullptr || !may_stage(*session)) {
+    server_.refuse(peer.connection, session == nullptr ? "no such session" : "it is not wanted");
+    return;
+  }
+  const bool first = !stage_.exists();
+  std::string reason;
+  if (!stage_.open(session->options.cache_dir, &reason)) {
+    if (!said_no_stage_) say(Level::kWarn, "files are not staged: {}", reason);
+    said_no_stage_ = true;
+    server_.refuse(peer.connection, reason);
+    return;
+  }
+  if (first && stage_.watch_fd() >= 0) watch(stage_.watch_fd(), Tag::kWatch, 0, EPOLLIN, true);
+  if (session->options.stage == SessionOptions::Stage::kAlways) stage_.stage_any_mount();
+  if (!session->options.policy.empty()) stage_plan_.set_policy(session->options.policy);
+  uint64_t stale = UINT64_MAX;
+  for (const auto& [id, other] : sessions_) {
+    stale = std::min<uint64_t>(stale, other->options.stale * kSecond);
+  }
+  stage_plan_.set_stale(stale);
+  share_budget(now_ns());
+  server_.send(peer.connection, MessageKind::kStageKnown, {}, stage_.index_fd());
+}
+
+void Optimizer::on_changed(const Peer& peer, const ChangedMessage& message) {
+  const protocol::Changed& changed = message.changed;
+  if (session_of(changed.session, changed.token) == nullptr) {
+    server_.refuse(peer.connection, "no such session");
+    return;
+  }
+  stage_.changed({changed.key[0], changed.key[1]}, changed.device, changed.inode);
+  server_.send(peer.connection, MessageKind::kDone, {});
+}
+
+// Orders that come piece by piece are gone through a few times a second, not with each piece.
+void Optimizer::foretell(uint64_t now) {
+  if (!orders_new_ || !stage_.exists() || now - foretold_ns_ < kForetellNs) return;
+  orders_new_ = false;
+  foretold_ns_ = now;
+  stage_plan_.foretell(samples_.upcoming_files());
+  stage_.remove_evicted();
+}
+
+// One budget for the page cache that is filled ahead and for the stage: each may have what the
+// other does not use, and neither less than half.
+void Optimizer::share_budget(uint64_t now) {
+  uint64_t asked = 0;
+  bool unlimited = false;
+  for (const auto& [id, session] : sessions_) {
+    if (!may_stage(*session)) continue;
+    unlimited |= session->options.memory == 0;
+    asked = std::max(asked, session->options.memory);
+  }
+  const uint64_t half = budget_ / 2;
+  uint64_t stage = budget_ - std::min(half, scheduler_.outstanding());
+  if (!unlimited && asked != 0) stage = std::min(stage, asked);
+  stage_.tick(now, stage);
+  scheduler_.set_budget(budget_ - std::min(half, stage_plan_.used()));
+}
+
+}  // namespace sluice::optimizer

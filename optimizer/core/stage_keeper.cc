@@ -1,0 +1,246 @@
+#include "optimizer/core/stage_keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "optimizer/daemon/log.h"
+#include "optimizer/util/clock.h"
+#include "protocol/stage_io.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// A mount that hangs leaves some threads to the others.
+constexpr unsigned kThreads = StagePlan::kMaxDepth + 32;
+constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
+
+}  // namespace
+
+StageKeeper::StageKeeper(StagePlan* plan, FileTable* files, std::shared_ptr<Mailbox> mailbox)
+    : plan_(plan),
+      files_(files),
+      mailbox_(std::move(mailbox)),
+      executor_(kThreads, StagePlan::kMaxDepth) {
+  if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
+    say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
+  }
+}
+
+StageKeeper::~StageKeeper() {
+  index_.close();
+  if (folder_ != nullptr) folder_->clear();
+}
+
+bool StageKeeper::open(const std::string& fallback, std::string* reason) {
+  if (index_.exists()) return true;
+  auto folder = std::make_shared<StageFolder>();
+  if (!folder->create(fallback, reason) || !index_.create(folder->path(), reason)) return false;
+  folder_ = std::move(folder);
+  watch_ = std::make_shared<StageWatch>();
+  index_.beat(now_ns());
+  say(Level::kInfo, "staging in {}", folder_->path());
+  return true;
+}
+
+void StageKeeper::carry_out(std::vector<PlannedFetch>* fetches) {
+  remove_evicted();
+  for (const PlannedFetch& planned : *fetches) {
+    if (planned.check) {
+      check(planned);
+    } else {
+      fetch(planned);
+    }
+  }
+  fetches->clear();
+}
+
+void StageKeeper::fetch(const PlannedFetch& planned) {
+  const std::string path = files_->path(planned.file);
+  const uint32_t record = index_.exists() ? index_.add(path) : StageIndex::kNone;
+  if (record == StageIndex::kNone) {
+    plan_->on_failed(planned, StagePlan::Failure::kError);
+    return;
+  }
+  copies_[planned.file] = {record, 0, 0, 0};
+  if (file_of_.size() <= record) file_of_.resize(record + 1);
+  file_of_[record] = planned.file;
+  const std::string above = files_->folder_path(files_->folder(planned.file));
+  CopyRules rules = rules_;
+  rules.most_bytes = plan_->budget() / kLargestShare;
+  executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
+                    folder = folder_, watch = watch_] {
+    // Watched before it is read: no change can fall between the two.
+    const bool watched = watch->add(above.empty() ? "/" : above);
+    const uint64_t begun = now_ns();
+    CopyResult result = copy_in(path, folder->fd(), name, rules);
+    mailbox->post([this, planned, name, begun, watched, result = std::move(result)]() mutable {
+      if (!watched && !said_unwatched_) {
+        said_unwatched_ = true;
+        say(Level::kWarn,
+            "no inotify watch left: changes that other programs of this host make to staged files "
+            "are seen as late as those of other hosts");
+      }
+      fetched(planned, name, begun, std::move(result));
+    });
+  });
+}
+
+void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun,
+                          CopyResult result) {
+  if (!result.good) {
+    failed(planned, result);
+    return;
+  }
+  see_changes();  // of while it was being copied
+  ++view_.fetched_files;
+  view_.fetched_bytes += result.stat.size;
+  const auto at = copies_.find(planned.file);
+  const bool wanted = plan_->on_staged(planned, result.stat.device, result.stat.size,
+                                       result.charged, now_ns());
+  if (!wanted || at == copies_.end()) {
+    folder_->remove(name);
+    if (at != copies_.end() && at->second.name == 0 &&
+        plan_->has(planned.file) == StagePlan::Has::kNot) {
+      forget(planned.file);
+    }
+    remove_evicted();
+    return;
+  }
+  Copy& copy = at->second;
+  copy.name = name;
+  copy.device = result.stat.device;
+  copy.inode = result.stat.inode;
+  by_inode_.emplace(std::pair(copy.device, copy.inode), planned.file);
+  protocol::StageCopy record{};
+  record.name = name;
+  record.validated_ns = begun;
+  record.stat = result.stat;
+  record.flags = result.flags;
+  index_.publish(copy.record, record);
+  view_.copies = copies_.size();
+  if (on_staged) on_staged(planned.session, result.stat.size);
+  remove_evicted();
+}
+
+void StageKeeper::check(const PlannedFetch& planned) {
+  const auto at = copies_.find(planned.file);
+  protocol::StageCopy copy;
+  protocol::StageState state;
+  if (at == copies_.end() || !index_.look(at->second.record, &copy, &state)) {
+    plan_->on_failed(planned, StagePlan::Failure::kChanged);
+    return;
+  }
+  ++view_.checks;
+  executor_.run(0, [this, planned, path = files_->path(planned.file), stat = copy.stat,
+                    mailbox = mailbox_] {
+    const uint64_t begun = now_ns();
+    const CopyResult result = look_again(path, stat);
+    mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
+  });
+}
+
+void StageKeeper::checked(const PlannedFetch& planned, uint64_t begun, const CopyResult& result) {
+  if (!result.good) {
+    failed(planned, result);
+    return;
+  }
+  const auto at = copies_.find(planned.file);
+  if (plan_->on_valid(planned) && at != copies_.end()) index_.validated(at->second.record, begun);
+}
+
+void StageKeeper::failed(const PlannedFetch& planned, const CopyResult& result) {
+  ++view_.failures;
+  if (!result.why.empty()) view_.last_failure = result.why;
+  if (logs(Level::kDebug)) say(Level::kDebug, "not staged: {}", result.why);
+  if (result.failure == StagePlan::Failure::kFull && !said_full_) {
+    said_full_ = true;
+    say(Level::kWarn, "{} is full: staging within what fits", folder_->path());
+  }
+  plan_->on_failed(planned, result.failure);
+  const auto at = copies_.find(planned.file);
+  if (at != copies_.end() && at->second.name == 0 &&
+      plan_->has(planned.file) == StagePlan::Has::kNot) {
+    forget(planned.file);
+  }
+  remove_evicted();
+}
+
+void StageKeeper::forget(uint32_t file) {
+  const auto at = copies_.find(file);
+  if (at == copies_.end()) return;
+  const Copy copy = at->second;
+  index_.remove(copy.record);
+  if (copy.name != 0) {
+    folder_->remove(copy.name);
+    const auto [begin, end] = by_inode_.equal_range({copy.device, copy.inode});
+    const auto mine = std::find_if(begin, end, [&](const auto& e) { return e.second == file; });
+    if (mine != end) by_inode_.erase(mine);
+  }
+  copies_.erase(at);
+  view_.copies = copies_.size();
+}
+
+void StageKeeper::remove_evicted() {
+  for (const uint32_t file : plan_->evicted()) forget(file);
+  plan_->evicted().clear();
+}
+
+void StageKeeper::changed(const protocol::StageKey& key, uint64_t device, uint64_t inode) {
+  if (!index_.exists()) return;
+  const uint32_t record = index_.find(key);
+  if (record != StageIndex::kNone) plan_->drop(file_of_[record]);
+  const auto [begin, end] = by_inode_.equal_range({device, inode});
+  std::vector<uint32_t> same;
+  for (auto at = begin; at != end; ++at) same.push_back(at->second);
+  for (const uint32_t file : same) plan_->drop(file);
+  view_.drops += same.size();
+  see_changes();
+  remove_evicted();
+}
+
+// A folder that changed its name, or its place, takes all below it along.
+void StageKeeper::drop_below(const std::string& path) {
+  std::vector<uint32_t> below;
+  for (const auto& [file, copy] : copies_) {
+    const std::string& folder = files_->folder_path(files_->folder(file));
+    if (folder.compare(0, path.size(), path) != 0) continue;
+    if (folder.size() == path.size() || folder[path.size()] == '/') below.push_back(file);
+  }
+  for (const uint32_t file : below) plan_->drop(file);
+  view_.drops += below.size();
+}
+
+void StageKeeper::see_changes() {
+  if (watch_ == nullptr || copies_.empty()) {
+    return;
+  }
+  std::vector<StageWatch::Change> changes;
+  bool lost = false;
+  watch_->read(&changes, &lost);
+  if (lost) plan_->drop_all();
+  for (const StageWatch::Change& change : changes) {
+    const uint32_t file = files_->find(change.path);
+    if (file != FileTable::kNone) {
+      if (copies_.count(file) == 0) continue;
+      plan_->drop(file);
+      ++view_.drops;
+    } else if (files_->has_folder_below(change.path)) {
+      drop_below(change.path);
+    }
+  }
+  if (lost || !changes.empty()) remove_evicted();
+}
+
+void StageKeeper::tick(uint64_t now, uint64_t budget) {
+  if (!index_.exists()) return;
+  index_.beat(now);
+  see_changes();
+  // A part stays free for others, who would fail where we can do without.
+  const uint64_t space = folder_->space();
+  const uint64_t fits = space == UINT64_MAX ? UINT64_MAX : plan_->used() + space / 10 * 9;
+  plan_->set_budget(std::min(budget, fits), protocol::kStageFiles);
+  remove_evicted();
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,91 @@
+// The stage at work: carries out what StagePlan decides, keeps the index that jobs read, and drops
+// copies whose originals changed. Core thread only; copying runs on threads of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "optimizer/core/executor.h"
+#include "optimizer/core/mailbox.h"
+#include "optimizer/stage/stage_copy.h"
+#include "optimizer/stage/stage_folder.h"
+#include "optimizer/stage/stage_index.h"
+#include "optimizer/stage/stage_plan.h"
+#include "optimizer/stage/stage_watch.h"
+
+namespace sluice::optimizer {
+
+class StageKeeper {
+ public:
+  StageKeeper(StagePlan* plan, FileTable* files, std::shared_ptr<Mailbox> mailbox);
+  StageKeeper(const StageKeeper&) = delete;
+  StageKeeper& operator=(const StageKeeper&) = delete;
+  // The copies go. A thread that hangs in a file system does not hold this up.
+  ~StageKeeper();
+
+  // Makes the stage if there is none. False: there is none, *reason is one line.
+  bool open(const std::string& fallback, std::string* reason);
+  bool exists() const { return index_.exists(); }
+  int index_fd() const { return index_.fd(); }
+  int watch_fd() const { return watch_ == nullptr ? -1 : watch_->fd(); }
+  const std::string& folder() const { return folder_->path(); }
+
+  // Also files of local mounts, from now on.
+  void stage_any_mount() { rules_.any_mount = true; }
+  // Starts what was planned (emptied), after what has to go is gone.
+  void carry_out(std::vector<PlannedFetch>* fetches);
+  // Removes the copies that the plan gave up.
+  void remove_evicted();
+  // Drops copies of what changed on this host until now.
+  void see_changes();
+  // Drops the copy of a path, and of the file that it is or was; zeros are nothing.
+  void changed(const protocol::StageKey& key, uint64_t device, uint64_t inode);
+  // Keeps the index alive, and the budget within `budget` and what the memory file system has.
+  void tick(uint64_t now_ns, uint64_t budget);
+
+  // A copy is there: of whom it was wanted, and its bytes.
+  std::function<void(uint32_t session, uint64_t bytes)> on_staged;
+
+  struct View {
+    uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
+    std::string last_failure;
+  };
+  const View& view() const { return view_; }
+
+ private:
+  struct Copy {
+    uint32_t record = 0;
+    uint64_t name = 0;  // 0: not there yet
+    uint64_t device = 0, inode = 0;
+  };
+
+  void fetch(const PlannedFetch& fetch);
+  void check(const PlannedFetch& fetch);
+  void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
+  void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
+  void failed(const PlannedFetch& fetch, const CopyResult& result);
+  void forget(uint32_t file);
+  void drop_below(const std::string& path);
+
+  StagePlan* const plan_;
+  FileTable* const files_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<StageFolder> folder_;
+  std::shared_ptr<StageWatch> watch_;
+  StageIndex index_;
+  Executor executor_;
+  CopyRules rules_;
+  uint64_t next_name_ = 1;
+  std::unordered_map<uint32_t, Copy> copies_;                        // by file
+  std::vector<uint32_t> file_of_;                                    // by record
+  std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;  // device and inode to file
+  View view_;
+  bool said_full_ = false, said_unwatched_ = false;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,82 @@
+// The files that samples are made of, by number: path, size, and whether they can be staged. Pure;
+// one thread. About 30 bytes a file and the last component of its path.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optimizer/samples/sample_set.h"
+
+namespace sluice::optimizer {
+
+// In Extent::file: a whole file of the table rather than a part of a followed one. What is below
+// the bit is its number.
+inline constexpr uint32_t kWholeFile = 1U << 31;
+inline bool is_whole(const Extent& extent) { return (extent.file & kWholeFile) != 0; }
+inline uint32_t whole_file(const Extent& extent) { return extent.file & ~kWholeFile; }
+
+class FileTable {
+ public:
+  static constexpr uint32_t kNone = 0;
+  static constexpr uint32_t kMaxFiles = 1U << 25;
+
+  // The number of `path`, new or known, from 1; kNone if there is no room for more. `path` is
+  // absolute and holds no NUL.
+  uint32_t intern(std::string_view path);
+  uint32_t find(std::string_view path) const;  // kNone: not known
+  std::string path(uint32_t file) const;
+  uint32_t folder(uint32_t file) const { return files_[file - 1].folder; }
+  // Whether some folder is `path`, or lies in it.
+  bool has_folder_below(std::string_view path) const;
+  const std::string& folder_path(uint32_t folder) const { return folders_[folder]; }
+  uint32_t folders() const { return static_cast<uint32_t>(folders_.size()); }
+  uint32_t size() const { return static_cast<uint32_t>(files_.size()); }
+
+  // Bytes; of a file whose size is not known, what those that are known have on average.
+  uint64_t bytes(uint32_t file) const;
+  void set_bytes(uint32_t file, uint64_t bytes);
+
+  // Why a file is not staged, as far as that is known. kForGood: on a mount that is not staged,
+  // or not a regular file. kForNow: an error, or too large for the budget: tried again when the
+  // next order is told.
+  enum class Refused : uint8_t { kNo, kForNow, kForGood };
+  Refused refused(uint32_t file) const;
+  void refuse(uint32_t file, bool for_good);
+  void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
+  void forgive() { ++era_; }
+
+ private:
+  struct File {
+    uint64_t name : 40;  // offset in names_
+    uint64_t length : 24;
+    uint32_t folder;
+    uint32_t bytes;  // kUnknown
+    uint32_t era;    // kForNow while it is era_, kAlways: kForGood
+  };
+  static_assert(sizeof(uint64_t) + 3 * sizeof(uint32_t) == 20);
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  static constexpr uint32_t kAlways = UINT32_MAX;
+  static constexpr uint64_t kGuess = 64 << 10;  // bytes, as long as no size is known
+
+  std::string_view name(uint32_t file) const {
+    return std::string_view(names_).substr(files_[file - 1].name, files_[file - 1].length);
+  }
+  uint64_t slot_of(std::string_view folder, std::string_view name, uint32_t* found) const;
+  uint32_t folder_number(std::string_view folder, bool add);
+  void rehash(size_t slots);
+
+  std::vector<File> files_;
+  std::string names_;
+  std::vector<std::string> folders_;
+  std::set<std::string, std::less<>> sorted_folders_;
+  std::vector<bool> folder_refused_;
+  std::vector<uint32_t> by_path_;    // open addressing: file numbers, 0 is free
+  std::vector<uint32_t> by_folder_;  // likewise: folder numbers + 1
+  uint32_t era_ = 1;
+  uint64_t known_ = 0, known_bytes_ = 0;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,168 @@
+#include "optimizer/stage/stage_copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "optimizer/io/reopen.h"
+#include "optimizer/util/fd.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using Failure = StagePlan::Failure;
+using protocol::StageStat;
+
+constexpr size_t kBuffer = 256 << 10;
+constexpr uint64_t kInode = 1024;  // what tmpfs takes for a file besides its pages
+
+CopyResult failed(Failure failure, std::string why = {}) {
+  CopyResult result;
+  result.failure = failure;
+  result.why = std::move(why);
+  return result;
+}
+
+CopyResult failed_with(int error, const std::string& path) {
+  return failed(error == ENOSPC || error == EDQUOT ? Failure::kFull : Failure::kError,
+                path + ": " + strerror(error));
+}
+
+bool stat_of(int fd, int flags, StageStat* out) {
+  struct statx about {};
+  if (statx(fd, "", AT_EMPTY_PATH | flags, STATX_BASIC_STATS | STATX_BTIME, &about) != 0) {
+    return false;
+  }
+  *out = {};
+  out->device = makedev(about.stx_dev_major, about.stx_dev_minor);
+  out->rdevice = makedev(about.stx_rdev_major, about.stx_rdev_minor);
+  out->inode = about.stx_ino;
+  out->size = about.stx_size;
+  out->blocks = about.stx_blocks;
+  out->accessed_s = about.stx_atime.tv_sec;
+  out->modified_s = about.stx_mtime.tv_sec;
+  out->changed_s = about.stx_ctime.tv_sec;
+  out->born_s = about.stx_btime.tv_sec;
+  out->accessed_ns = about.stx_atime.tv_nsec;
+  out->modified_ns = about.stx_mtime.tv_nsec;
+  out->changed_ns = about.stx_ctime.tv_nsec;
+  out->born_ns = about.stx_btime.tv_nsec;
+  out->mode = about.stx_mode;
+  out->links = about.stx_nlink;
+  out->uid = about.stx_uid;
+  out->gid = about.stx_gid;
+  out->block_size = about.stx_blksize;
+  out->mask = about.stx_mask;
+  out->attributes = about.stx_attributes;
+  out->attributes_mask = about.stx_attributes_mask;
+  return true;
+}
+
+bool same(const StageStat& a, const StageStat& b) {
+  return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+         a.modified_s == b.modified_s && a.modified_ns == b.modified_ns &&
+         a.changed_s == b.changed_s && a.changed_ns == b.changed_ns && a.mode == b.mode &&
+         a.uid == b.uid && a.gid == b.gid && a.links == b.links;
+}
+
+// Whether a mount is local is asked of the mount table once.
+bool is_local(uint64_t device) {
+  // Never destroyed: a thread that hangs in a file system may come back while the process ends.
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::map<uint64_t, bool>;
+  const std::lock_guard lock(mutex);
+  const auto at = known.find(device);
+  if (at != known.end()) return at->second;
+  return known[device] = mount_facts(device).local;
+}
+
+std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// All of `from` into `to`. 0, or an errno value; EAGAIN: it is not of the size it was.
+int copy_bytes(int from, int to, uint64_t size) {
+  static thread_local std::unique_ptr<char[]> buffer(new char[kBuffer]);
+  uint64_t done = 0;
+  for (;;) {
+    const ssize_t got = read(from, buffer.get(), kBuffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return done == size ? 0 : EAGAIN;
+    done += static_cast<uint64_t>(got);
+    if (done > size) return EAGAIN;
+    for (ssize_t put = 0; put < got;) {
+      const ssize_t written = write(to, buffer.get() + put, static_cast<size_t>(got - put));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return written == 0 ? ENOSPC : errno;
+      put += written;
+    }
+  }
+}
+
+UniqueFd open_original(const UniqueFd& place) {
+  const std::string path = proc_path(place.get());
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  UniqueFd fd(open(path.c_str(), kFlags | O_NOATIME));
+  if (!fd && errno == EPERM) fd.reset(open(path.c_str(), kFlags));  // not the owner
+  return fd;
+}
+
+}  // namespace
+
+CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules) {
+  CopyResult result;
+  // What it is, before it is opened: opening a device or a pipe would do something.
+  const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!place || !stat_of(place.get(), 0, &result.stat)) return failed_with(errno, path);
+  if (!S_ISREG(result.stat.mode)) return failed(Failure::kNever, path + ": not a regular file");
+  if (!rules.any_mount && is_local(result.stat.device)) return failed(Failure::kMount);
+  if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
+  struct stat itself {};
+  if (lstat(path.c_str(), &itself) != 0) return failed_with(errno, path);
+  if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
+
+  const UniqueFd original = open_original(place);
+  if (!original) return failed_with(errno, path);
+  const UniqueFd copy(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
+  if (!copy) return failed_with(errno, "the stage");
+  const int error = copy_bytes(original.get(), copy.get(), result.stat.size);
+  // Not what readers need twice: the copy is.
+  posix_fadvise(original.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error == EAGAIN) return failed(Failure::kError, path + ": changed while it was copied");
+  if (error != 0) return failed_with(error, path);
+  StageStat after;
+  if (!stat_of(original.get(), 0, &after)) return failed_with(errno, path);
+  if (!same(result.stat, after)) {
+    return failed(Failure::kError, path + ": changed while it was copied");
+  }
+  char text[17];
+  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(name));
+  if (linkat(AT_FDCWD, proc_path(copy.get()).c_str(), folder, text, AT_SYMLINK_FOLLOW) != 0) {
+    return failed_with(errno, "the stage");
+  }
+  struct stat charged {};
+  fstat(copy.get(), &charged);
+  result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
+  result.good = true;
+  return result;
+}
+
+CopyResult look_again(const std::string& path, const StageStat& stat) {
+  CopyResult result;
+  const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!place || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &result.stat)) {
+    return failed(Failure::kChanged);
+  }
+  if (!same(result.stat, stat)) return failed(Failure::kChanged);
+  result.good = true;
+  return result;
+}
+
+}  // namespace sluice::optimizer

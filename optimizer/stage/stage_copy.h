@@ -1,0 +1,34 @@
+// Copying one file into the stage, and looking at one again. Blocks: runs on the fetcher's
+// threads. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "optimizer/stage/stage_plan.h"
+#include "protocol/stage.h"
+
+namespace sluice::optimizer {
+
+struct CopyResult {
+  bool good = false;
+  StagePlan::Failure failure = StagePlan::Failure::kError;  // if not
+  std::string why;                                          // likewise: one line, or empty
+  protocol::StageStat stat{};
+  uint64_t flags = 0;    // StageCopy::flags
+  uint64_t charged = 0;  // bytes that the copy takes
+};
+
+struct CopyRules {
+  bool any_mount = false;   // not only network and FUSE mounts
+  uint64_t most_bytes = 0;  // larger files are not staged
+};
+
+// Copies `path` into `folder` under `name`: the copy appears whole or not at all.
+CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules);
+
+// Whether `path` still is what `stat` says, as the storage itself has it; failure is kChanged if
+// not.
+CopyResult look_again(const std::string& path, const protocol::StageStat& stat);
+
+}  // namespace sluice::optimizer

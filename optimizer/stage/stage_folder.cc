@@ -1,0 +1,161 @@
+#include "optimizer/stage/stage_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kLeast = 8 << 20;  // bytes; a smaller memory file system is not worth it
+constexpr const char* kLock = "lock";
+
+std::vector<std::string> memory_folders() {
+  return {"/dev/shm", "/run/user/" + std::to_string(geteuid())};
+}
+
+std::string ours_in(const std::string& base) {
+  return base + "/sluice-" + std::to_string(geteuid());
+}
+
+// A real folder, ours, and closed to others.
+bool is_ours(const std::string& folder) {
+  struct stat about {};
+  return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) &&
+         about.st_uid == geteuid() && (about.st_mode & 077) == 0;
+}
+
+// The entries of a folder, without "." and "..".
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir.get())) {
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+      names.emplace_back(entry->d_name);
+    }
+  }
+  return names;
+}
+
+// The lock goes last: until then nobody else takes the folder for left behind.
+void remove_folder(const std::string& folder) {
+  for (const std::string& name : entries_of(folder)) {
+    if (name != kLock) unlink((folder + "/" + name).c_str());
+  }
+  unlink((folder + "/" + kLock).c_str());
+  rmdir(folder.c_str());
+}
+
+bool left_behind(const std::string& folder) {
+  const UniqueFd lock(open((folder + "/" + kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // Without a lock: being made just now, or half removed. The latter is old.
+  if (!lock) {
+    struct stat about {};
+    constexpr time_t kOld = 60;
+    return lstat(folder.c_str(), &about) == 0 && time(nullptr) - about.st_mtime > kOld;
+  }
+  return flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+}  // namespace
+
+void StageFolder::clear() {
+  if (path_.empty()) return;
+  remove_folder(path_);
+  rmdir(path_.substr(0, path_.rfind('/')).c_str());  // if it was the last
+  path_.clear();
+}
+
+unsigned StageFolder::remove_leftovers() {
+  unsigned removed = 0;
+  for (const std::string& base : memory_folders()) {
+    const std::string ours = ours_in(base);
+    if (!is_ours(ours)) continue;
+    for (const std::string& name : entries_of(ours)) {
+      const std::string folder = ours + "/" + name;
+      if (!is_ours(folder) || !left_behind(folder)) continue;
+      remove_folder(folder);
+      ++removed;
+    }
+    rmdir(ours.c_str());
+  }
+  return removed;
+}
+
+bool StageFolder::create_in(const std::string& base, bool memory, std::string* reason) {
+  struct statfs about {};
+  if (statfs(base.c_str(), &about) != 0) {
+    *reason = base + ": " + strerror(errno);
+    return false;
+  }
+  if (memory && about.f_type != TMPFS_MAGIC && about.f_type != RAMFS_MAGIC) {
+    *reason = base + " is no memory file system";
+    return false;
+  }
+  if (about.f_blocks != 0 && about.f_bavail * about.f_bsize < kLeast) {
+    *reason = base + " is full or too small";
+    return false;
+  }
+  const std::string ours = ours_in(base);
+  if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) {
+    *reason = ours + ": " + strerror(errno);
+    return false;
+  }
+  if (!is_ours(ours)) {
+    *reason = ours + " is not this user's alone";
+    return false;
+  }
+  const std::string path = ours + "/" + std::to_string(getpid()) + "-" + std::to_string(now_ns());
+  if (mkdir(path.c_str(), 0700) != 0) {
+    *reason = path + ": " + strerror(errno);
+    return false;
+  }
+  lock_.reset(open((path + "/" + kLock).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  fd_.reset(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!lock_ || !fd_ || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    *reason = path + ": " + strerror(errno);
+    remove_folder(path);
+    return false;
+  }
+  path_ = path;
+  return true;
+}
+
+bool StageFolder::create(const std::string& fallback, std::string* reason) {
+  std::string why;
+  for (const std::string& base : memory_folders()) {
+    if (create_in(base, true, &why)) return true;
+    *reason += (reason->empty() ? "" : "; ") + why;
+  }
+  if (fallback.empty()) return false;
+  if (create_in(fallback, false, &why)) return true;
+  *reason += "; " + why;
+  return false;
+}
+
+uint64_t StageFolder::space() const {
+  struct statfs about {};
+  if (fstatfs(fd_.get(), &about) != 0) return 0;
+  if (about.f_blocks == 0) return UINT64_MAX;  // no limit of its own
+  return static_cast<uint64_t>(about.f_bavail) * static_cast<uint64_t>(about.f_bsize);
+}
+
+void StageFolder::remove(uint64_t name) const {
+  char text[17];
+  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(name));
+  unlinkat(fd_.get(), text, 0);
+}
+
+}  // namespace sluice::optimizer

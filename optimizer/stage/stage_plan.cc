@@ -1,0 +1,305 @@
+#include "optimizer/stage/stage_plan.h"
+
+#include "optimizer/policies/table.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kMinWindow = 4 << 20;
+constexpr uint64_t kMaxWindow = 512 << 20;
+constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one for the unforeseen
+constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
+constexpr const char* kDefaultPolicy = "auto";
+
+}  // namespace
+
+StagePlan::StagePlan(FileTable* files) : files_(files) { set_policy(kDefaultPolicy); }
+
+void StagePlan::set_policy(const std::string& name) {
+  const PolicyInfo* info = find_policy(name);
+  if (info == nullptr || name == policy_name_) return;
+  policy_name_ = name;
+  policy_ = info->make(limit() - std::min(limit(), ahead_), files_->size());
+  for (auto& [file, entry] : entries_) {
+    if (entry.place == Place::kKept) offer(0, file, entry);
+  }
+}
+
+void StagePlan::set_budget(uint64_t bytes, uint64_t copies) {
+  budget_ = bytes;
+  max_copies_ = copies;
+  limit_ = UINT64_MAX;
+  make_room(0);
+}
+
+uint64_t StagePlan::device_of(uint32_t file) const {
+  const uint32_t folder = files_->folder(file);
+  return folder < folder_device_.size() ? folder_device_[folder] : 0;
+}
+
+unsigned StagePlan::in_flight() const {
+  unsigned sum = 0;
+  for (const auto& [device, mount] : mounts_) sum += mount.in_flight;
+  return sum;
+}
+
+uint64_t StagePlan::window(uint64_t spread, uint64_t now_ns) const {
+  uint64_t most = kMinWindow;
+  for (const auto& [device, mount] : mounts_) {
+    if (mount.files == 0) continue;
+    const uint64_t mean = mount.bytes / mount.files + 1;
+    most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
+  }
+  return std::min({most, kMaxWindow, limit() / 2});
+}
+
+StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
+  if (files_->refused(file) != FileTable::Refused::kNo) return Answer::kNever;
+  const auto at = entries_.find(file);
+  Mount& mount = mounts_[at == entries_.end() ? device_of(file) : at->second.device];
+  const bool busy = mount.in_flight >= mount.model.depth(now_ns);
+  if (at != entries_.end()) {
+    Entry& entry = at->second;
+    const bool old = now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
+    const bool look = entry.place != Place::kFetching && old && !entry.checking;
+    if (look && busy) return Answer::kLater;
+    ++entry.wants;
+    if (entry.place == Place::kSpent) {
+      entry.place = Place::kAhead;
+      ahead_ += entry.charged;
+    }
+    return look ? Answer::kTake : Answer::kNever;
+  }
+  if (busy || entries_.size() + kHeadroom >= max_copies_) return Answer::kLater;
+  const uint64_t wanted = charge(files_->bytes(file));
+  if (wanted > limit()) {
+    files_->refuse(file, false);
+    return Answer::kNever;
+  }
+  return make_room(wanted) ? Answer::kTake : Answer::kLater;
+}
+
+PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) {
+  const auto [at, added] = entries_.try_emplace(file);
+  Entry& entry = at->second;
+  if (added) {
+    entry.device = device_of(file);
+    entry.charged = charge(files_->bytes(file));
+    entry.wants = 1;
+    used_ += entry.charged;
+    ahead_ += entry.charged;
+  } else {
+    entry.checking = true;
+  }
+  Mount& mount = mounts_[entry.device];
+  entry.token = next_token_++;
+  entry.issued_ns = now_ns;
+  entry.sample = mount.model.on_issue(now_ns, mount.in_flight++);
+  return {entry.token, file, session, !added};
+}
+
+void StagePlan::ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns) {
+  Mount& mount = mounts_[entry.device];
+  --mount.in_flight;
+  if (!counts) return;
+  mount.bytes += bytes;
+  ++mount.files;
+  mount.model.on_done(entry.sample, 1, now_ns);
+}
+
+StagePlan::Entry* StagePlan::find(const PlannedFetch& fetch) {
+  const auto at = entries_.find(fetch.file);
+  return at == entries_.end() || at->second.token != fetch.token ? nullptr : &at->second;
+}
+
+void StagePlan::spend(uint32_t file, Entry& entry) {
+  entry.place = Place::kSpent;
+  if (!entry.queued) spent_.push_back(file);
+  entry.queued = true;
+}
+
+bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
+                          uint64_t charged, uint64_t now_ns) {
+  Entry* entry = find(fetch);
+  if (entry == nullptr) return false;
+  ended(*entry, bytes, true, now_ns);
+  used_ -= entry->charged;
+  ahead_ -= entry->charged;
+  files_->set_bytes(fetch.file, bytes);
+  const uint32_t folder = files_->folder(fetch.file);
+  if (folder >= folder_device_.size()) folder_device_.resize(files_->folders());
+  folder_device_[folder] = device;
+  if (entry->dropped || charged > limit()) {
+    entries_.erase(fetch.file);
+    return false;
+  }
+  // Where it is counted from now on; its fetch may have been the first from there.
+  if (mounts_[device].files == 0) {
+    mounts_[device].files = 1;
+    mounts_[device].bytes = bytes;
+  }
+  entry->device = device;
+  entry->bytes = bytes;
+  entry->charged = charged;
+  entry->validated_ns = entry->issued_ns;
+  used_ += charged;
+  if (entry->wants > 0) {
+    entry->place = Place::kAhead;
+    ahead_ += charged;
+  } else {  // its reader went another way meanwhile
+    spend(fetch.file, *entry);
+  }
+  make_room(0);
+  return entries_.count(fetch.file) != 0;
+}
+
+bool StagePlan::on_valid(const PlannedFetch& fetch) {
+  Entry* entry = find(fetch);
+  if (entry == nullptr || !entry->checking) return false;
+  ended(*entry, 0, false, 0);
+  entry->checking = false;
+  entry->validated_ns = entry->issued_ns;
+  return true;
+}
+
+void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
+  Entry* entry = find(fetch);
+  if (entry == nullptr) return;
+  if (failure == Failure::kMount) files_->refuse_folder(files_->folder(fetch.file));
+  if (failure == Failure::kNever) files_->refuse(fetch.file, true);
+  if (failure == Failure::kError) files_->refuse(fetch.file, false);
+  if (entry->place != Place::kFetching) {
+    evict(fetch.file);
+    return;
+  }
+  ended(*entry, 0, false, 0);
+  used_ -= entry->charged;
+  ahead_ -= entry->charged;
+  entries_.erase(fetch.file);
+  if (failure == Failure::kFull) {  // what is there now is about what fits
+    limit_ = used_ / 8 * 7;
+    make_room(0);
+  }
+}
+
+// Makes the copy the policy's if that takes it, spent if not. REQUIRES: counted in used_, not in
+// ahead_.
+void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
+  const Decision decision = policy_->access(session, file, entry.charged, &victims_);
+  if (decision == Decision::kPass) {
+    spend(file, entry);
+  } else {
+    entry.place = Place::kKept;
+  }
+  evict_kept();
+}
+
+StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
+  const auto at = entries_.find(file);
+  if (at == entries_.end()) return {};
+  Entry& entry = at->second;
+  if (entry.place == Place::kFetching) {  // its reader did not wait for it
+    if (entry.wants > 0) --entry.wants;
+    return {};
+  }
+  Read read;
+  (entry.read ? read.again_bytes : read.first_bytes) = entry.bytes;
+  read.saved_ns = mounts_[entry.device].model.latency_ns();
+  entry.read = true;
+  if (entry.wants > 0) --entry.wants;
+  if (entry.place == Place::kAhead) {
+    if (entry.wants > 0) return read;  // somebody else's too
+    ahead_ -= entry.charged;
+    fit_policy(0);
+  }
+  offer(session, file, entry);
+  return read;
+}
+
+void StagePlan::drop(uint32_t file) {
+  const auto at = entries_.find(file);
+  if (at == entries_.end()) return;
+  if (at->second.place == Place::kFetching) {
+    at->second.dropped = true;
+  } else {
+    evict(file);
+  }
+}
+
+void StagePlan::drop_all() {
+  std::vector<uint32_t> all;
+  for (const auto& [file, entry] : entries_) all.push_back(file);
+  for (const uint32_t file : all) drop(file);
+}
+
+void StagePlan::evict(uint32_t file) {
+  const auto at = entries_.find(file);
+  if (at == entries_.end()) return;
+  const Entry& entry = at->second;
+  if (entry.place == Place::kKept) policy_->drop(file);
+  if (entry.place == Place::kAhead) ahead_ -= entry.charged;
+  used_ -= entry.charged;
+  if (entry.checking) --mounts_[entry.device].in_flight;
+  evicted_.push_back(file);
+  entries_.erase(at);
+}
+
+// The policy gave these up: they go, unless somebody is about to read them.
+void StagePlan::evict_kept() {
+  for (const uint32_t file : victims_) {
+    const auto at = entries_.find(file);
+    if (at == entries_.end() || at->second.place != Place::kKept) continue;
+    if (at->second.wants > 0) {
+      at->second.place = Place::kAhead;
+      ahead_ += at->second.charged;
+    } else {
+      spend(file, at->second);
+    }
+  }
+  victims_.clear();
+}
+
+// The policy has what copies that are ahead, and `bytes` more, leave it.
+void StagePlan::fit_policy(uint64_t bytes) {
+  const uint64_t taken = ahead_ + bytes;
+  policy_->set_capacity(limit() - std::min(limit(), taken), &victims_);
+  evict_kept();
+}
+
+bool StagePlan::make_room(uint64_t bytes) {
+  if (used_ + bytes <= limit()) return true;
+  fit_policy(bytes);
+  while (used_ + bytes > limit() && !spent_.empty()) {
+    const uint32_t file = spent_.front();
+    spent_.pop_front();
+    const auto at = entries_.find(file);
+    if (at == entries_.end()) continue;
+    at->second.queued = false;
+    if (at->second.place == Place::kSpent) evict(file);
+  }
+  return used_ + bytes <= limit();
+}
+
+void StagePlan::foretell(std::span<const uint32_t> order) {
+  files_->forgive();
+  policy_->forget_order();
+  if (!order.empty()) policy_->know_order(order);
+  std::vector<bool> wanted(files_->size() + 1);
+  for (const uint32_t file : order) wanted[file] = true;
+  for (auto& [file, entry] : entries_) {
+    if (wanted[file]) continue;
+    entry.wants = 0;
+    if (entry.place != Place::kAhead) continue;
+    ahead_ -= entry.charged;
+    spend(file, entry);
+  }
+  fit_policy(0);
+}
+
+StagePlan::Has StagePlan::has(uint32_t file) const {
+  const auto at = entries_.find(file);
+  if (at == entries_.end() || at->second.dropped) return Has::kNot;
+  return at->second.place == Place::kFetching ? Has::kComing : Has::kStaged;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,84 @@
+// Calls on descriptors that ask what is behind them: a staged copy answers as its original did, or
+// gives way to it. Descriptors that read no copy cost a look at a table.
+#include <cstdarg>
+
+#include "preload/cells/retry.h"
+#include "preload/real.h"
+#include "preload/stage/opened.h"
+#include "preload/stage/probe.h"
+
+using namespace sluice::preload;  // NOLINT: every line here is about it
+
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+
+namespace {
+
+bool answered(int fd, void* out) {
+  const StagedFd* staged = staged_fd(fd);
+  if (staged == nullptr || !writable(out, sizeof(struct stat))) return false;
+  fill(staged->stat, static_cast<struct stat*>(out));
+  return true;
+}
+
+}  // namespace
+
+SLUICE_EXPORT int fstat(int fd, struct stat* out) noexcept {
+  return answered(fd, out) ? 0 : REAL(fstat)(fd, out);
+}
+SLUICE_EXPORT int fstat64(int fd, struct stat64* out) noexcept {
+  return answered(fd, out) ? 0 : REAL(fstat64)(fd, out);
+}
+SLUICE_EXPORT int __fxstat(int version, int fd, struct stat* out) {
+  return answered(fd, out) ? 0 : REAL(__fxstat)(version, fd, out);
+}
+SLUICE_EXPORT int __fxstat64(int version, int fd, struct stat64* out) {
+  return answered(fd, out) ? 0 : REAL(__fxstat64)(version, fd, out);
+}
+
+// The rest is about the file itself.
+#define ORIGINAL(result, name, parameters, arguments) \
+  SLUICE_EXPORT result name parameters noexcept {     \
+    use_original(fd);                                 \
+    return REAL(name) arguments;                      \
+  }
+ORIGINAL(int, fstatfs, (int fd, struct statfs* s), (fd, s))
+ORIGINAL(int, fstatfs64, (int fd, struct statfs64* s), (fd, s))
+ORIGINAL(int, fstatvfs, (int fd, struct statvfs* s), (fd, s))
+ORIGINAL(int, fstatvfs64, (int fd, struct statvfs64* s), (fd, s))
+ORIGINAL(int, flock, (int fd, int operation), (fd, operation))
+ORIGINAL(int, fchmod, (int fd, mode_t mode), (fd, mode))
+ORIGINAL(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
+ORIGINAL(int, futimens, (int fd, const struct timespec times[2]), (fd, times))
+ORIGINAL(int, futimes, (int fd, const struct timeval times[2]), (fd, times))
+ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size))
+
+// Their names and values may lie in a closed cell.
+#define ORIGINAL_RETRIED(result, name, parameters, arguments, ...)        \
+  SLUICE_EXPORT result name parameters noexcept {                         \
+    use_original(fd);                                                     \
+    return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+  }
+ORIGINAL_RETRIED(ssize_t, fgetxattr, (int fd, const char* n, void* v, size_t s), (fd, n, v, s), n)
+ORIGINAL_RETRIED(int, fsetxattr, (int fd, const char* n, const void* v, size_t s, int f),
+                 (fd, n, v, s, f), n, v)
+ORIGINAL_RETRIED(int, fremovexattr, (int fd, const char* n), (fd, n), n)
+
+SLUICE_EXPORT int lockf(int fd, int command, off_t length) {
+  use_original(fd);
+  return REAL(lockf)(fd, command, length);
+}
+SLUICE_EXPORT int lockf64(int fd, int command, off64_t length) {
+  use_original(fd);
+  return REAL(lockf64)(fd, command, length);
+}
+
+// The third argument is a word whatever it means.
+SLUICE_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  // "Is it a terminal?" has the same answer for both, and every stdio asks.
+  if (request != TCGETS && request != FIONREAD) use_original(fd);
+  return REAL(ioctl)(fd, request, argument);
+}

@@ -1,0 +1,99 @@
+// Attributes by path. A staged file answers as its original did when it was staged; everything
+// else is asked of the kernel, with the path pinned if it lies in a closed cell.
+#include "preload/cells/retry.h"
+#include "preload/real.h"
+#include "preload/stage/opened.h"
+#include "preload/stage/probe.h"
+#include "preload/stage/redirect.h"
+
+using namespace sluice::preload;  // NOLINT: every line here is about it
+using sluice::protocol::StageCopy;
+
+namespace {
+
+using Path = const char*;
+
+// What fstatat and statx are asked without a path: `folder` itself.
+bool is_empty(Path path, int flags) {
+  return (flags & AT_EMPTY_PATH) != 0 && path != nullptr && page_readable(path) && *path == '\0';
+}
+
+bool answered(int folder, Path path, int flags, void* out) {
+  if (stage_in_use() == nullptr && !any_staged_fd()) return false;
+  use_original_of(path);
+  const bool itself = is_empty(path, flags);
+  const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
+  if (itself && staged == nullptr) return false;
+  StageCopy copy;
+  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy)) return false;
+  if (!writable(out, sizeof(struct stat))) return false;
+  fill(itself ? staged->stat : copy.stat, static_cast<struct stat*>(out));
+  return true;
+}
+
+bool answered_statx(int folder, Path path, int flags, unsigned mask, struct statx* out) {
+  constexpr int kKnown = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  if ((stage_in_use() == nullptr && !any_staged_fd()) || (flags & ~kKnown) != 0) return false;
+  use_original_of(path);
+  const bool itself = is_empty(path, flags);
+  const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
+  if (itself && staged == nullptr) return false;
+  StageCopy copy;
+  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy)) return false;
+  return writable(out, sizeof *out) && fill(itself ? staged->stat : copy.stat, mask, out);
+}
+
+// The copy could be made, so its original can be read, by this user.
+bool readable(int folder, Path path, int mode, int flags) {
+  if (stage_in_use() == nullptr || (mode & ~R_OK) != 0 ||
+      sys::call(SYS_getuid) != sys::call(SYS_geteuid)) {
+    return false;
+  }
+  StageCopy copy;
+  return stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy);
+}
+
+}  // namespace
+
+// One line per call: name, parameters, arguments, and what they say of folder, path, flags, buffer.
+#define STAT(name, parameters, arguments, folder, path, flags, out)       \
+  SLUICE_EXPORT int name parameters noexcept {                            \
+    if (answered(folder, path, flags, out)) return 0;                     \
+    return retrying([&] { return REAL(name) arguments; }, {path});        \
+  }
+#define OLD_STAT(name, parameters, arguments, folder, path, flags, out)   \
+  SLUICE_EXPORT int name parameters {                                     \
+    if (answered(folder, path, flags, out)) return 0;                     \
+    return retrying([&] { return REAL(name) arguments; }, {path});        \
+  }
+
+constexpr int kHere = AT_FDCWD;
+constexpr int kLink = AT_SYMLINK_NOFOLLOW;
+
+STAT(stat, (Path p, struct stat* s), (p, s), kHere, p, 0, s)
+STAT(stat64, (Path p, struct stat64* s), (p, s), kHere, p, 0, s)
+STAT(lstat, (Path p, struct stat* s), (p, s), kHere, p, kLink, s)
+STAT(lstat64, (Path p, struct stat64* s), (p, s), kHere, p, kLink, s)
+STAT(fstatat, (int d, Path p, struct stat* s, int f), (d, p, s, f), d, p, f, s)
+STAT(fstatat64, (int d, Path p, struct stat64* s, int f), (d, p, s, f), d, p, f, s)
+OLD_STAT(__xstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, 0, s)
+OLD_STAT(__xstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, 0, s)
+OLD_STAT(__lxstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, kLink, s)
+OLD_STAT(__lxstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, kLink, s)
+OLD_STAT(__fxstatat, (int v, int d, Path p, struct stat* s, int f), (v, d, p, s, f), d, p, f, s)
+OLD_STAT(__fxstatat64, (int v, int d, Path p, struct stat64* s, int f), (v, d, p, s, f), d, p, f, s)
+
+SLUICE_EXPORT int statx(int folder, Path path, int flags, unsigned mask,
+                        struct statx* out) noexcept {
+  if (answered_statx(folder, path, flags, mask, out)) return 0;
+  return retrying([&] { return REAL(statx)(folder, path, flags, mask, out); }, {path});
+}
+
+SLUICE_EXPORT int access(Path path, int mode) noexcept {
+  if (readable(AT_FDCWD, path, mode, 0)) return 0;
+  return retrying([&] { return REAL(access)(path, mode); }, {path});
+}
+SLUICE_EXPORT int faccessat(int folder, Path path, int mode, int flags) noexcept {
+  if ((flags & AT_EMPTY_PATH) == 0 && readable(folder, path, mode, flags)) return 0;
+  return retrying([&] { return REAL(faccessat)(folder, path, mode, flags); }, {path});
+}

@@ -1,0 +1,189 @@
+#include "preload/samples/places.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/lock.h"
+#include "preload/process.h"
+#include "preload/samples/samples.h"
+#include "preload/session/client.h"
+#include "preload/settings.h"
+#include "preload/stage/lookup.h"
+#include "preload/sys.h"
+#include "protocol/control.h"
+#include "protocol/ring.h"
+
+namespace sluice::preload {
+namespace {
+
+constexpr uint64_t kMostBytes = 4 << 20;        // of paths in one message
+constexpr size_t kSeenBytes = 12 << 10;         // of one message
+constexpr uint64_t kSeenNs = 200'000'000;       // collected for no longer
+constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
+
+// A memfd that is written piece by piece.
+class Paths {
+ public:
+  Paths() : fd_(sys::call(SYS_memfd_create, sys::word("sluice-places"), MFD_CLOEXEC)) {}
+  ~Paths() {
+    if (!sys::failed(fd_)) sys::close(static_cast<int>(fd_));
+  }
+  Paths(const Paths&) = delete;
+  Paths& operator=(const Paths&) = delete;
+
+  bool add(const char* path, size_t length) {
+    if (used_ + length + 1 > sizeof buffer_ && !flush()) return false;
+    memcpy(buffer_ + used_, path, length);
+    buffer_[used_ + length] = '\0';
+    used_ += length + 1;
+    ++count_;
+    return true;
+  }
+  bool flush() {
+    const auto size = static_cast<long>(used_);
+    if (sys::failed(fd_) || sys::call(SYS_write, fd_, sys::word(buffer_), size) != size) {
+      return false;
+    }
+    bytes_ += used_;
+    used_ = 0;
+    return true;
+  }
+  uint64_t count() const { return count_; }
+  uint64_t bytes() const { return bytes_ + used_; }
+  int fd() const { return static_cast<int>(fd_); }
+
+ private:
+  const long fd_;
+  uint64_t count_ = 0, bytes_ = 0;
+  size_t used_ = 0;
+  char buffer_[16384];
+};
+
+int send(int dataset, uint64_t first, Paths& paths) {
+  if (paths.count() == 0) return 0;
+  if (!paths.flush()) return -ENOSPC;
+  protocol::Samples body = {};
+  body.first = first;
+  body.count = paths.count();
+  body.bytes = paths.bytes();
+  body.dataset = static_cast<uint32_t>(dataset) & kDatasetMask;
+  return ask_in_session({.kind = protocol::MessageKind::kLocate,
+                         .expected = protocol::MessageKind::kDone,
+                         .body = &body,
+                         .body_size = sizeof body,
+                         .fd = paths.fd()});
+}
+
+// What workers were seen to open, not told yet. REQUIRES: g_seen_lock.
+struct Seen {
+  uint32_t dataset;
+  uint32_t count;
+  size_t used;
+  uint64_t since_ns;
+  char text[kSeenBytes];
+};
+constinit Spinlock g_seen_lock;
+constinit Seen g_seen = {};
+
+struct KeepErrno {
+  int saved = errno;
+  ~KeepErrno() { errno = saved; }
+};
+
+// REQUIRES: g_seen_lock.
+void tell_locked() {
+  protocol::Samples body = {};
+  body.count = g_seen.count;
+  body.dataset = g_seen.dataset;
+  // Without an answer it is learned the next time.
+  ask_in_session({.kind = protocol::MessageKind::kSeen,
+                  .expected = protocol::MessageKind::kDone,
+                  .body = &body,
+                  .body_size = sizeof body,
+                  .text = g_seen.text,
+                  .text_size = g_seen.used});
+  g_seen.count = 0;
+  g_seen.used = 0;
+}
+
+// Whether a file of this kind may ever be staged.
+bool worth_telling(int fd) {
+  struct stat about;
+  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode)) return false;
+  return g_settings.stage_all || major(about.st_dev) == 0;  // a network or FUSE mount has no disk
+}
+
+}  // namespace
+
+int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count) {
+  if (dataset <= 0 || (paths == nullptr && count != 0) || first > protocol::kMaxSamples ||
+      count > protocol::kMaxSamples - first) {
+    return -EINVAL;
+  }
+  if (!session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
+  char folder[protocol::kStagePath];
+  const long got = sys::call(SYS_getcwd, sys::word(folder), sizeof folder);
+  const size_t folder_length = got > 0 ? static_cast<size_t>(got) - 1 : 0;
+  char absolute[protocol::kStagePath];
+  for (uint64_t at = 0; at < count;) {
+    Paths piece;
+    const uint64_t begin = at;
+    while (at < count && piece.bytes() < kMostBytes) {
+      const size_t length =
+          paths[at] == nullptr
+              ? 0
+              : protocol::stage_path(absolute, folder, folder_length, paths[at],
+                                     strnlen(paths[at], protocol::kStagePath));
+      if (length == 0) break;  // such a path has no copy: the run ends before it
+      if (!piece.add(absolute, length)) return -ENOSPC;
+      ++at;
+    }
+    if (const int error = send(dataset, first + begin, piece); error != 0) return error;
+    if (at == begin) ++at;
+  }
+  return 0;
+}
+
+void file_seen(int fd, int folder, const char* path) {
+  const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
+  const uint64_t key = current_sample();
+  if (stage == nullptr || key == 0 || in_vfork_child()) return;
+  const KeepErrno keep;
+  StagePath absolute;
+  if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;
+  const auto sample = static_cast<uint32_t>(protocol::index_of(key));
+  const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
+  Locked locked(g_seen_lock);
+  const size_t needed = sizeof sample + absolute.length + 1;
+  if (g_seen.count != 0 && (g_seen.dataset != dataset || g_seen.used + needed > kSeenBytes)) {
+    tell_locked();
+  }
+  if (g_seen.count == 0) g_seen.since_ns = sys::now_ns();
+  g_seen.dataset = dataset;
+  memcpy(g_seen.text + g_seen.used, &sample, sizeof sample);
+  memcpy(g_seen.text + g_seen.used + sizeof sample, absolute.text, absolute.length + 1);
+  g_seen.used += needed;
+  ++g_seen.count;
+}
+
+void tell_seen(bool now) {
+  // Looked at without the lock: at worst it is told a little later.
+  if (__atomic_load_n(&g_seen.count, __ATOMIC_RELAXED) == 0) return;
+  const KeepErrno keep;
+  Locked locked(g_seen_lock);
+  if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < kSeenNs)) return;
+  tell_locked();
+}
+
+void places_after_fork() {
+  g_seen_lock.reset();
+  g_seen.count = 0;
+  g_seen.used = 0;
+}
+
+}  // namespace sluice::preload

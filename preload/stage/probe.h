@@ -1,0 +1,32 @@
+// Whether the caller's memory can be used, asked of the kernel: a hook that answers in its place
+// must fail with EFAULT where the kernel would, and not crash. Async-signal-safe; keeps errno.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/sys.h"
+
+namespace sluice::preload {
+
+inline constexpr size_t kProbePage = 4096;
+
+// The page of `address` can be read: the kernel copies a mask from there before it refuses what is
+// to be done with it.
+inline bool page_readable(const void* address) {
+  const auto page = reinterpret_cast<uintptr_t>(address) & ~(kProbePage - 1);
+  constexpr long kNothing = 99;
+  return sys::call(SYS_rt_sigprocmask, kNothing, static_cast<long>(page), 0, 8) != -EFAULT;
+}
+
+// [address, address + size) can be written; its first and last 8 bytes are. REQUIRES: at most a
+// page long, 8 bytes at least.
+inline bool writable(void* address, size_t size) {
+  const long begin = sys::word(static_cast<char*>(address));
+  const long end = begin + static_cast<long>(size) - 8;
+  return sys::call(SYS_rt_sigprocmask, 0, 0, begin, 8) == 0 &&
+         sys::call(SYS_rt_sigprocmask, 0, 0, end, 8) == 0;
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,112 @@
+// The index of the stage: which files have a copy in memory, under which name, and what the
+// original's attributes were. One sealed memfd per optimizer, which alone writes it; the processes
+// of jobs map it for reading only and find a file by a keyed hash of its path, so that a hit
+// costs no message.
+//
+//   Stage { StageHeader; buckets; StageFile files[] }
+//
+// A file's record is guarded by its own sequence (a seqlock); the orderings live in stage_io.h and
+// nowhere else. Records are dense, so that memory is taken for what is staged and no more; the
+// mapping is sparse.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/version.h"
+
+namespace sluice::protocol {
+
+inline constexpr uint32_t kStageMagic = 0x47545353;         // "SSTG"
+inline constexpr uint32_t kStageFiles = 1U << 20;           // records
+inline constexpr uint32_t kStageGroups = 1U << 18;          // power of two
+inline constexpr uint32_t kStageGroupSize = 8;              // buckets that one hash may use
+inline constexpr size_t kStagePath = 1024;                  // longest path with a copy, with its NUL
+inline constexpr size_t kStageFolder = 128;                 // bytes, with its NUL
+inline constexpr uint64_t kStageHeartbeatNs = 100'000'000;  // it is renewed about so often
+inline constexpr uint64_t kStageSilentNs = 1'000'000'000;   // older: nobody looks after the stage
+inline constexpr uint32_t kStageDevices = 16;
+
+// A path, as a job wrote it and made absolute; see stage_path.h. SipHash-2-4 with 128 bits and the
+// header's secret: nobody can make two paths meet.
+struct StageKey {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool operator==(const StageKey&) const = default;
+};
+
+enum class StageState : uint32_t {
+  kFree = 0,
+  kFetching = 1,  // will be kStaged soon, or kFree: worth waiting for
+  kStaged = 2,
+};
+
+// What stat(2) and statx(2) said of the original when it was copied.
+struct StageStat {
+  uint64_t device, inode, rdevice;
+  uint64_t size, blocks;                              // bytes, units of 512 bytes
+  int64_t accessed_s, modified_s, changed_s, born_s;  // seconds since 1970
+  uint32_t accessed_ns, modified_ns, changed_ns, born_ns;
+  uint32_t mode, links, uid, gid;
+  uint32_t block_size, mask;  // statx's stx_mask
+  uint64_t attributes, attributes_mask;
+};
+static_assert(sizeof(StageStat) == 128);
+
+// What a record says.
+struct StageCopy {
+  StageKey key;
+  uint64_t name;          // of the copy: 16 hexadecimal digits in the folder; never used twice
+  uint64_t validated_ns;  // CLOCK_MONOTONIC before the original was last looked at
+  StageStat stat;
+  uint64_t flags;
+};
+inline constexpr uint64_t kStageLink = 1;  // the path's last component is a symbolic link
+inline constexpr size_t kStageCopyWords = sizeof(StageCopy) / sizeof(uint64_t);
+static_assert(sizeof(StageCopy) == 168);
+
+struct alignas(64) StageFile {
+  std::atomic<uint32_t> sequence;                // optimizer: odd while it writes
+  std::atomic<uint32_t> state;                   // optimizer: StageState, a futex word
+  std::atomic<uint64_t> words[kStageCopyWords];  // optimizer: a StageCopy
+};
+static_assert(sizeof(StageFile) == 192);
+
+struct alignas(64) StageHeader {
+  uint32_t magic;                                       // optimizer, before it is passed
+  uint32_t version;                                     // optimizer, likewise
+  uint64_t size;                                        // optimizer, likewise: bytes of everything
+  uint64_t secret[2];                                   // optimizer, likewise
+  uint64_t root_device, root_inode;                     // optimizer, likewise: what `/` is for it
+  uint32_t uid, reserved;                               // optimizer, likewise: its effective user
+  char folder[kStageFolder];                            // optimizer, likewise: absolute
+  alignas(64) std::atomic<uint64_t> heartbeat_ns;       // optimizer: CLOCK_MONOTONIC
+  std::atomic<uint64_t> files;                          // optimizer: records in use
+  std::atomic<uint32_t> closed;                         // optimizer: 1 once the stage is over
+  std::atomic<uint64_t> devices[kStageDevices];         // optimizer: of originals; 0 is none
+};
+
+// A bucket is 0, or the key's upper 32 bits and the record's number + 1.
+struct Stage {
+  StageHeader header;
+  alignas(64) std::atomic<uint64_t> buckets[kStageGroups][kStageGroupSize];  // optimizer
+  StageFile files[kStageFiles];
+};
+static_assert(offsetof(Stage, buckets) % 64 == 0 && offsetof(Stage, files) % 64 == 0);
+
+// Any thread, async-signal-safe.
+StageKey stage_key(const uint64_t secret[2], const char* path, size_t length);
+
+// Writes the copy's absolute path, NUL-terminated. `out` holds kStageName bytes.
+inline constexpr size_t kStageName = kStageFolder + 18;
+void stage_name(char* out, const char* folder, uint64_t name);
+
+// Writes `path` as an absolute one: `folder` (absolute, used if `path` is relative) and `path`
+// joined, without empty and `.` components, and with everything else as it was written: what `..`
+// means depends on links. Returns its length, or 0 if it does not fit into kStagePath or names
+// nothing. Any thread, async-signal-safe.
+size_t stage_path(char* out, const char* folder, size_t folder_length, const char* path,
+                  size_t length);
+
+}  // namespace sluice::protocol

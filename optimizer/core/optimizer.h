@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
 #include "optimizer/core/mailbox.h"
@@ -73,6 +75,7 @@ class Optimizer : private Residency {
   bool may_stage(const Session& session) const;
   void foretell(uint64_t now_ns);
   void share_budget(uint64_t now_ns);
+  nlohmann::json stage_status() const;
 
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);

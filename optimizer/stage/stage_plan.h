@@ -82,6 +82,7 @@ class StagePlan {
   // Copies to be removed; the caller empties it.
   std::vector<uint32_t>& evicted() { return evicted_; }
 
+  const std::string& policy() const { return policy_name_; }
   uint64_t budget() const { return budget_; }
   uint64_t used() const { return used_; }  // bytes charged, fetches under way included
   uint64_t ahead() const { return ahead_; }

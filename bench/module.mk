@@ -15,3 +15,6 @@ bench/make-data_LIBS := -llmdb
 bench/arm_SRCS := bench/reader/arm.c
 bench/start-cost_SRCS := bench/reader/start_cost.c
 bench/touch-memory_SRCS := bench/reader/touch_memory.c
+PROGRAMS += bench/open-files
+bench/open-files_SRCS := bench/reader/open_files.c
+bench/open-files_LIBS := -ldl

@@ -5,7 +5,6 @@
 #include "preload/cells/retry.h"
 #include "preload/real.h"
 #include "preload/stage/opened.h"
-#include "preload/stage/probe.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -13,26 +12,26 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 namespace {
 
-bool answered(int fd, void* out) {
+// After the kernel has found that it may write there.
+int answered(int fd, int result, void* out) {
   const StagedFd* staged = staged_fd(fd);
-  if (staged == nullptr || !writable(out, sizeof(struct stat))) return false;
-  fill(staged->stat, static_cast<struct stat*>(out));
-  return true;
+  if (staged != nullptr && result == 0) fill(staged->stat, static_cast<struct stat*>(out));
+  return result;
 }
 
 }  // namespace
 
 SLUICE_EXPORT int fstat(int fd, struct stat* out) noexcept {
-  return answered(fd, out) ? 0 : REAL(fstat)(fd, out);
+  return answered(fd, REAL(fstat)(fd, out), out);
 }
 SLUICE_EXPORT int fstat64(int fd, struct stat64* out) noexcept {
-  return answered(fd, out) ? 0 : REAL(fstat64)(fd, out);
+  return answered(fd, REAL(fstat64)(fd, out), out);
 }
 SLUICE_EXPORT int __fxstat(int version, int fd, struct stat* out) {
-  return answered(fd, out) ? 0 : REAL(__fxstat)(version, fd, out);
+  return answered(fd, REAL(__fxstat)(version, fd, out), out);
 }
 SLUICE_EXPORT int __fxstat64(int version, int fd, struct stat64* out) {
-  return answered(fd, out) ? 0 : REAL(__fxstat64)(version, fd, out);
+  return answered(fd, REAL(__fxstat64)(version, fd, out), out);
 }
 
 // The rest is about the file itself.

@@ -91,7 +91,7 @@ class StagePlan {
   unsigned in_flight() const;
   // How much should be ahead of the readers so that no link runs dry, bytes; `spread`: how many
   // samples lie between the first that was not read and the last that was.
-  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  uint64_t window(uint64_t spread, uint64_t now_ns);
 
   struct Mount {
     Mount() : model(1, kMaxDepth) {}
@@ -113,6 +113,7 @@ class StagePlan {
     bool checking = false;  // being looked at
     bool queued = false;    // in spent_
     bool read = false;      // by somebody
+    bool awaited = false;   // in some order, and not read since that was told
     uint64_t token = 0;     // of its fetch or check
     uint32_t wants = 0;     // readers to come for whom it was fetched, or found here
     uint64_t charged = 0, bytes = 0;
@@ -124,6 +125,9 @@ class StagePlan {
   uint64_t device_of(uint32_t file) const;
   uint64_t limit() const { return std::min(budget_, limit_); }
   bool make_room(uint64_t bytes);
+  bool spares_awaited(uint64_t bytes) const;
+  void set_awaited(Entry& entry, bool awaited);
+  void set_place(Entry& entry, Place place);
   void fit_policy(uint64_t bytes);
   void offer(uint32_t session, uint32_t file, Entry& entry);
   void evict_kept();
@@ -137,6 +141,8 @@ class StagePlan {
   std::string policy_name_;
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t used_ = 0, ahead_ = 0;  // ahead_: with what is being fetched
+  uint64_t awaited_ = 0;           // kept, and awaited
+  uint64_t window_ = 0;            // what window() said last
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;

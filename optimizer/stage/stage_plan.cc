@@ -98,6 +98,7 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) 
     entry.checking = true;
   }
   Mount& mount = mounts_[entry.device];
+  entry.session = session;
   entry.token = next_token_++;
   entry.issued_ns = now_ns;
   entry.sample = mount.model.on_issue(now_ns, mount.in_flight++);
@@ -147,7 +148,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   entry->device = device;
   entry->bytes = bytes;
   entry->charged = charged;
-  entry->validated_ns = entry->issued_ns;
+  looked_at(fetch.file, *entry);
   used_ += charged;
   if (entry->wants > 0) {
     set_place(*entry, Place::kAhead);
@@ -164,8 +165,27 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
   if (entry == nullptr || !entry->checking) return false;
   ended(*entry, 0, false, 0);
   entry->checking = false;
-  entry->validated_ns = entry->issued_ns;
+  looked_at(fetch.file, *entry);
   return true;
+}
+
+void StagePlan::looked_at(uint32_t file, Entry& entry) {
+  entry.validated_ns = entry.issued_ns;
+  looked_.emplace_back(file, entry.validated_ns);
+}
+
+void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
+  while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
+    const auto [file, when] = looked_.front();
+    const auto at = entries_.find(file);
+    const bool current = at != entries_.end() && at->second.validated_ns == when;
+    if (current && at->second.wants > 0 && !at->second.checking) {
+      const Mount& mount = mounts_[at->second.device];
+      if (mount.in_flight >= mount.model.depth(now_ns)) return;
+      checks->push_back(start(file, at->second.session, now_ns));
+    }
+    looked_.pop_front();
+  }
 }
 
 void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {

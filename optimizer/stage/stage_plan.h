@@ -46,6 +46,9 @@ class StagePlan {
   enum class Answer { kTake, kLater, kNever };
   // Somebody will read the file soon: is it to be fetched (or looked at) now?
   Answer judge(uint32_t file, uint64_t now_ns);
+  // Copies that somebody will read and that were looked at long ago: looks at them are under way
+  // then, as after start().
+  void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: room is made and the fetch is under way. It must end in on_staged() or on_failed().
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns);
   // `bytes`, the file's; `charged`, what the copy takes. False: there is no use for it (the
@@ -115,6 +118,7 @@ class StagePlan {
     bool read = false;      // by somebody
     bool awaited = false;   // in some order, and not read since that was told
     uint64_t token = 0;     // of its fetch or check
+    uint32_t session = 0;   // for whom it was fetched
     uint32_t wants = 0;     // readers to come for whom it was fetched, or found here
     uint64_t charged = 0, bytes = 0;
     uint64_t device = 0;
@@ -132,6 +136,7 @@ class StagePlan {
   void offer(uint32_t session, uint32_t file, Entry& entry);
   void evict_kept();
   void spend(uint32_t file, Entry& entry);
+  void looked_at(uint32_t file, Entry& entry);
   Entry* find(const PlannedFetch& fetch);
   void evict(uint32_t file);
   void ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns);
@@ -146,6 +151,7 @@ class StagePlan {
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;
+  std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
   std::deque<uint32_t> spent_;               // oldest first; may name files that are spent no more
   std::vector<uint64_t> folder_device_;      // by folder; 0: not known
   std::map<uint64_t, Mount> mounts_;         // 0: files whose mount is not known yet

@@ -179,6 +179,25 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   EXPECT_TRUE(there.empty());
 }
 
+TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
+  plan.set_stale(3000 * kMillisecond);
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  want(2);
+  arrive();
+  plan.on_read(1, file(2));
+  for (int i = 1; i <= 3; ++i) {
+    now += 1600 * kMillisecond;
+    plan.look_again(now, &flying);
+    ASSERT_EQ(flying.size(), 1U) << "the one that was not read yet";
+    EXPECT_TRUE(flying.front().check);
+    EXPECT_EQ(flying.front().file, file(1));
+    arrive();
+    plan.look_again(now, &flying);
+    EXPECT_TRUE(flying.empty());
+  }
+}
+
 TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
   plan.set_budget(kMuch, 1000);
   want(1);

@@ -63,6 +63,16 @@ class Optimizer : private Residency {
   void on_dataset(const Peer& peer, const DatasetMessage& dataset);
   void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   bool on_sample_event(Session& session, const TakenEvent& event);
+
+  // optimizer_history.cc: what `sluice report` draws
+  void record(uint64_t now_ns);
+  void add_point(Session& session, uint64_t now_ns);
+  void note_streamed(Session& session, uint64_t now_ns);
+  void note_pass(Session& session, uint64_t now_ns);
+  Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
+  void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  void end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
 

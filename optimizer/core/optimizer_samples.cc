@@ -80,12 +80,10 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
   const uint64_t reader = reader_of(event);
   switch (event.data.kind) {
     case EventKind::kSampleBegin:
-      scheduler_.on_sample_begin(session.id, samples_.begin(session.id, reader, dataset, index));
+      begin_sample(session, reader, dataset, index);
       return true;
     case EventKind::kSampleEnd:
-      if (samples_.end(reader, dataset, index)) {
-        scheduler_.on_sample_end(session.id, samples_.parts(dataset, index));
-      }
+      end_sample(session, reader, dataset, index);
       return true;
     case EventKind::kSamplePart: {
       const FileEntry* file =

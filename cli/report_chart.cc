@@ -11,9 +11,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr double kWide = 1000, kHigh = 300;  // of the SVG's own units
-constexpr int kSteps = 4;                    // at most so many between the lines of an axis
-constexpr double kFirstLabel = 18;           // percent of the width that "epoch 12" needs
-constexpr double kNextLabel = 10;            // and a number
+constexpr int kSteps = 5;                    // at most so many between the lines of an axis
+constexpr double kMarkLabel = 12;            // percent of the width that a mark's number needs
 constexpr double kEdge = 8;                  // percent: nearer to it a label would stick out
 
 // 1, 2, 2.5 or 5 times a power of ten: the least with which `most` needs at most kSteps steps.
@@ -125,11 +124,12 @@ std::string marks_html(const Chart& chart, const Frame& frame) {
   for (const Mark& mark : chart.marks) {
     const double at = mark.x / frame.x.most * 100;
     if (at < free_from || at > 100 - kEdge / 2) continue;
-    text += fmt::format("<span style=\"left:{:.2f}%\">{}{}</span>", at,
-                        text.empty() ? "epoch " : "", escaped(mark.text));
-    free_from = at + (free_from == 0 ? kFirstLabel : kNextLabel);
+    text += fmt::format("<span style=\"left:{:.2f}%\">{}</span>", at, escaped(mark.text));
+    free_from = at + kMarkLabel;
   }
-  return text.empty() ? "" : fmt::format("<div class=\"marks\">{}</div>", text);
+  if (text.empty()) return "";
+  return fmt::format("<div class=\"named\">{}</div><div class=\"marks\">{}</div>",
+                     escaped(chart.marks_name), text);
 }
 
 std::string svg_of(const Chart& chart, const Frame& frame) {

@@ -39,6 +39,7 @@ struct Chart {
   std::vector<double> x;  // seconds, from 0, not falling
   std::vector<Curve> curves;
   std::vector<Mark> marks;  // vertical lines, in order of x
+  std::string marks_name;   // what they are
 };
 
 // A <section>. Without points it says that there are none.

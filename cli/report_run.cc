@@ -146,7 +146,8 @@ std::string reader_chart(const RunReport& run) {
               Quantity::kBytes,
               in_seconds(run.of(HistoryField::time_ns)),
               {},
-              epoch_marks(run)};
+              epoch_marks(run),
+              "epoch"};
   Curve front{"frontier, ahead of the reader by up to", "teal", frontier, bytes(ahead)};
   front.filled = true;
   front.base = read;

@@ -41,16 +41,17 @@ color:var(--soft)}
 .key{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;background:currentColor}
 .blue{color:var(--blue)}.teal{color:var(--teal)}.amber{color:var(--amber)}.red{color:var(--red)}
 .violet{color:var(--violet)}.gray{color:var(--gray)}
-.chart{display:grid;grid-template-columns:72px minmax(0,1fr);grid-template-areas:". marks" "rows plot" ". columns";
+.chart{display:grid;grid-template-columns:72px minmax(0,1fr);grid-template-areas:"named marks" "rows plot" ". columns";
 font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}
 .marks,.rows,.plot,.columns{position:relative}
-.marks{grid-area:marks;height:18px}
+.marks{grid-area:marks;height:26px}
+.named{grid-area:named;text-align:right;padding-right:8px;line-height:16px}
 .rows{grid-area:rows}
 .plot{grid-area:plot;height:220px}
 .columns{grid-area:columns;height:22px}
 .pair .plot{height:180px}
 .marks span,.rows span,.columns span{position:absolute;white-space:nowrap;line-height:16px}
-.marks span{padding-left:3px}
+.marks span{padding-left:3px;bottom:1px}
 .rows span{right:8px;transform:translateY(50%)}
 .columns span{top:5px;transform:translateX(-50%)}
 .columns .first{transform:none}
@@ -67,6 +68,7 @@ th,td{padding:7px 14px 7px 0;border-bottom:1px solid var(--edge)}
 th:last-child,td:last-child{padding-right:0}
 tbody tr:last-child td,tbody tr:last-child th{border-bottom:0}
 .num{text-align:right;white-space:nowrap}
+.num .none{white-space:normal}
 .bar{width:26%;min-width:120px}
 .bar svg{height:12px;border-radius:3px;background:var(--grid)}
 .bar rect{fill:currentColor}
@@ -78,16 +80,8 @@ details{margin-top:8px}
 summary{cursor:pointer;color:var(--soft);font-size:14px}
 h2+summary,summary h2{display:inline}
 footer{color:var(--soft);font-size:13px;margin-top:20px}
-@media (max-width:820px){.pair{grid-template-columns:1fr}}
-@media (max-width:620px){
-main{padding:18px 12px 28px}
-h1{font-size:22px}
-.lead{font-size:16px}
-.card{padding:14px 14px}
-.tiles{grid-template-columns:1fr 1fr;gap:8px}
-.tiles .value{font-size:19px}
-.chart{grid-template-columns:62px minmax(0,1fr)}
-.plot,.pair .plot{height:170px}
+@media (max-width:860px){
+.pair{grid-template-columns:1fr}
 .stack thead{display:none}
 .stack,.stack tbody{display:block}
 .stack tr{display:grid;grid-template-columns:1fr 1fr;gap:2px 14px;padding:10px 0;border-bottom:1px solid var(--edge)}
@@ -99,6 +93,16 @@ white-space:normal}
 .stack td[data-name]::before{content:attr(data-name);color:var(--soft);flex:none}
 .stack .bar.none{display:none}
 .stack .bar{width:auto;min-width:0;padding:3px 0}
+}
+@media (max-width:620px){
+main{padding:18px 12px 28px}
+h1{font-size:22px}
+.lead{font-size:16px}
+.card{padding:14px 14px}
+.tiles{grid-template-columns:1fr 1fr;gap:8px}
+.tiles .value{font-size:19px}
+.chart{grid-template-columns:62px minmax(0,1fr)}
+.plot,.pair .plot{height:170px}
 }
 @media print{body{background:#fff}.card,.tiles li{break-inside:avoid}}
 )CSS";

@@ -1,5 +1,6 @@
 """A headless Chromium, spoken to over a pipe: what a page shows at a given width, where, and what it
 asked the network for."""
+import base64
 import json
 import os
 import select
@@ -12,30 +13,44 @@ import time
 PROGRAMS = ("/usr/bin/chromium", "/usr/bin/chromium-browser")
 DEADLINE = 30  # seconds for one answer
 
-# What is on the page: every piece of text with its box, and the boxes of elements by selector.
+# What is on the page: every line of text with its box, size and colours (red, green, blue, alpha),
+# and every chart with the boxes of its curves.
 LOOK = """
 (() => {
+  const box = (b) => ({left: b.left, right: b.right, top: b.top + scrollY, bottom: b.bottom + scrollY});
+  const numbers = (color) => (color.match(/[0-9.]+/g) || []).map(Number);
+  const ground = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = numbers(getComputedStyle(element).backgroundColor);
+      if (color.length === 3 || color[3] > 0) return color;
+    }
+    return [255, 255, 255];
+  };
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode());) {
     const text = node.textContent.trim();
-    if (!text) continue;
+    if (!text || !node.parentElement.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     const style = getComputedStyle(node.parentElement);
-    for (const box of range.getClientRects()) {
-      if (box.width === 0 || box.height === 0) continue;
-      texts.push({text, left: box.left, right: box.right, top: box.top + scrollY,
-                  bottom: box.bottom + scrollY, size: parseFloat(style.fontSize),
-                  color: style.color, tag: node.parentElement.tagName,
-                  inside: node.parentElement.closest('[class]')?.getAttribute('class') || '',
-                  hidden: style.visibility !== 'visible' || style.opacity === '0'});
+    for (const line of range.getClientRects()) {
+      if (line.width === 0) continue;
+      texts.push({text, ...box(line), size: parseFloat(style.fontSize),
+                  color: numbers(style.color), ground: ground(node.parentElement)});
     }
   }
-  const root = document.documentElement;
-  return {texts, width: innerWidth, scrollWidth: root.scrollWidth, height: root.scrollHeight,
-          visible: document.body.innerText, title: document.title,
-          ground: getComputedStyle(document.body).backgroundColor};
+  const shapes = (element, what) => [...element.querySelectorAll(what)].map(
+      (shape) => ({name: shape.getAttribute('class'), ...box(shape.getBoundingClientRect())}));
+  const charts = [...document.querySelectorAll('.plot svg')].map((svg) => ({
+      id: svg.closest('section').id, ...box(svg.getBoundingClientRect()),
+      lines: shapes(svg, 'polyline'), areas: shapes(svg, 'polygon'), marks: shapes(svg, '.mark')}));
+  const bars = [...document.querySelectorAll('.bar svg')].filter((svg) => svg.checkVisibility()).map(
+      (svg) => ({row: svg.closest('tr').firstElementChild.textContent,
+                 ...box(svg.getBoundingClientRect()), parts: shapes(svg, 'rect'),
+                 goal: shapes(svg, '.goal')}));
+  return {texts, charts, bars, width: innerWidth, visible: document.body.innerText,
+          scrollWidth: document.documentElement.scrollWidth, title: document.title};
 })()
 """
 
@@ -110,11 +125,10 @@ class Browser:
     def _until(self, wanted, what):
         deadline = time.monotonic() + DEADLINE
         while True:
-            for message in self._messages(deadline - time.monotonic(), what):
-                self.events.append(message)
             for at, message in enumerate(self.events):
                 if wanted(message):
                     return self.events.pop(at)
+            self.events += self._messages(deadline - time.monotonic(), what)
 
     def _messages(self, seconds, what):
         ready, _, _ = select.select([self.of], [], [], max(0, seconds))
@@ -152,7 +166,6 @@ class Browser:
 
     def picture(self, path):
         """The whole page as PNG."""
-        import base64
         size = self.run("[innerWidth, document.documentElement.scrollHeight]")
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                          clip={"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1})

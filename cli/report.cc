@@ -19,7 +19,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr off_t kMaxInput = 64 << 20;  // bytes; the library's reports stay below one MiB
+constexpr off_t kMaxInput = 16 << 20;  // bytes; the library's reports stay below one MiB
 
 // These return "" or what is wrong.
 

@@ -126,31 +126,33 @@ bool wants_high(const std::string& name) {
   return false;
 }
 
+BenchFigure bench_figure(const std::string& name, const Json& entry) {
+  const auto given = [&](const char* key) {
+    const auto at = entry.find(key);
+    return at == entry.end() || at->is_null()
+               ? std::nullopt
+               : std::optional(number(*at, fmt::format("{}.{}", name, key)));
+  };
+  BenchFigure figure;
+  figure.name = name;
+  figure.least = wants_high(name);
+  const std::optional<double> value = given("value");
+  if (!value) throw Bad(fmt::format("{} has no value", shown(name)));
+  figure.value = *value;
+  figure.goal = given("goal");
+  figure.low = given("low").value_or(figure.value);
+  figure.high = given("high").value_or(figure.value);
+  if (const auto unit = entry.find("unit"); unit != entry.end()) {
+    if (!unit->is_string()) throw Bad(fmt::format("{}.unit is not text", shown(name)));
+    figure.unit = unit->get<std::string>();
+  }
+  return figure;
+}
+
 BenchReport bench_report(const Json& root) {
   if (root.size() > kMaxFigures) throw Bad(fmt::format("{} figures are too many", root.size()));
   BenchReport bench;
-  for (const auto& [name, entry] : root.items()) {
-    BenchFigure figure;
-    figure.name = name;
-    figure.least = wants_high(name);
-    const auto value = entry.find("value");
-    if (value == entry.end()) throw Bad(fmt::format("{} has no value", shown(name)));
-    figure.value = number(*value, name + ".value");
-    const auto given = [&](const char* key) {
-      const auto at = entry.find(key);
-      return at == entry.end() || at->is_null()
-                 ? std::nullopt
-                 : std::optional(number(*at, fmt::format("{}.{}", name, key)));
-    };
-    figure.goal = given("goal");
-    figure.low = given("low").value_or(figure.value);
-    figure.high = given("high").value_or(figure.value);
-    if (const auto unit = entry.find("unit"); unit != entry.end()) {
-      if (!unit->is_string()) throw Bad(fmt::format("{}.unit is not text", shown(name)));
-      figure.unit = unit->get<std::string>();
-    }
-    bench.push_back(std::move(figure));
-  }
+  for (const auto& [name, entry] : root.items()) bench.push_back(bench_figure(name, entry));
   return bench;
 }
 

@@ -89,6 +89,7 @@ Counted counted(const RunReport& run) {
 
 std::vector<double> in_seconds(const std::vector<double>& ns) {
   std::vector<double> out;
+  out.reserve(ns.size());
   for (const double value : ns) out.push_back(value / kNs);
   return out;
 }
@@ -142,7 +143,7 @@ std::string reader_chart(const RunReport& run) {
   Chart chart{"timeline",
               "Reader against frontier",
               "What the job has read, and how far what is in memory reaches beyond it. Where the "
-              "band is gone the job waits for storage.",
+              "band is gone the job may have to wait for storage.",
               Quantity::kBytes,
               in_seconds(run.of(HistoryField::time_ns)),
               {},
@@ -360,7 +361,10 @@ std::string overview(const RunReport& run) {
                    total.samples ? grouped(total.all(), 0) + " samples" : "of followed files", ""});
   tiles.push_back({"In memory in time", percent(total.hit, total.judged()),
                    total.samples ? "of samples whose place was known" : "of what was read",
-                   "good"});
+                   total.judged() <= 0                  ? ""
+                   : total.hit >= 0.95 * total.judged() ? "good"
+                   : total.hit < 0.5 * total.judged()   ? "bad"
+                                                        : ""});
   tiles.push_back({"Stall", seconds(stall),
                    time > 0 ? "about " + percent(stall, time) + " of the run" : "estimated",
                    time > 0 && stall > time / 20 ? "bad" : ""});

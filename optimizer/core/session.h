@@ -72,7 +72,7 @@ struct Session {
   ClientMetrics freed_metrics{};  // sums of the slots that were freed
   uint64_t events_seen = 0, events_bad = 0, mounts_refused = 0;
   SharedMemory memory;
-  SessionHistory history;  // in `memory`
+  SessionHistory history;              // in `memory`
   std::unique_ptr<RingReader> reader;  // before `memory` goes, it is joined
 
   unsigned live() const;

@@ -17,18 +17,31 @@ namespace {
 using Json = nlohmann::ordered_json;
 using protocol::MetricInfo;
 
-constexpr int kMaxDepth = 8;          // of nesting; ours is 3
-constexpr size_t kMaxPoints = 1024;   // drawn; of more, every so many-th
-constexpr size_t kMaxEpochs = 1024;   // rows of a table
-constexpr size_t kMaxFigures = 1024;  // likewise
-constexpr size_t kShownName = 60;     // characters of a name in a complaint
+constexpr int kMaxDepth = 8;           // of nesting; ours is 3
+constexpr size_t kMaxPoints = 1024;    // drawn; of more, every so many-th
+constexpr size_t kMaxEpochs = 1024;    // rows of a table
+constexpr size_t kMaxFigures = 1024;   // likewise
+constexpr size_t kShownName = 60;      // characters of a name in a complaint
+constexpr size_t kShownProblem = 120;  // and of what the parser says
 
 struct Bad : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A name, of which UTF-8 is known, for a complaint.
 std::string shown(const std::string& name) {
-  return one_line(name.size() > kShownName ? name.substr(0, kShownName) + "..." : name);
+  if (name.size() <= kShownName) return one_line(name);
+  size_t end = kShownName;
+  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no half characters
+  return one_line(name.substr(0, end)) + "...";
+}
+
+// "[json.exception.parse_error.101] parse error at line 1, column 1: ...; last read: ...". What was
+// read last may be anything, and any length.
+std::string parser_said(const std::string& text) {
+  const size_t from = text.find("] ");
+  const std::string said = from == std::string::npos ? text : text.substr(from + 2);
+  return said.substr(0, std::min(said.find("; last read"), kShownProblem));
 }
 
 double number(const Json& value, const std::string& what) {
@@ -192,10 +205,7 @@ std::optional<ReportInput> parse_report(const std::string& text, std::string* pr
   } catch (const Bad& bad) {
     *problem = one_line(bad.what());
   } catch (const Json::exception& bad) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 1: ..."
-    const std::string what = one_line(bad.what());
-    const size_t end = what.find("] ");
-    *problem = "not JSON: " + (end == std::string::npos ? what : what.substr(end + 2));
+    *problem = "not JSON: " + one_line(parser_said(bad.what()));
   }
   return std::nullopt;
 }

@@ -49,6 +49,11 @@ TEST(ReportInput, BadFilesAreNamedInOneLine) {
   EXPECT_TRUE(has(refused("{\"precached_bytes\": 1e999}"), "not JSON"));
   EXPECT_TRUE(has(refused("{\"a\": {\"value\": 1}} x"), "not JSON"));
   EXPECT_TRUE(has(refused("{\"a\xff\": {\"value\": 1}}"), "not JSON"));
+  EXPECT_EQ(refused("{\"a\xff\": 1}").find('\xff'), std::string::npos);
+  EXPECT_TRUE(has(refused("{\"" + std::string(100000, 'a')), "not JSON"));
+  EXPECT_TRUE(has(refused("{\"a\": 1" + std::string(100000, '0') + "}"), "not JSON"));
+  const std::string accents = "{\"" + std::string(59, 'a') + "\u00e9\u00e9\": {}}";
+  EXPECT_TRUE(has(refused(accents), std::string(59, 'a') + "... has no value"));
   for (const char* other :
        {"{}", "[]", "7", "null", "\"text\"", "{\"a\": 1}", "[{\"value\": 1}]"}) {
     EXPECT_TRUE(has(refused(other), "neither")) << other;

@@ -32,6 +32,7 @@ double most(const std::vector<double>& values) {
 std::string percent(double part, double whole) {
   if (whole <= 0) return "-";
   const double share = part / whole * 100;
+  if (share > 999) return "> 999 %";
   // 100 and 0 are said of all and nothing only.
   if (share > 99.95 && part < whole) return "> 99.9 %";
   if (share < 0.05 && part > 0) return "< 0.1 %";

@@ -142,10 +142,12 @@ TEST(ReportPage, OddNumbersDrawNoOddShapes) {
   const RunReport run = run_of(with_history(
       list("time_ns", "0, 0, 0") + "," + list("read_bytes", "1e300, 0, 3") + "," +
       list("budget_bytes", "0, 0, 0") + "," + list("stall_ns", "1e308, 1e308, 1e308")));
-  for (const std::string& page : {benches, run_page(run, "x")}) {
+  const RunReport tiny = run_of(R"({"precached_bytes": 1e-320, "precached_unused_bytes": 5})");
+  for (const std::string& page : {benches, run_page(run, "x"), run_page(tiny, "x")}) {
     EXPECT_FALSE(has(page, "nan"));
     EXPECT_FALSE(has(page, "inf\""));
     EXPECT_FALSE(has(page, "inf,"));
+    EXPECT_FALSE(has(page, "inf %"));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "cli/docs.h"
@@ -27,6 +28,16 @@ std::string table(const char* name, size_t size, std::initializer_list<Field> fi
       fmt::format("\n`{}`, {} bytes:\n\n| offset | bytes | field |\n|---|---|---|\n", name, size);
   for (const Field& field : fields) {
     text += fmt::format("| {} | {} | `{}` |\n", field.offset, field.size, field.name);
+  }
+  return text;
+}
+
+// What is made of words of 8 bytes, one for each line of a table of fields.
+std::string words(const char* name, std::span<const MetricInfo> fields) {
+  std::string text = fmt::format("\n{}, {} bytes:\n\n| offset | bytes | field |\n|---|---|---|\n",
+                                 name, 8 * fields.size());
+  for (size_t at = 0; at < fields.size(); ++at) {
+    text += fmt::format("| {} | 8 | `{}` |\n", 8 * at, fields[at].name);
   }
   return text;
 }
@@ -65,7 +76,8 @@ std::string messages() {
 
 std::string memory() {
   return table("Shared", sizeof(Shared),
-               {SLUICE_FIELD(Shared, header), SLUICE_FIELD(Shared, slots)}) +
+               {SLUICE_FIELD(Shared, header), SLUICE_FIELD(Shared, slots),
+                SLUICE_FIELD(Shared, history)}) +
          table("Header", sizeof(Header),
                {SLUICE_FIELD(Header, magic), SLUICE_FIELD(Header, version),
                 SLUICE_FIELD(Header, slot_count), SLUICE_FIELD(Header, ring_entries),
@@ -81,7 +93,13 @@ std::string memory() {
                 SLUICE_FIELD(Event, length), SLUICE_FIELD(Event, time_ns),
                 SLUICE_FIELD(Event, address), SLUICE_FIELD(Event, file), SLUICE_FIELD(Event, tid),
                 SLUICE_FIELD(Event, kind), SLUICE_FIELD(Event, flags),
-                SLUICE_FIELD(Event, reserved)});
+                SLUICE_FIELD(Event, reserved)}) +
+         table("History", sizeof(History),
+               {SLUICE_FIELD(History, sequence), SLUICE_FIELD(History, points),
+                SLUICE_FIELD(History, epochs), SLUICE_FIELD(History, epochs_seen),
+                SLUICE_FIELD(History, interval_ns), SLUICE_FIELD(History, reserved),
+                SLUICE_FIELD(History, epoch), SLUICE_FIELD(History, point)}) +
+         words("An entry of `epoch`", kEpochFields) + words("An entry of `point`", kHistoryFields);
 }
 
 std::string trace() {
@@ -100,10 +118,12 @@ std::string numbers() {
   return fmt::format(
       "\n| name | value |\n|---|---|\n| `kVersion` | {} |\n| `kControlMagic` | 0x{:08x} |\n"
       "| `kSharedMagic` | 0x{:08x} |\n| `kMaxPacket` | {} bytes |\n| `kMaxPath` | {} bytes |\n"
-      "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| counters of a slot | {} |\n"
+      "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| `kHistoryPoints` | {} |\n"
+      "| `kHistoryEpochs` | {} |\n| counters of a slot | {} |\n"
       "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n",
       kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
-      kClientMetricCount, kSessionMetricCount, kTraceMagic, kTraceVersion);
+      kHistoryPoints, kHistoryEpochs, kClientMetricCount, kSessionMetricCount, kTraceMagic,
+      kTraceVersion);
 }
 
 }  // namespace

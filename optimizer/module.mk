@@ -11,6 +11,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/scheduler.cc \
   optimizer/plan/scheduler_pump.cc \
   optimizer/plan/scheduler_samples.cc \
+  optimizer/plan/scheduler_view.cc \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
@@ -38,8 +39,10 @@ OPTIMIZER_IO_SRCS := \
 OPTIMIZER_CORE_SRCS := \
   optimizer/core/executor.cc \
   optimizer/core/files.cc \
+  optimizer/core/history.cc \
   optimizer/core/optimizer.cc \
   optimizer/core/optimizer_control.cc \
+  optimizer/core/optimizer_history.cc \
   optimizer/core/optimizer_observe.cc \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \

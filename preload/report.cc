@@ -1,6 +1,5 @@
 #include "preload/report.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include "preload/callsites.h"
 #include "preload/log.h"
 #include "preload/process.h"
+#include "preload/report_file.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
@@ -140,34 +140,16 @@ void say_line(const Totals& totals) {
 }
 
 void write_file(const Totals& totals, const char* path) {
-  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path),
-                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (sys::failed(fd)) {
-    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %ld)", path, -fd);
-    return;
-  }
-  char text[8192];
-  size_t used = 0;
-  const auto add = [&](const char* name, uint64_t value) {
-    const int length =
-        snprintf(text + used, sizeof text - used, "%s  \"%s\": %llu", used == 0 ? "{\n" : ",\n",
-                 name, static_cast<unsigned long long>(value));
-    if (length > 0 && static_cast<size_t>(length) < sizeof text - used) {
-      used += static_cast<size_t>(length);
-    }
-  };
+  ReportFile file(path);
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    add(protocol::kSessionMetrics[i].name, totals.session[i]);
+    file.number(protocol::kSessionMetrics[i].name, totals.session[i]);
   }
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    add(protocol::kClientMetrics[i].name, totals.client[i]);
+    file.number(protocol::kClientMetrics[i].name, totals.client[i]);
   }
-  used += static_cast<size_t>(snprintf(text + used, sizeof text - used, "\n}\n"));
-  const long wrote = sys::call(SYS_write, fd, sys::word(text), static_cast<long>(used));
-  sys::close(static_cast<int>(fd));
-  if (wrote != static_cast<long>(used)) {
-    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s whole", path);
-  }
+  write_history(file);
+  const int error = file.finish();
+  if (error != 0) say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %d)", path, error);
 }
 
 }  // namespace

@@ -1,19 +1,20 @@
 // What a job and the optimizer share in memory: one sealed memfd per session, created by the
 // optimizer, mapped by the job's processes and inherited by their fork children.
 //
-//   Shared { Header; Slot slots[kSlots]; }
+//   Shared { Header; Slot slots[kSlots]; History; }
 //
 // Beside every field stands its one writer. "client" is the process that claimed the slot, any
 // of its threads, signal handlers included; "optimizer" is the sidecar. Fields marked "session"
 // are only added to, by any client of the session. All that a client writes is hostile to the
 // optimizer until checked; lengths and indices are masked or bounded at the place of use.
-// Memory ordering lives in ring_io.h and nowhere else.
+// Memory ordering lives in ring_io.h and history_io.h and nowhere else.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "protocol/history.h"
 #include "protocol/metrics.h"
 #include "protocol/version.h"
 
@@ -114,8 +115,10 @@ struct alignas(kCacheLine) Header {
 struct Shared {
   Header header;
   Slot slots[kSlots];
+  History history;
 };
 static_assert(offsetof(Shared, slots) % kCacheLine == 0);
 static_assert(sizeof(Slot) % kCacheLine == 0);
+static_assert(offsetof(Shared, history) % kCacheLine == 0);
 
 }  // namespace sluice::protocol

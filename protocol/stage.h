@@ -18,12 +18,12 @@
 
 namespace sluice::protocol {
 
-inline constexpr uint32_t kStageMagic = 0x47545353;         // "SSTG"
-inline constexpr uint32_t kStageFiles = 1U << 20;           // records
-inline constexpr uint32_t kStageGroups = 1U << 18;          // power of two
-inline constexpr uint32_t kStageGroupSize = 8;              // buckets that one hash may use
-inline constexpr size_t kStagePath = 1024;                  // longest path with a copy, with its NUL
-inline constexpr size_t kStageFolder = 128;                 // bytes, with its NUL
+inline constexpr uint32_t kStageMagic = 0x47545353;  // "SSTG"
+inline constexpr uint32_t kStageFiles = 1U << 20;    // records
+inline constexpr uint32_t kStageGroups = 1U << 18;   // power of two
+inline constexpr uint32_t kStageGroupSize = 8;       // buckets that one hash may use
+inline constexpr size_t kStagePath = 1024;           // longest path with a copy, with its NUL
+inline constexpr size_t kStageFolder = 128;          // bytes, with its NUL
 inline constexpr uint64_t kStageHeartbeatNs = 100'000'000;  // it is renewed about so often
 inline constexpr uint64_t kStageSilentNs = 1'000'000'000;   // older: nobody looks after the stage
 inline constexpr uint32_t kStageDevices = 16;
@@ -74,17 +74,17 @@ struct alignas(64) StageFile {
 static_assert(sizeof(StageFile) == 192);
 
 struct alignas(64) StageHeader {
-  uint32_t magic;                                       // optimizer, before it is passed
-  uint32_t version;                                     // optimizer, likewise
-  uint64_t size;                                        // optimizer, likewise: bytes of everything
-  uint64_t secret[2];                                   // optimizer, likewise
-  uint64_t root_device, root_inode;                     // optimizer, likewise: what `/` is for it
-  uint32_t uid, reserved;                               // optimizer, likewise: its effective user
-  char folder[kStageFolder];                            // optimizer, likewise: absolute
-  alignas(64) std::atomic<uint64_t> heartbeat_ns;       // optimizer: CLOCK_MONOTONIC
-  std::atomic<uint64_t> files;                          // optimizer: records in use
-  std::atomic<uint32_t> closed;                         // optimizer: 1 once the stage is over
-  std::atomic<uint64_t> devices[kStageDevices];         // optimizer: of originals; 0 is none
+  uint32_t magic;                                  // optimizer, before it is passed
+  uint32_t version;                                // optimizer, likewise
+  uint64_t size;                                   // optimizer, likewise: bytes of everything
+  uint64_t secret[2];                              // optimizer, likewise
+  uint64_t root_device, root_inode;                // optimizer, likewise: what `/` is for it
+  uint32_t uid, reserved;                          // optimizer, likewise: its effective user
+  char folder[kStageFolder];                       // optimizer, likewise: absolute
+  alignas(64) std::atomic<uint64_t> heartbeat_ns;  // optimizer: CLOCK_MONOTONIC
+  std::atomic<uint64_t> files;                     // optimizer: records in use
+  std::atomic<uint32_t> closed;                    // optimizer: 1 once the stage is over
+  std::atomic<uint64_t> devices[kStageDevices];    // optimizer: of originals; 0 is none
 };
 
 // A bucket is 0, or the key's upper 32 bits and the record's number + 1.

@@ -1,6 +1,6 @@
 // open_files FOLDER COUNT: opens, fstats, reads and closes each of the first COUNT files of FOLDER
-// again and again; prints the median time of a file, in nanoseconds, as JSON. Under Sluice the files
-// are told as a dataset first, and it waits until each is staged.
+// again and again; prints the median time of a file, in nanoseconds, as JSON. Under Sluice the
+// files are told as a dataset first, and it waits until each is staged.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
     each[pass] = (double)(now_ns() - started) / count;
   }
   qsort(each, kPasses, sizeof *each, by_value);
-  printf("{\"ns\": %.1f, \"files\": %u, \"bytes\": %" PRIu64 "}\n", each[kPasses / 2], count, bytes);
+  printf("{\"ns\": %.1f, \"files\": %u, \"bytes\": %" PRIu64 "}\n", each[kPasses / 2], count,
+         bytes);
   return 0;
 }

@@ -145,6 +145,7 @@ void Optimizer::run() {
     pump();
     relax();
     tick();
+    record(now_ns());
   }
   say(Level::kInfo, "ending");
   seat_->stop_listening();  // before anybody is told that we are gone

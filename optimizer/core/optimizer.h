@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
@@ -39,7 +38,16 @@ class Optimizer : private Residency {
   std::string status() const;  // JSON
 
  private:
-  enum class Tag : uint32_t { kListener, kMailbox, kEngine, kStop, kConnection, kProcess, kPeer, kWatch };
+  enum class Tag : uint32_t {
+    kListener,
+    kMailbox,
+    kEngine,
+    kStop,
+    kConnection,
+    kProcess,
+    kPeer,
+    kWatch
+  };
   struct Waiter {  // a kBye that is answered once every file is closed
     uint64_t connection = 0, deadline_ns = 0;
   };
@@ -76,6 +84,15 @@ class Optimizer : private Residency {
   void foretell(uint64_t now_ns);
   void share_budget(uint64_t now_ns);
   nlohmann::json stage_status() const;
+
+  // optimizer_history.cc: what `sluice report` draws
+  void record(uint64_t now_ns);
+  void add_point(Session& session, uint64_t now_ns);
+  void note_streamed(Session& session, uint64_t now_ns);
+  void note_pass(Session& session, uint64_t now_ns);
+  Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
+  void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  void end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
 
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
@@ -133,9 +150,9 @@ class Optimizer : private Residency {
   };
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
-  uint64_t budget_ = 0;        // bytes, for all there is
-  uint64_t foretold_ns_ = 0;   // when the stage's plan was told the orders last
-  bool orders_new_ = false;    // and whether they are others now
+  uint64_t budget_ = 0;               // bytes, for all there is
+  uint64_t foretold_ns_ = 0;          // when the stage's plan was told the orders last
+  bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;
   bool no_cachestat_;
   bool no_pagemap_scan_;

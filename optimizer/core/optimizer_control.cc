@@ -129,6 +129,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
     return;
   }
   const uint32_t id = session->id;
+  session->history.begin(&session->memory.get()->history, now_ns());
   watch(session->peer_pidfd.get(), Tag::kPeer, id, 1 /* EPOLLIN */, true);
   for (const std::string& problem : hello.problems) {
     say(Level::kWarn, "session {}: {}", id, problem);

@@ -111,6 +111,7 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
         break;
       }
       scheduler_.on_access(id, access_of(session, event, now));
+      note_pass(session, now);
       break;
     case EventKind::kMapped:
       on_mapped(session, event, now);
@@ -140,6 +141,7 @@ void Optimizer::end_session(uint32_t id) {
   mailbox_->run();
   scheduler_.settle_session(id, now_ns());
   publish_metrics();  // before the answer to kBye: the job prints them
+  add_point(*at->second, now_ns());
   const std::unique_ptr<Session> session = std::move(at->second);
   session->memory.get()->header.closed.store(1, std::memory_order_release);
   sessions_.erase(at);

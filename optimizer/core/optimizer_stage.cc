@@ -12,7 +12,8 @@ namespace {
 
 using protocol::MessageKind;
 
-constexpr uint64_t kForetellNs = 50 * kMillisecond;  // between two times that orders are gone through
+constexpr uint64_t kForetellNs =
+    50 * kMillisecond;  // between two times that orders are gone through
 
 }  // namespace
 

@@ -96,8 +96,8 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   ++view_.fetched_files;
   view_.fetched_bytes += result.stat.size;
   const auto at = copies_.find(planned.file);
-  const bool wanted = plan_->on_staged(planned, result.stat.device, result.stat.size,
-                                       result.charged, now_ns());
+  const bool wanted =
+      plan_->on_staged(planned, result.stat.device, result.stat.size, result.charged, now_ns());
   if (!wanted || at == copies_.end()) {
     folder_->remove(name);
     if (at != copies_.end() && at->second.name == 0 &&
@@ -132,12 +132,12 @@ void StageKeeper::check(const PlannedFetch& planned) {
     return;
   }
   ++view_.checks;
-  executor_.run(0, [this, planned, path = files_->path(planned.file), stat = copy.stat,
-                    mailbox = mailbox_] {
-    const uint64_t begun = now_ns();
-    const CopyResult result = look_again(path, stat);
-    mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
-  });
+  executor_.run(
+      0, [this, planned, path = files_->path(planned.file), stat = copy.stat, mailbox = mailbox_] {
+        const uint64_t begun = now_ns();
+        const CopyResult result = look_again(path, stat);
+        mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
+      });
 }
 
 void StageKeeper::checked(const PlannedFetch& planned, uint64_t begun, const CopyResult& result) {

@@ -104,6 +104,18 @@ SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
   return only;
 }
 
+std::optional<SampleBook::Running> SampleBook::running(uint32_t session, uint32_t dataset) const {
+  const auto own = jobs_.find({session, dataset});
+  if (own != jobs_.end()) return Running{session, own->second.order.epoch()};
+  std::optional<Running> only;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    if (only) return std::nullopt;
+    only = Running{key.first, job.order.epoch()};
+  }
+  return only;
+}
+
 std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
                                           uint64_t index) {
   const auto at = datasets_.find(dataset);

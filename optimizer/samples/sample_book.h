@@ -57,6 +57,12 @@ class SampleBook {
   // The reader is in a sample whose order is known and is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const;
 
+  // Whose order a session reads, and in which epoch it is; nullopt without one.
+  struct Running {
+    uint32_t session = 0, epoch = 0;
+  };
+  std::optional<Running> running(uint32_t session, uint32_t dataset) const;
+
   // The next extent that a sample needs soonest: round about among the orders, each at most
   // `window` bytes ahead of its readers, or where samples are whole files `file_window` of the
   // order's spread. `judge` is asked about each.

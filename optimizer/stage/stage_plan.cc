@@ -8,7 +8,8 @@ namespace {
 constexpr uint64_t kMinWindow = 4 << 20;
 // What is fetched ahead may take so much from copies that will be read again in the same epoch;
 // beyond that it waits until some of them were: each that goes is fetched once more. Not so where
-// the window is a large part of the memory: a link that runs dry costs more than what could be kept.
+// the window is a large part of the memory: a link that runs dry costs more than what could be
+// kept.
 constexpr uint64_t kMayTake = 1 << 20;
 constexpr uint64_t kLargeWindow = 4;  // times the window: less memory is little
 constexpr uint64_t kMaxWindow = 512 << 20;
@@ -42,9 +43,14 @@ uint64_t StagePlan::device_of(uint32_t file) const {
   return folder < folder_device_.size() ? folder_device_[folder] : 0;
 }
 
-unsigned StagePlan::in_flight() const {
-  unsigned sum = 0;
-  for (const auto& [device, mount] : mounts_) sum += mount.in_flight;
+StagePlan::Flow StagePlan::flow(uint64_t now_ns) const {
+  Flow sum;
+  for (const auto& [device, mount] : mounts_) {
+    if (mount.files == 0) continue;
+    sum.in_flight += mount.in_flight;
+    sum.depth += mount.model.depth(now_ns);
+    sum.bandwidth += static_cast<uint64_t>(mount.model.bandwidth()) * (mount.bytes / mount.files);
+  }
   return sum;
 }
 
@@ -223,7 +229,8 @@ void StagePlan::set_place(Entry& entry, Place place) {
 }
 
 bool StagePlan::spares_awaited(uint64_t bytes) const {
-  return ahead_ + bytes <= kMayTake || limit() < kLargeWindow * window_ || ahead_ + awaited_ + bytes <= limit();
+  return ahead_ + bytes <= kMayTake || limit() < kLargeWindow * window_ ||
+         ahead_ + awaited_ + bytes <= limit();
 }
 
 // Makes the copy the policy's if that takes it, spent if not. REQUIRES: counted in used_, not in

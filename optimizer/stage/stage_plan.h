@@ -49,7 +49,8 @@ class StagePlan {
   // Copies that somebody will read and that were looked at long ago: looks at them are under way
   // then, as after start().
   void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
-  // After kTake: room is made and the fetch is under way. It must end in on_staged() or on_failed().
+  // After kTake: room is made and the fetch is under way. It must end in on_staged() or
+  // on_failed().
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns);
   // `bytes`, the file's; `charged`, what the copy takes. False: there is no use for it (the
   // budget shrank, the file was dropped meanwhile): the copy is to be removed.
@@ -73,8 +74,8 @@ class StagePlan {
   void drop(uint32_t file);
   void drop_all();
 
-  // Who reads what next, all jobs together; replaces what was said before. Copies that are ahead and
-  // not in it are spent.
+  // Who reads what next, all jobs together; replaces what was said before. Copies that are ahead
+  // and not in it are spent.
   void foretell(std::span<const uint32_t> order);
   void end_session(uint32_t session) { policy_->end_job(session); }
 
@@ -91,7 +92,12 @@ class StagePlan {
   uint64_t ahead() const { return ahead_; }
   uint64_t kept() const { return policy_->used(); }
   size_t copies() const { return entries_.size(); }
-  unsigned in_flight() const;
+  // All mounts together: requests under way, how many there may be, bytes a second that come.
+  struct Flow {
+    unsigned in_flight = 0, depth = 0;
+    uint64_t bandwidth = 0;
+  };
+  Flow flow(uint64_t now_ns) const;
   // How much should be ahead of the readers so that no link runs dry, bytes; `spread`: how many
   // samples lie between the first that was not read and the last that was.
   uint64_t window(uint64_t spread, uint64_t now_ns);
@@ -152,9 +158,9 @@ class StagePlan {
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;
   std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
-  std::deque<uint32_t> spent_;               // oldest first; may name files that are spent no more
-  std::vector<uint64_t> folder_device_;      // by folder; 0: not known
-  std::map<uint64_t, Mount> mounts_;         // 0: files whose mount is not known yet
+  std::deque<uint32_t> spent_;           // oldest first; may name files that are spent no more
+  std::vector<uint64_t> folder_device_;  // by folder; 0: not known
+  std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
   std::vector<uint32_t> evicted_, victims_;
 };
 

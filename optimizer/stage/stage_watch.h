@@ -46,7 +46,7 @@ class StageWatch {
   mutable std::mutex mutex_;
   // As they were named: a link to a folder is another name.
   std::unordered_map<int, std::set<std::string>> folders_;  // REQUIRES: mutex_
-  std::set<std::string> done_, above_;            // REQUIRES: mutex_
+  std::set<std::string> done_, above_;                      // REQUIRES: mutex_
 };
 
 }  // namespace sluice::optimizer

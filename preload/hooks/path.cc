@@ -20,11 +20,11 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
   }
 
 // The same, of a call that changes what the path names (the second and third argument).
-#define CHANGING(result, name, folder, path, parameters, arguments, ...)                     \
-  SLUICE_EXPORT result name parameters noexcept {                                            \
-    const result done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__});       \
-    if (done == 0) path_changed(folder, path);                                               \
-    return done;                                                                             \
+#define CHANGING(result, name, folder, path, parameters, arguments, ...)               \
+  SLUICE_EXPORT result name parameters noexcept {                                      \
+    const result done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+    if (done == 0) path_changed(folder, path);                                         \
+    return done;                                                                       \
   }
 
 using Path = const char*;
@@ -48,7 +48,8 @@ CHANGING(int, lchown, AT_FDCWD, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
 CHANGING(int, fchownat, d, p, (int d, Path p, uid_t u, gid_t g, int f), (d, p, u, g, f), p)
 CHANGING(int, truncate, AT_FDCWD, p, (Path p, off_t n), (p, n), p)
 CHANGING(int, truncate64, AT_FDCWD, p, (Path p, off64_t n), (p, n), p)
-CHANGING(int, utimensat, d, p, (int d, Path p, const struct timespec t[2], int f), (d, p, t, f), p, t)
+CHANGING(int, utimensat, d, p, (int d, Path p, const struct timespec t[2], int f), (d, p, t, f), p,
+         t)
 CHANGING(int, utimes, AT_FDCWD, p, (Path p, const struct timeval t[2]), (p, t), p, t)
 CHANGING(int, utime, AT_FDCWD, p, (Path p, const struct utimbuf* t), (p, t), p, t)
 RETRIED_CANCELLABLE(DIR*, opendir, (Path p), (p), p)
@@ -58,8 +59,10 @@ RETRIED(int, statfs, (Path p, struct statfs* s), (p, s), p)
 RETRIED(int, statfs64, (Path p, struct statfs64* s), (p, s), p)
 RETRIED(ssize_t, getxattr, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
 RETRIED(ssize_t, lgetxattr, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
-CHANGING(int, setxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f), (p, n, v, s, f), p, n, v)
-CHANGING(int, lsetxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f), (p, n, v, s, f), p, n, v)
+CHANGING(int, setxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f),
+         (p, n, v, s, f), p, n, v)
+CHANGING(int, lsetxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f),
+         (p, n, v, s, f), p, n, v)
 CHANGING(int, removexattr, AT_FDCWD, p, (Path p, Path n), (p, n), p, n)
 CHANGING(int, lremovexattr, AT_FDCWD, p, (Path p, Path n), (p, n), p, n)
 RETRIED(ssize_t, listxattr, (Path p, char* b, size_t n), (p, b, n), p)
@@ -70,14 +73,14 @@ RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 
 // Two names that change what they mean.
-#define RENAMING(name, parameters, arguments, from, p, to, q)                     \
-  SLUICE_EXPORT int name parameters noexcept {                                    \
-    const int done = retrying([&] { return REAL(name) arguments; }, {p, q});      \
-    if (done == 0) {                                                              \
-      path_changed(from, p);                                                      \
-      path_changed(to, q);                                                        \
-    }                                                                             \
-    return done;                                                                  \
+#define RENAMING(name, parameters, arguments, from, p, to, q)                \
+  SLUICE_EXPORT int name parameters noexcept {                               \
+    const int done = retrying([&] { return REAL(name) arguments; }, {p, q}); \
+    if (done == 0) {                                                         \
+      path_changed(from, p);                                                 \
+      path_changed(to, q);                                                   \
+    }                                                                        \
+    return done;                                                             \
   }
 RENAMING(rename, (Path p, Path q), (p, q), AT_FDCWD, p, AT_FDCWD, q)
 RENAMING(renameat, (int d, Path p, int e, Path q), (d, p, e, q), d, p, e, q)

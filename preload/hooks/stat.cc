@@ -25,7 +25,8 @@ bool answered(int folder, Path path, int flags, void* out) {
   const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
   if (itself && staged == nullptr) return false;
   StageCopy copy;
-  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy)) return false;
+  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))
+    return false;
   if (!writable(out, sizeof(struct stat))) return false;
   fill(itself ? staged->stat : copy.stat, static_cast<struct stat*>(out));
   return true;
@@ -39,7 +40,8 @@ bool answered_statx(int folder, Path path, int flags, unsigned mask, struct stat
   const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
   if (itself && staged == nullptr) return false;
   StageCopy copy;
-  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy)) return false;
+  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))
+    return false;
   return writable(out, sizeof *out) && fill(itself ? staged->stat : copy.stat, mask, out);
 }
 
@@ -56,15 +58,15 @@ bool readable(int folder, Path path, int mode, int flags) {
 }  // namespace
 
 // One line per call: name, parameters, arguments, and what they say of folder, path, flags, buffer.
-#define STAT(name, parameters, arguments, folder, path, flags, out)       \
-  SLUICE_EXPORT int name parameters noexcept {                            \
-    if (answered(folder, path, flags, out)) return 0;                     \
-    return retrying([&] { return REAL(name) arguments; }, {path});        \
+#define STAT(name, parameters, arguments, folder, path, flags, out) \
+  SLUICE_EXPORT int name parameters noexcept {                      \
+    if (answered(folder, path, flags, out)) return 0;               \
+    return retrying([&] { return REAL(name) arguments; }, {path});  \
   }
-#define OLD_STAT(name, parameters, arguments, folder, path, flags, out)   \
-  SLUICE_EXPORT int name parameters {                                     \
-    if (answered(folder, path, flags, out)) return 0;                     \
-    return retrying([&] { return REAL(name) arguments; }, {path});        \
+#define OLD_STAT(name, parameters, arguments, folder, path, flags, out) \
+  SLUICE_EXPORT int name parameters {                                   \
+    if (answered(folder, path, flags, out)) return 0;                   \
+    return retrying([&] { return REAL(name) arguments; }, {path});      \
   }
 
 constexpr int kHere = AT_FDCWD;

@@ -21,9 +21,9 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kMostBytes = 4 << 20;        // of paths in one message
-constexpr size_t kSeenBytes = 12 << 10;         // of one message
-constexpr uint64_t kSeenNs = 200'000'000;       // collected for no longer
+constexpr uint64_t kMostBytes = 4 << 20;   // of paths in one message
+constexpr size_t kSeenBytes = 12 << 10;    // of one message
+constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
 // A memfd that is written piece by piece.
@@ -134,11 +134,10 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
     Paths piece;
     const uint64_t begin = at;
     while (at < count && piece.bytes() < kMostBytes) {
-      const size_t length =
-          paths[at] == nullptr
-              ? 0
-              : protocol::stage_path(absolute, folder, folder_length, paths[at],
-                                     strnlen(paths[at], protocol::kStagePath));
+      const size_t length = paths[at] == nullptr
+                                ? 0
+                                : protocol::stage_path(absolute, folder, folder_length, paths[at],
+                                                       strnlen(paths[at], protocol::kStagePath));
       if (length == 0) break;  // such a path has no copy: the run ends before it
       if (!piece.add(absolute, length)) return -ENOSPC;
       ++at;

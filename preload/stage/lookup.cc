@@ -25,8 +25,8 @@ constinit std::atomic<const Stage*> g_stage{nullptr};
 
 namespace {
 
-constexpr uint64_t kWaitNs = 2'000'000'000;    // for a copy that is being fetched
-constexpr uint64_t kSliceNs = 50'000'000;      // of that at once, then the optimizer is looked for
+constexpr uint64_t kWaitNs = 2'000'000'000;  // for a copy that is being fetched
+constexpr uint64_t kSliceNs = 50'000'000;    // of that at once, then the optimizer is looked for
 constexpr uint64_t kSecond = 1'000'000'000;
 
 // The length of a string that may lie anywhere, at most `most`; `most` if it is longer or cannot be
@@ -74,10 +74,8 @@ bool use_stage(int fd) {
   struct stat root;
   struct stat folder;
   const long user = sys::call(SYS_geteuid);
-  if (stage->header.magic != protocol::kStageMagic ||
-      stage->header.version != protocol::kVersion ||
-      stage->header.uid != user ||
-      sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
+  if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
+      stage->header.uid != user || sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
       root.st_dev != stage->header.root_device || root.st_ino != stage->header.root_inode ||
       // Ours, and closed to others: nobody else can put anything there.
       sys::call(SYS_lstat, sys::word(stage->header.folder), sys::word(&folder)) != 0 ||

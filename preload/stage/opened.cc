@@ -37,9 +37,7 @@ StagedFd* chunk_of(int fd) {
   return chunk;
 }
 
-bool in_table(int fd) {
-  return fd >= 0 && fd < kStagedFdChunk * kStagedFdChunks;
-}
+bool in_table(int fd) { return fd >= 0 && fd < kStagedFdChunk * kStagedFdChunks; }
 
 bool same_file(const struct stat& about, const protocol::StageStat& was) {
   return about.st_dev == was.device && about.st_ino == was.inode &&

@@ -1,4 +1,6 @@
 // The index that jobs read, its keys and paths, and the folder, copies and changes behind it.
+#include "optimizer/stage/stage_index.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +16,6 @@
 
 #include "optimizer/stage/stage_copy.h"
 #include "optimizer/stage/stage_folder.h"
-#include "optimizer/stage/stage_index.h"
 #include "optimizer/stage/stage_watch.h"
 #include "protocol/stage_io.h"
 
@@ -27,8 +28,8 @@ using protocol::StageState;
 
 std::string absolute(const std::string& folder, const std::string& path) {
   char out[protocol::kStagePath];
-  const size_t length = protocol::stage_path(out, folder.data(), folder.size(), path.data(),
-                                             path.size());
+  const size_t length =
+      protocol::stage_path(out, folder.data(), folder.size(), path.data(), path.size());
   return {out, length};
 }
 
@@ -130,7 +131,8 @@ TEST_F(StageIndexTest, RecordsAreUsedAgain) {
 
 TEST_F(StageIndexTest, ManyFilesAreAllFound) {
   constexpr int kMany = 50000;
-  for (int i = 0; i < kMany; ++i) ASSERT_NE(index.add("/d/" + std::to_string(i)), StageIndex::kNone);
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_NE(index.add("/d/" + std::to_string(i)), StageIndex::kNone);
   for (int i = 0; i < kMany; ++i) {
     ASSERT_NE(find("/d/" + std::to_string(i), &copy, &state), protocol::kNoStageFile) << i;
   }
@@ -222,7 +224,8 @@ TEST_F(StageFiles, OnlyRegularFiles) {
   EXPECT_EQ(copy_in(pipe, stage.fd(), 5, rules).failure, StagePlan::Failure::kNever);
   EXPECT_EQ(copy_in("/dev/null", stage.fd(), 5, rules).failure, StagePlan::Failure::kNever);
   EXPECT_EQ(copy_in(folder + "/none", stage.fd(), 5, rules).failure, StagePlan::Failure::kError);
-  const CopyResult large = copy_in(write("a", std::string((1 << 20) + 1, 'x')), stage.fd(), 5, rules);
+  const CopyResult large =
+      copy_in(write("a", std::string((1 << 20) + 1, 'x')), stage.fd(), 5, rules);
   EXPECT_FALSE(large.good);
   rules.any_mount = false;
   EXPECT_EQ(copy_in(write("b", "x"), stage.fd(), 5, rules).failure, StagePlan::Failure::kMount);
@@ -287,7 +290,10 @@ TEST_F(StageFiles, ChangesAreSeenBeforeTheCallThatMadeThemReturns) {
     return lost;
   };
   EXPECT_FALSE(changed(path));
-  { std::ifstream in(path); in.get(); }
+  {
+    std::ifstream in(path);
+    in.get();
+  }
   EXPECT_FALSE(changed(path)) << "reading is no change";
   write("a", "other");
   EXPECT_TRUE(changed(path));

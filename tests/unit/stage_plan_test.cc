@@ -1,4 +1,6 @@
 // Who is staged, kept and evicted: pure decisions, and the numbers of files that samples are.
+#include "optimizer/stage/stage_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,8 +8,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-
-#include "optimizer/stage/stage_plan.h"
 
 namespace sluice::optimizer {
 namespace {

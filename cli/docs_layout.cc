@@ -10,6 +10,7 @@
 #include "cli/program.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
+#include "protocol/stage.h"
 #include "protocol/trace.h"
 
 namespace sluice::cli {
@@ -71,7 +72,46 @@ std::string messages() {
                 SLUICE_FIELD(Samples, first), SLUICE_FIELD(Samples, count),
                 SLUICE_FIELD(Samples, bytes), SLUICE_FIELD(Samples, dataset),
                 SLUICE_FIELD(Samples, epoch), SLUICE_FIELD(Samples, whole),
-                SLUICE_FIELD(Samples, reserved)});
+                SLUICE_FIELD(Samples, reserved)}) +
+         table("StageAsked", sizeof(StageAsked),
+               {SLUICE_FIELD(StageAsked, session), SLUICE_FIELD(StageAsked, token)}) +
+         table("Changed", sizeof(Changed),
+               {SLUICE_FIELD(Changed, session), SLUICE_FIELD(Changed, token),
+                SLUICE_FIELD(Changed, key), SLUICE_FIELD(Changed, device),
+                SLUICE_FIELD(Changed, inode)});
+}
+
+std::string stage() {
+  return table("Stage", sizeof(Stage),
+               {SLUICE_FIELD(Stage, header), SLUICE_FIELD(Stage, buckets),
+                SLUICE_FIELD(Stage, files)}) +
+         table("StageHeader", sizeof(StageHeader),
+               {SLUICE_FIELD(StageHeader, magic), SLUICE_FIELD(StageHeader, version),
+                SLUICE_FIELD(StageHeader, size), SLUICE_FIELD(StageHeader, secret),
+                SLUICE_FIELD(StageHeader, root_device), SLUICE_FIELD(StageHeader, root_inode),
+                SLUICE_FIELD(StageHeader, uid), SLUICE_FIELD(StageHeader, reserved),
+                SLUICE_FIELD(StageHeader, folder), SLUICE_FIELD(StageHeader, heartbeat_ns),
+                SLUICE_FIELD(StageHeader, files), SLUICE_FIELD(StageHeader, closed),
+                SLUICE_FIELD(StageHeader, devices)}) +
+         table("StageFile", sizeof(StageFile),
+               {SLUICE_FIELD(StageFile, sequence), SLUICE_FIELD(StageFile, state),
+                SLUICE_FIELD(StageFile, words)}) +
+         table("StageCopy", sizeof(StageCopy),
+               {SLUICE_FIELD(StageCopy, key), SLUICE_FIELD(StageCopy, name),
+                SLUICE_FIELD(StageCopy, validated_ns), SLUICE_FIELD(StageCopy, stat),
+                SLUICE_FIELD(StageCopy, flags)}) +
+         table("StageStat", sizeof(StageStat),
+               {SLUICE_FIELD(StageStat, device), SLUICE_FIELD(StageStat, inode),
+                SLUICE_FIELD(StageStat, rdevice), SLUICE_FIELD(StageStat, size),
+                SLUICE_FIELD(StageStat, blocks), SLUICE_FIELD(StageStat, accessed_s),
+                SLUICE_FIELD(StageStat, modified_s), SLUICE_FIELD(StageStat, changed_s),
+                SLUICE_FIELD(StageStat, born_s), SLUICE_FIELD(StageStat, accessed_ns),
+                SLUICE_FIELD(StageStat, modified_ns), SLUICE_FIELD(StageStat, changed_ns),
+                SLUICE_FIELD(StageStat, born_ns), SLUICE_FIELD(StageStat, mode),
+                SLUICE_FIELD(StageStat, links), SLUICE_FIELD(StageStat, uid),
+                SLUICE_FIELD(StageStat, gid), SLUICE_FIELD(StageStat, block_size),
+                SLUICE_FIELD(StageStat, mask), SLUICE_FIELD(StageStat, attributes),
+                SLUICE_FIELD(StageStat, attributes_mask)});
 }
 
 std::string memory() {
@@ -120,16 +160,19 @@ std::string numbers() {
       "| `kSharedMagic` | 0x{:08x} |\n| `kMaxPacket` | {} bytes |\n| `kMaxPath` | {} bytes |\n"
       "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| `kHistoryPoints` | {} |\n"
       "| `kHistoryEpochs` | {} |\n| counters of a slot | {} |\n"
-      "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n",
+      "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n"
+      "| `kStageMagic` | 0x{:08x} |\n| `kStageFiles` | {} |\n| `kStageGroups` | {} |\n"
+      "| `kStageGroupSize` | {} |\n| `kStagePath` | {} bytes |\n| `kStageSilentNs` | {} ns |\n",
       kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
       kHistoryPoints, kHistoryEpochs, kClientMetricCount, kSessionMetricCount, kTraceMagic,
-      kTraceVersion);
+      kTraceVersion, kStageMagic, kStageFiles, kStageGroups, kStageGroupSize, kStagePath,
+      kStageSilentNs);
 }
 
 }  // namespace
 
 int print_layout() {
-  const std::string text = numbers() + messages() + memory() + trace();
+  const std::string text = numbers() + messages() + memory() + stage() + trace();
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;
 }

@@ -13,6 +13,7 @@
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "preload/stage/leftover.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -175,6 +176,7 @@ void process_ends() {
   if (g_ended.exchange(true, std::memory_order_relaxed)) return;
   tell_seen(true);
   say_goodbye();
+  remove_leftover_stage();
   const Totals totals = collect();
   if (!met_data(totals)) return;
   if (!is_root_process()) {

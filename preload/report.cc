@@ -82,7 +82,7 @@ bool met_data(const Totals& totals) {
   for (const uint64_t value : totals.client) {
     if (value != 0) return true;
   }
-  return false;
+  return totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
 }
 
 void leave_to_root(const Totals& totals) {
@@ -123,6 +123,10 @@ void samples_text(const Totals& totals, char* out, size_t size) {
   if (hits + late + misses == 0) return;
   snprintf(out, size, "; of %llu samples known %llu were in memory when begun, %llu late, %llu not",
            hits + late + misses, hits, late, misses);
+  const uint64_t again = totals.of(SessionMetric::kept_bytes);
+  const size_t used = strlen(out);
+  if (again == 0 || used >= size) return;
+  snprintf(out + used, size - used, "; %.1f MB of them kept and read again", megabytes(again));
 }
 
 void say_line(const Totals& totals) {

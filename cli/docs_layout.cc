@@ -60,7 +60,9 @@ std::string messages() {
                 SLUICE_FIELD(Samples, first), SLUICE_FIELD(Samples, count),
                 SLUICE_FIELD(Samples, bytes), SLUICE_FIELD(Samples, dataset),
                 SLUICE_FIELD(Samples, epoch), SLUICE_FIELD(Samples, whole),
-                SLUICE_FIELD(Samples, reserved)});
+                SLUICE_FIELD(Samples, reserved)}) +
+         table("Record", sizeof(Record),
+               {SLUICE_FIELD(Record, session), SLUICE_FIELD(Record, token)});
 }
 
 std::string memory() {

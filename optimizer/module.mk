@@ -13,6 +13,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/scheduler_samples.cc \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
+  optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
@@ -34,12 +35,15 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer.cc \
   optimizer/core/optimizer_control.cc \
   optimizer/core/optimizer_observe.cc \
+  optimizer/core/optimizer_record.cc \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \
   optimizer/core/session.cc \
   optimizer/core/status.cc \
+  optimizer/record/recordings.cc \
+  optimizer/record/trace_file.cc \
   optimizer/daemon/invisible.cc \
   optimizer/daemon/options.cc \
   optimizer/daemon/seat.cc \

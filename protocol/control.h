@@ -49,6 +49,10 @@ enum class MessageKind : uint32_t {
   kOrder = 13,
   // answer. No body.
   kDone = 14,
+  // job -> optimizer. Body Record; one descriptor: the file that this session's samples are
+  // recorded
+  // in (trace.h), opened for this alone. Answered by kDone.
+  kRecord = 15,
 };
 
 struct MessageHeader {
@@ -116,13 +120,18 @@ struct Samples {
   uint32_t reserved;
 };
 
+struct Record {
+  uint64_t session;
+  uint64_t token;
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
 };
 
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
-static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16);
+static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
 
 }  // namespace sluice::protocol

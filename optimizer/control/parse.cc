@@ -177,6 +177,11 @@ Message parse_packet(std::span<const std::byte> packet) {
       }
       return order;
     }
+    case MessageKind::kRecord: {
+      RecordMessage record;
+      if (!take(packet, &record.record)) return BadMessage{"record message too short"};
+      return record;
+    }
     case MessageKind::kStatus:
       return StatusMessage{};
     case MessageKind::kStop:

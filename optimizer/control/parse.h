@@ -50,13 +50,16 @@ struct DatasetMessage {
 struct SamplesMessage {
   protocol::Samples samples{};
 };
+struct RecordMessage {
+  protocol::Record record{};
+};
 struct StatusMessage {};
 struct StopMessage {};
 struct BadMessage {
   std::string reason;  // one line
 };
 using Message = std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage,
-                             StopMessage, DatasetMessage, SamplesMessage>;
+                             StopMessage, DatasetMessage, SamplesMessage, RecordMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -36,6 +36,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       scheduler_(this, &samples_),
       mailbox_(std::make_shared<Mailbox>()),
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
+      recordings_(&executor_, mailbox_),
       server_(
           seat->listener(),
           [this](const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds) {
@@ -47,6 +48,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       no_cachestat_(options.no_cachestat),
       no_pagemap_scan_(options.no_pagemap_scan) {
   files_.on_all_closed = [this] { answer_waiters(false); };
+  recordings_.on_settled = [this] { answer_waiters(false); };
   files_.on_refused = [this](const FileEntry& file) {
     for (const uint32_t id : file.sessions) {
       if (const auto at = sessions_.find(id); at != sessions_.end()) ++at->second->mounts_refused;
@@ -141,7 +143,7 @@ void Optimizer::run() {
   while (!sessions_.empty()) end_session(sessions_.begin()->first);
   // Whoever asked us to stop may want to unmount next.
   const uint64_t deadline = now_ns() + kSecond;
-  while (files_.closing() > 0 && now_ns() < deadline) turn(kLookNs);
+  while (files_.closing() + recordings_.unsettled() > 0 && now_ns() < deadline) turn(kLookNs);
   answer_waiters(true);
 }
 
@@ -163,11 +165,13 @@ void Optimizer::tick() {
     files_.turn_mount_off(device, "a read has been under way for too long: it hangs");
   }
   files_.complain_of_hung_opens(now, kHungNs);
+  recordings_.tick();
   publish_metrics();
   server_.expire(now);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (now < waiter.deadline_ns) return false;
-    say(Level::kWarn, "a file system does not let go of {} files", files_.closing());
+    say(Level::kWarn, "a file system does not let go of {} files",
+        files_.closing() + recordings_.unsettled());
     server_.send(waiter.connection, protocol::MessageKind::kGone, {});
     return true;
   });

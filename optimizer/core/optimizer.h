@@ -19,6 +19,7 @@
 #include "optimizer/io/engine.h"
 #include "optimizer/io/memory.h"
 #include "optimizer/plan/scheduler.h"
+#include "optimizer/record/recordings.h"
 
 namespace sluice::optimizer {
 
@@ -63,6 +64,7 @@ class Optimizer : private Residency {
   void on_dataset(const Peer& peer, const DatasetMessage& dataset);
   void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   bool on_sample_event(Session& session, const TakenEvent& event);
+  void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
 
@@ -107,6 +109,7 @@ class Optimizer : private Residency {
   std::shared_ptr<Mailbox> mailbox_;
   Executor executor_;
   Files files_;
+  Recordings recordings_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;
   std::vector<Waiter> waiters_;

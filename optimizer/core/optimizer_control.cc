@@ -85,6 +85,8 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_dataset(peer, *dataset);
   } else if (const auto* samples = std::get_if<SamplesMessage>(&message)) {
     on_order(peer, *samples, std::move(fds));
+  } else if (const auto* record = std::get_if<RecordMessage>(&message)) {
+    on_record(peer, *record, std::move(fds));
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
     on_bye(peer, *bye);
   } else if (std::holds_alternative<StatusMessage>(message)) {
@@ -202,11 +204,11 @@ void Optimizer::on_bye(const Peer& peer, const ByeMessage& message) {
   }
   if (!others) end_session(session->id);
   waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});
-  if (files_.closing() == 0) answer_waiters(false);
+  answer_waiters(false);
 }
 
 void Optimizer::answer_waiters(bool all) {
-  if (!all && files_.closing() > 0) return;
+  if (!all && files_.closing() + recordings_.unsettled() > 0) return;
   for (const Waiter& waiter : waiters_) server_.send(waiter.connection, MessageKind::kGone, {});
   waiters_.clear();
 }

@@ -81,10 +81,12 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
   switch (event.data.kind) {
     case EventKind::kSampleBegin:
       scheduler_.on_sample_begin(session.id, samples_.begin(session.id, reader, dataset, index));
+      recordings_.begin(session.id, reader, dataset, index, samples_);
       return true;
     case EventKind::kSampleEnd:
       if (samples_.end(reader, dataset, index)) {
         scheduler_.on_sample_end(session.id, samples_.parts(dataset, index));
+        recordings_.end(session.id, reader, dataset, index, samples_.parts(dataset, index));
       }
       return true;
     case EventKind::kSamplePart: {

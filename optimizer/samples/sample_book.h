@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -53,6 +54,15 @@ class SampleBook {
   enum class Verdict { kTake, kLater, kNever };
   using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
   std::optional<WantedExtent> next(uint64_t window, const Judge& judge);
+
+  // What the dataset is, and whose order the session's reads of it follow (0: nobody's), with its
+  // running epoch. `name` stays good until a session leaves. nullopt: no such dataset.
+  struct Following {
+    std::string_view name;
+    uint64_t samples = 0;
+    uint32_t session = 0, epoch = 0;
+  };
+  std::optional<Following> following(uint32_t session, uint32_t dataset) const;
 
   struct View {
     uint32_t dataset = 0, session = 0, epoch = 0;

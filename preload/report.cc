@@ -80,7 +80,7 @@ bool met_data(const Totals& totals) {
   for (const uint64_t value : totals.client) {
     if (value != 0) return true;
   }
-  return false;
+  return totals.of(SessionMetric::trace_lost) != 0;
 }
 
 void leave_to_root(const Totals& totals) {

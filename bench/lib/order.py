@@ -39,14 +39,10 @@ def load(folder, python):
             env=environment, timeout=jobs.JOB_LIMIT, check=False)
         if done.returncode:
             raise Failed(f"the loader: status {done.returncode}: {done.stderr.strip()}")
-        passes = json.loads(done.stdout)["passes"]
-        told = 0
-        if python == "on":
-            with open(sluice.report_path, encoding="utf-8") as text:
-                told = json.load(text)["events_seen"]
-        if python == "on" and told < sum(one["samples"] for one in passes):
-            raise Failed(f"the adapter told of {told} begins and ends only")
-    return passes
+        printed = json.loads(done.stdout)
+        if printed["adapter"] != (python == "on") or not sluice.status() and python == "on":
+            raise Failed(f"SLUICE_PYTHON={python} is not what the job ran with")
+    return printed["passes"]
 
 
 def seconds(passes):

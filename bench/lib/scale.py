@@ -11,9 +11,10 @@ INDEX = ["index_bytes_per_sample"]
 IMAGENET_21K, FEW = 14_000_000, 100_000
 SIMULATE_LIMIT = 2 << 30  # bytes of memory
 SIMULATE_ROUNDS = 2  # of a minute each, and the same work every time
-SAMPLES, FEW_SAMPLES = 4_000_000, 50_000
+SAMPLES, FEW_SAMPLES = 2_000_000, 50_000
+ENOUGH = 0.95  # of the samples have been seen: events that do not fit into the ring are lost
 STEP = 64  # bytes between samples, as bench/reader/tell.c has them
-PASSES = 8  # until every sample was seen
+PASSES = 8  # at most, until enough have been seen
 WAIT = 120  # seconds for an answer
 
 
@@ -80,14 +81,15 @@ class Teller:
     def read_until_known(self):
         for _ in range(PASSES):
             self.ask("read")
+            self.ask("order")  # two are known at any time
             known, deadline = None, time.monotonic() + WAIT
             while known != self.dataset()["known"]:  # it still goes through what it was told
                 known = self.dataset()["known"]
                 if time.monotonic() > deadline:
                     raise Failed("the optimizer does not come to rest")
                 time.sleep(0.5)
-            if known == self.samples:
-                return
+            if known >= ENOUGH * self.samples:
+                return known
         raise Failed(f"after {PASSES} passes the places of {known} of {self.samples} are known")
 
 
@@ -104,14 +106,15 @@ def index(bench):
             try:
                 before = resident(teller.pid)
                 teller.ask("order")
+                teller.ask("order")
                 if teller.dataset()["order"] != samples:
                     raise Failed("the optimizer was not told the order")
-                teller.read_until_known()
+                known = teller.read_until_known()
                 after = resident(teller.pid)
             finally:
                 teller.end()
-        values.append((after - before) / samples)
-        bench.keep("index", {"samples": samples, "before": before, "after": after})
+        values.append((after - before) / known)
+        bench.keep("index", {"samples": samples, "known": known, "before": before, "after": after})
     finally:
         os.unlink(path)
     bench.record("index_bytes_per_sample", values)

@@ -1,9 +1,10 @@
 /* Tells the library of a dataset of many small samples, as a framework would: tell FILE SAMPLES
  *
- * FILE has at least 64 bytes a sample; sample i is 16 bytes at 64 * i. Says "ready" when Sluice knows
- * file and dataset. For each line of input then: "order" tells two shuffled epochs, "read" brackets
- * and reads every sample; each is answered by "done". Events that do not fit into the ring are lost,
- * so "read" may have to be said again. */
+ * FILE has at least 64 bytes a sample; sample i is 16 bytes at 64 * i. Says "ready" when Sluice
+ * knows file and dataset. For each line of input then: "order" tells the next epoch's shuffled
+ * order, at most two ahead; "read" brackets and reads every sample of the next epoch; each is
+ * answered by "done". Events that do not fit into the ring are lost, so one epoch may not be
+ * enough. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -33,30 +34,28 @@ static void* need(const char* name) {
   return function;
 }
 
-static void tell_orders(int dataset, uint64_t samples) {
-  uint64_t* order = malloc(samples * sizeof *order);
-  if (!order) fail("no memory");
-  for (uint64_t i = 0; i < samples; i++) order[i] = i;
-  srand48(1);
-  for (uint32_t epoch = 0; epoch < 2; epoch++) {
-    for (uint64_t i = samples - 1; i > 0; i--) {
-      uint64_t other = (uint64_t)(drand48() * (double)(i + 1));
-      uint64_t kept = order[i];
-      order[i] = order[other];
-      order[other] = kept;
-    }
-    if (order_is(dataset, epoch, 0, order, samples, SLUICE_ORDER_WHOLE)) fail("order refused");
+static void shuffle(uint64_t* order, uint64_t samples) {
+  for (uint64_t i = samples - 1; i > 0; i--) {
+    uint64_t other = (uint64_t)(drand48() * (double)(i + 1));
+    uint64_t kept = order[i];
+    order[i] = order[other];
+    order[other] = kept;
   }
-  free(order);
 }
 
-static void read_all(int dataset, int file, uint64_t samples) {
+static void tell_order(int dataset, uint32_t epoch, uint64_t* order, uint64_t samples) {
+  shuffle(order, samples);
+  if (order_is(dataset, epoch, 0, order, samples, SLUICE_ORDER_WHOLE)) fail("order refused");
+}
+
+static void read_all(int dataset, int file, const uint64_t* order, uint64_t samples) {
   const struct timespec pause = {0, 100000};
   char bytes[BYTES];
   for (uint64_t i = 0; i < samples; i++) {
-    sample_begins(dataset, i);
-    if (pread(file, bytes, sizeof bytes, (off_t)(i * STEP)) != BYTES) fail("the file is too short");
-    sample_ends(dataset, i);
+    const uint64_t sample = order[i];
+    sample_begins(dataset, sample);
+    if (pread(file, bytes, sizeof bytes, (off_t)(sample * STEP)) != BYTES) fail("file too short");
+    sample_ends(dataset, sample);
     if (i % PAUSE_AFTER == 0) nanosleep(&pause, NULL); /* for the optimizer to empty the ring */
   }
 }
@@ -77,12 +76,26 @@ int main(int argc, char** argv) {
   free(first);
   const int dataset = dataset_is("tell", samples);
   if (dataset <= 0) fail("dataset refused");
+  uint64_t* orders[2];
+  for (int epoch = 0; epoch < 2; epoch++) {
+    orders[epoch] = malloc(samples * sizeof **orders);
+    if (!orders[epoch]) fail("no memory");
+    for (uint64_t i = 0; i < samples; i++) orders[epoch][i] = i;
+  }
+  uint32_t told = 0;
+  uint32_t read_so_far = 0;
   char line[64];
   puts("ready");
   fflush(stdout);
   while (fgets(line, sizeof line, stdin)) {
-    if (!strcmp(line, "order\n")) tell_orders(dataset, samples);
-    if (!strcmp(line, "read\n")) read_all(dataset, file, samples);
+    if (!strcmp(line, "order\n")) {
+      tell_order(dataset, told, orders[told % 2], samples);
+      told++;
+    }
+    if (!strcmp(line, "read\n")) {
+      if (read_so_far == told) fail("tell an order first");
+      read_all(dataset, file, orders[read_so_far++ % 2], samples);
+    }
     puts("done");
     fflush(stdout);
   }

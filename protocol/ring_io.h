@@ -91,10 +91,20 @@ inline bool ring_doorbell(Header& header) {
   return header.waiting.load(std::memory_order_seq_cst) != 0;
 }
 
+// The same after an event that nobody waits for: an optimizer that dozes is woken only while there
+// is still room for what comes until it has come to itself.
+inline bool ring_doorbell_quietly(Header& header, const Slot& slot) {
+  header.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  const uint32_t waiting = header.waiting.load(std::memory_order_seq_cst);
+  if (waiting != static_cast<uint32_t>(Waiting::kDozes)) return waiting != 0;
+  return slot.tail.load(std::memory_order_relaxed) - slot.head.load(std::memory_order_relaxed) >=
+         kRingEntries / 4;
+}
+
 // The optimizer announces that it sleeps, then looks at the rings once more, then waits on the
 // returned value of the doorbell. With ring_doorbell's order no event can be slept over.
-inline uint32_t may_sleep(Header& header) {
-  header.waiting.store(1, std::memory_order_seq_cst);
+inline uint32_t may_sleep(Header& header, Waiting how = Waiting::kSleeps) {
+  header.waiting.store(static_cast<uint32_t>(how), std::memory_order_seq_cst);
   return header.doorbell.load(std::memory_order_seq_cst);
 }
 inline void woke(Header& header) { header.waiting.store(0, std::memory_order_seq_cst); }

@@ -135,6 +135,7 @@ void Optimizer::run() {
     turn(timeout_ns());
     observe(now_ns());
     pump();
+    idle_->store(reads_.empty() && planned_.empty(), std::memory_order_relaxed);
     relax();
     tick();
   }

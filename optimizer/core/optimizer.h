@@ -2,6 +2,7 @@
 // thread per session (ring_reader.h), and the executor's threads for what a file system may block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -119,6 +120,8 @@ class Optimizer : private Residency {
   };
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
+  // Nothing is being read: read by the ring readers.
+  std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);
   bool no_cachestat_;
   bool no_pagemap_scan_;
 };

@@ -148,6 +148,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
     mailbox->post([this, id, slot, pid, metrics] { on_slot_freed(id, slot, pid, metrics); });
   };
   handler.congested = [mailbox = mailbox_] { return mailbox->backlog() > 256; };
+  handler.patient = [idle = idle_] { return idle->load(std::memory_order_relaxed); };
   session->reader = std::make_unique<RingReader>(session->memory.get(), std::move(handler));
 
   const protocol::Welcome welcome{id, session->token, sizeof(protocol::Shared)};

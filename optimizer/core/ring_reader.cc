@@ -22,7 +22,7 @@ constexpr uint64_t kUnfinishedNs =
 constexpr size_t kBatch = 4096;
 // While samples come by the thousand and nothing is being fetched for them, we look at them so
 // often instead of being woken for each: waking takes longer than reading a warm sample.
-constexpr uint64_t kDozeNs = 4 * kMillisecond;
+constexpr uint64_t kDozeNs = 10 * kMillisecond;
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint64_t timeout_ns) {
   timespec timeout{static_cast<time_t>(timeout_ns / kSecond),

@@ -76,9 +76,10 @@ std::optional<uint64_t> SampleOrder::find(uint32_t index, uint64_t most) const {
     // Whole blocks without it are passed with a few instructions each: this is gone through for
     // every sample that begins.
     for (; at + kBlock <= end; at += kBlock) {
-      bool here = false;
-      for (uint64_t i = 0; i < kBlock; ++i) here |= current_[at + i] == index;
-      if (here) break;
+      const uint32_t* block = &current_[at];
+      uint32_t here = 0;
+      for (uint64_t i = 0; i < kBlock; ++i) here |= block[i] == index ? 1U : 0U;
+      if (here != 0) break;
     }
     for (const uint64_t last = std::min(at + kBlock, end); at < last; ++at) {
       if (current_[at] == index && !taken_[at]) return at;

@@ -78,7 +78,9 @@ std::string messages() {
          table("Changed", sizeof(Changed),
                {SLUICE_FIELD(Changed, session), SLUICE_FIELD(Changed, token),
                 SLUICE_FIELD(Changed, key), SLUICE_FIELD(Changed, device),
-                SLUICE_FIELD(Changed, inode)});
+                SLUICE_FIELD(Changed, inode)}) +
+         table("Record", sizeof(Record),
+               {SLUICE_FIELD(Record, session), SLUICE_FIELD(Record, token)});
 }
 
 std::string stage() {
@@ -101,16 +103,26 @@ std::string stage() {
                 SLUICE_FIELD(StageCopy, validated_ns), SLUICE_FIELD(StageCopy, stat),
                 SLUICE_FIELD(StageCopy, flags)}) +
          table("StageStat", sizeof(StageStat),
-               {SLUICE_FIELD(StageStat, device), SLUICE_FIELD(StageStat, inode),
-                SLUICE_FIELD(StageStat, rdevice), SLUICE_FIELD(StageStat, size),
-                SLUICE_FIELD(StageStat, blocks), SLUICE_FIELD(StageStat, accessed_s),
-                SLUICE_FIELD(StageStat, modified_s), SLUICE_FIELD(StageStat, changed_s),
-                SLUICE_FIELD(StageStat, born_s), SLUICE_FIELD(StageStat, accessed_ns),
-                SLUICE_FIELD(StageStat, modified_ns), SLUICE_FIELD(StageStat, changed_ns),
-                SLUICE_FIELD(StageStat, born_ns), SLUICE_FIELD(StageStat, mode),
-                SLUICE_FIELD(StageStat, links), SLUICE_FIELD(StageStat, uid),
-                SLUICE_FIELD(StageStat, gid), SLUICE_FIELD(StageStat, block_size),
-                SLUICE_FIELD(StageStat, mask), SLUICE_FIELD(StageStat, attributes),
+               {SLUICE_FIELD(StageStat, device),
+                SLUICE_FIELD(StageStat, inode),
+                SLUICE_FIELD(StageStat, rdevice),
+                SLUICE_FIELD(StageStat, size),
+                SLUICE_FIELD(StageStat, blocks),
+                SLUICE_FIELD(StageStat, accessed_s),
+                SLUICE_FIELD(StageStat, modified_s),
+                SLUICE_FIELD(StageStat, changed_s),
+                SLUICE_FIELD(StageStat, born_s),
+                SLUICE_FIELD(StageStat, accessed_ns),
+                SLUICE_FIELD(StageStat, modified_ns),
+                SLUICE_FIELD(StageStat, changed_ns),
+                SLUICE_FIELD(StageStat, born_ns),
+                SLUICE_FIELD(StageStat, mode),
+                SLUICE_FIELD(StageStat, links),
+                SLUICE_FIELD(StageStat, uid),
+                SLUICE_FIELD(StageStat, gid),
+                SLUICE_FIELD(StageStat, block_size),
+                SLUICE_FIELD(StageStat, mask),
+                SLUICE_FIELD(StageStat, attributes),
                 SLUICE_FIELD(StageStat, attributes_mask)});
 }
 

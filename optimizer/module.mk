@@ -15,6 +15,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
+  optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
@@ -44,6 +45,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer_control.cc \
   optimizer/core/optimizer_history.cc \
   optimizer/core/optimizer_observe.cc \
+  optimizer/core/optimizer_record.cc \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/optimizer_stage.cc \
@@ -52,6 +54,8 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/session.cc \
   optimizer/core/stage_keeper.cc \
   optimizer/core/status.cc \
+  optimizer/record/recordings.cc \
+  optimizer/record/trace_file.cc \
   optimizer/daemon/invisible.cc \
   optimizer/daemon/options.cc \
   optimizer/daemon/seat.cc \

@@ -82,7 +82,8 @@ bool met_data(const Totals& totals) {
   for (const uint64_t value : totals.client) {
     if (value != 0) return true;
   }
-  return totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
+  return totals.of(SessionMetric::trace_lost) != 0 ||
+         totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
 }
 
 void leave_to_root(const Totals& totals) {
@@ -144,6 +145,16 @@ void say_line(const Totals& totals) {
       megabytes(totals.of(ClientMetric::streamed_bytes)), samples, passed);
 }
 
+void say_of_trace(const Totals& totals) {
+  const auto lost = static_cast<unsigned long long>(totals.of(SessionMetric::trace_lost));
+  const auto unseen = static_cast<unsigned long long>(totals.of(ClientMetric::events_dropped));
+  if (lost == 0 && (unseen == 0 || totals.of(SessionMetric::trace_records) == 0)) return;
+  say(LogLevel::kWarn,
+      "the trace is not whole: %llu samples could not be written (the optimizer's log says why), "
+      "%llu events were lost",
+      lost, unseen);
+}
+
 void write_file(const Totals& totals, const char* path) {
   ReportFile file(path);
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
@@ -188,6 +199,7 @@ void process_ends() {
     return;
   }
   say_line(totals);
+  say_of_trace(totals);
   const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
   if (path != nullptr && *path != '\0') write_file(totals, path);
   report_callsites();

@@ -52,6 +52,10 @@ enum class EventKind : uint16_t {
   kSamplePart = 10,
 };
 
+// What the consumer is doing: at work, asleep on the doorbell, or asleep for so short a time that
+// what nobody waits for need not wake it.
+enum class Waiting : uint32_t { kNo = 0, kSleeps = 1, kDozes = 2 };
+
 // A sample of a session's dataset in one word.
 inline constexpr uint32_t kSampleIndexBits = 40;
 inline constexpr uint64_t kMaxSamples = 1ULL << 32;
@@ -105,7 +109,7 @@ struct alignas(kCacheLine) Header {
   uint64_t session;       // optimizer, likewise: session id
   uint64_t token;         // optimizer, likewise: repeated in every later message
   alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, one step a ring
-  alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: 1 while it sleeps on doorbell
+  alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: a Waiting
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: what the counters of slots said that it freed

@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, link, noncached, overhead, pictures, samples, slow,
-                       small, staged, sweep)
+from bench.lib import (disk, docs, figures, link, noncached, order, overhead, pictures, samples,
+                       scale, slow, small, staged, sweep)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -29,6 +29,9 @@ GROUPS = [
     ("hit", staged.HIT, staged.hit),
     ("staged", staged.PROVIDES, staged.run),
     ("memory", staged.MEMORY, staged.memory),
+    ("order", order.PROVIDES, order.run),
+    ("simulate", scale.SIMULATE, scale.simulate),
+    ("index", scale.INDEX, scale.index),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]
 # Held at once: the file, and two slow mounts' copies of it; and some room for everything else.

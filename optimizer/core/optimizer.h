@@ -2,6 +2,7 @@
 // thread per session (ring_reader.h), and the executor's threads for what a file system may block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "optimizer/io/engine.h"
 #include "optimizer/io/memory.h"
 #include "optimizer/plan/scheduler.h"
+#include "optimizer/record/recordings.h"
 
 namespace sluice::optimizer {
 
@@ -76,6 +78,7 @@ class Optimizer : private Residency {
   void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
   void on_seen(const Peer& peer, const SeenMessage& seen);
   bool on_sample_event(Session& session, const TakenEvent& event);
+  void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
   // optimizer_stage.cc: the stage
   void on_stage(const Peer& peer, const StageMessage& stage);
@@ -92,7 +95,8 @@ class Optimizer : private Residency {
   void note_pass(Session& session, uint64_t now_ns);
   Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
   void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
-  void end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  // False: it had not begun.
+  bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
 
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
@@ -141,6 +145,7 @@ class Optimizer : private Residency {
   Executor executor_;
   StageKeeper stage_;
   Files files_;
+  Recordings recordings_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;
   std::vector<Waiter> waiters_;
@@ -154,6 +159,8 @@ class Optimizer : private Residency {
   uint64_t foretold_ns_ = 0;          // when the stage's plan was told the orders last
   bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;
+  // Nothing is being read: read by the ring readers.
+  std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);
   bool no_cachestat_;
   bool no_pagemap_scan_;
 };

@@ -91,22 +91,21 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
                 now);
   history.count(EpochField::sample_unknown, parts.empty() ? 1 : 0, now);
   if (!samples_.reads_at_random(reader)) return;  // its bytes are counted as a stream's
-  uint64_t bytes = 0;
-  for (const Extent& part : parts) bytes += part.length;
+  const uint64_t bytes = samples_.bytes_of(parts);
   history.count(EpochField::memory_bytes, hit * bytes, now);
   history.count(EpochField::late_bytes, came_late * bytes, now);
 }
 
-void Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
+bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
   const bool random = samples_.reads_at_random(reader);
-  if (!samples_.end(reader, dataset, index)) return;
+  if (!samples_.end(reader, dataset, index)) return false;
   const std::span<const Extent> parts = samples_.parts(dataset, index);
   scheduler_.on_sample_end(session.id, parts);
-  if (!random) return;
+  if (!random) return true;
   const uint64_t now = now_ns();
-  uint64_t bytes = 0;
-  for (const Extent& part : parts) bytes += part.length;
-  whose_epoch(session, dataset, now).history.count(EpochField::read_bytes, bytes, now);
+  whose_epoch(session, dataset, now)
+      .history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
+  return true;
 }
 
 }  // namespace sluice::optimizer

@@ -135,9 +135,13 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
   switch (event.data.kind) {
     case EventKind::kSampleBegin:
       begin_sample(session, reader, dataset, index);
+      recordings_.begin(session.id, reader, dataset, index, samples_);
       return true;
     case EventKind::kSampleEnd:
-      end_sample(session, reader, dataset, index);
+      if (end_sample(session, reader, dataset, index)) {
+        recordings_.end(session.id, reader, dataset, index,
+                        samples_.bytes_of(samples_.parts(dataset, index)));
+      }
       return true;
     case EventKind::kSamplePart: {
       const FileEntry* file =

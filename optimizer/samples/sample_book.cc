@@ -219,6 +219,23 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
   return std::nullopt;
 }
 
+std::optional<SampleBook::Following> SampleBook::following(uint32_t session,
+                                                           uint32_t dataset) const {
+  const auto set = datasets_.find(dataset);
+  if (set == datasets_.end()) return std::nullopt;
+  Following found{set->second.name, set->second.set.samples()};
+  unsigned orders = 0;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    found.session = key.first;
+    found.epoch = job.order.epoch();
+    if (key.first == session) return found;
+    ++orders;
+  }
+  if (orders > 1) found.session = found.epoch = 0;  // as job_for
+  return found;
+}
+
 std::vector<SampleBook::View> SampleBook::views() const {
   std::vector<View> out;
   for (const auto& [id, dataset] : datasets_) {

@@ -108,12 +108,14 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) 
   entry.token = next_token_++;
   entry.issued_ns = now_ns;
   entry.sample = mount.model.on_issue(now_ns, mount.in_flight++);
+  ++flying_;
   return {entry.token, file, session, !added};
 }
 
 void StagePlan::ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns) {
   Mount& mount = mounts_[entry.device];
   --mount.in_flight;
+  --flying_;
   if (!counts) return;
   mount.bytes += bytes;
   ++mount.files;
@@ -292,7 +294,7 @@ void StagePlan::evict(uint32_t file) {
   if (entry.place == Place::kKept && entry.awaited) awaited_ -= entry.charged;
   if (entry.place == Place::kAhead) ahead_ -= entry.charged;
   used_ -= entry.charged;
-  if (entry.checking) --mounts_[entry.device].in_flight;
+  if (entry.checking) ended(entry, 0, false, 0);
   evicted_.push_back(file);
   entries_.erase(at);
 }

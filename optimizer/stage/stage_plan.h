@@ -98,6 +98,8 @@ class StagePlan {
     uint64_t bandwidth = 0;
   };
   Flow flow(uint64_t now_ns) const;
+  // Fetches and looks under way.
+  uint64_t in_flight() const { return flying_; }
   // How much should be ahead of the readers so that no link runs dry, bytes; `spread`: how many
   // samples lie between the first that was not read and the last that was.
   uint64_t window(uint64_t spread, uint64_t now_ns);
@@ -153,6 +155,7 @@ class StagePlan {
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t used_ = 0, ahead_ = 0;  // ahead_: with what is being fetched
   uint64_t awaited_ = 0;           // kept, and awaited
+  uint64_t flying_ = 0;            // fetches and looks
   uint64_t window_ = 0;            // what window() said last
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;

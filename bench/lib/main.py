@@ -8,7 +8,7 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, link, noncached, order, overhead, pictures, samples,
-                       scale, slow, small, staged, sweep)
+                       scale, slow, small, staged, sweep, train)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -29,6 +29,7 @@ GROUPS = [
     ("hit", staged.HIT, staged.hit),
     ("staged", staged.PROVIDES, staged.run),
     ("memory", staged.MEMORY, staged.memory),
+    ("train", train.PROVIDES, train.run),
     ("order", order.PROVIDES, order.run),
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),

@@ -14,7 +14,8 @@ from bench.lib.storage import SlowMount, touch_memory
 LINK = 200  # MB/s, of the one link
 PROFILES = {"near": "0.5", "busy": "2", "cloud": "10"}  # milliseconds of metadata and reads
 FILES, BYTES, CLASSES = 10000, 100_000, 10
-WINDOW = "64M"  # memory for what is fetched ahead, and next to nothing else
+# Memory for what is fetched ahead, and next to nothing else.
+WINDOW, SMALL_WINDOW = "64M", "8M"
 ROUNDS = 3
 HIT_FILES = 1000
 
@@ -138,7 +139,8 @@ def run(bench):
               or (name == "busy" and bench.wants("files_first_epoch_link_share_busy"))]
     for number in range(min(ROUNDS, bench.request.rounds)):
         for name in wanted:
-            with jobs.Sluice(memory=WINDOW) as sluice:
+            window = SMALL_WINDOW if bench.request.small else WINDOW
+            with jobs.Sluice(memory=window) as sluice:
                 ours[name].append(epochs(bench, source, name, 3, sluice))
             told = f"round {number + 1}: {name}: " + ", ".join(
                 f"{one['seconds']:.2f} s" for one in ours[name][-1])

@@ -156,6 +156,9 @@ class Optimizer : private Residency {
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
   uint64_t budget_ = 0;               // bytes, for all there is
+  uint64_t stage_most_ = 0;           // bytes, for the stage, whatever is asked for
+  double stage_share_ = 1;            // of its budget, while memory is short
+  PressureBrake brake_;
   uint64_t foretold_ns_ = 0;          // when the stage's plan was told the orders last
   bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;

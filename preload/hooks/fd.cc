@@ -15,7 +15,8 @@ namespace {
 // After the kernel has found that it may write there.
 int answered(int fd, int result, void* out) {
   const StagedFd* staged = staged_fd(fd);
-  if (staged != nullptr && result == 0) fill(staged->stat, static_cast<struct stat*>(out));
+  auto* real = static_cast<struct stat*>(out);
+  if (staged != nullptr && result == 0 && is_copy(*staged, *real)) fill(staged->stat, real);
   return result;
 }
 

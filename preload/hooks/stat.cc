@@ -22,7 +22,7 @@ bool answered(int folder, Path path, int flags, void* out) {
   if (stage_in_use() == nullptr && !any_staged_fd()) return false;
   use_original_of(path);
   const bool itself = is_empty(path, flags);
-  const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
+  const StagedFd* staged = itself ? surely_staged_fd(folder) : nullptr;
   if (itself && staged == nullptr) return false;
   StageCopy copy;
   if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))
@@ -37,7 +37,7 @@ bool answered_statx(int folder, Path path, int flags, unsigned mask, struct stat
   if ((stage_in_use() == nullptr && !any_staged_fd()) || (flags & ~kKnown) != 0) return false;
   use_original_of(path);
   const bool itself = is_empty(path, flags);
-  const StagedFd* staged = itself ? staged_fd(folder) : nullptr;
+  const StagedFd* staged = itself ? surely_staged_fd(folder) : nullptr;
   if (itself && staged == nullptr) return false;
   StageCopy copy;
   if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))

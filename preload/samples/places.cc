@@ -152,6 +152,7 @@ void file_seen(int fd, int folder, const char* path) {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint64_t key = current_sample();
   if (stage == nullptr || key == 0 || in_vfork_child()) return;
+  if (process_is_new()) process_after_fork();
   const KeepErrno keep;
   StagePath absolute;
   if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "preload/settings.h"
+#include "preload/stage/opened.h"
 #include "preload/stage/probe.h"
 #include "preload/sys.h"
 #include "protocol/stage_io.h"
@@ -84,6 +85,7 @@ bool use_stage(int fd) {
     return false;
   }
   sys::advise(static_cast<uintptr_t>(memory), sizeof(Stage), MADV_DONTDUMP);
+  g_stage_device.store(folder.st_dev, std::memory_order_relaxed);
   g_stage.store(stage, std::memory_order_release);
   return true;
 }

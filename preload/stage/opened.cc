@@ -18,9 +18,12 @@ namespace sluice::preload {
 
 constinit std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks] = {};
 
+constinit std::atomic<uint64_t> g_stage_device{0};
+
 namespace {
 
 constinit std::atomic<uint64_t> g_serial{0};
+constexpr mode_t kCopyMode = S_IFREG | 0400;
 constinit std::atomic<uint64_t> g_open{0};  // that read copies, about: fewer never
 
 StagedFd* chunk_of(int fd) {
@@ -46,6 +49,18 @@ bool same_file(const struct stat& about, const protocol::StageStat& was) {
 }
 
 }  // namespace
+
+bool is_copy(const StagedFd& entry, const struct stat& real) {
+  return real.st_dev == g_stage_device.load(std::memory_order_relaxed) &&
+         real.st_mode == kCopyMode && static_cast<uint64_t>(real.st_size) == entry.stat.size;
+}
+
+StagedFd* surely_staged_fd(int fd) {
+  StagedFd* entry = staged_fd(fd);
+  struct stat real;
+  if (entry == nullptr || sys::call(SYS_fstat, fd, sys::word(&real)) != 0) return nullptr;
+  return is_copy(*entry, real) ? entry : nullptr;
+}
 
 bool staged_fd_opened(int fd, int flags, const protocol::StageCopy& copy, const char* path,
                       size_t length) {
@@ -103,6 +118,10 @@ void staged_fd_copied(int from, int to) {
 void use_original(int fd) {
   StagedFd* entry = staged_fd(fd);
   if (entry == nullptr || in_vfork_child()) return;
+  if (surely_staged_fd(fd) == nullptr) {
+    staged_fd_closed(fd);
+    return;
+  }
   constexpr int kOnce = O_CREAT | O_EXCL | O_TRUNC;
   const long original = sys::call(SYS_openat, AT_FDCWD, sys::word(entry->path),
                                   (entry->flags & ~kOnce) | O_CLOEXEC, 0);

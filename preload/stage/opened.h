@@ -34,6 +34,15 @@ inline StagedFd* staged_fd(int fd) {
   return entry->serial.load(std::memory_order_acquire) != 0 ? entry : nullptr;
 }
 
+// The copies' device; set once, before the first of them is opened.
+extern std::atomic<uint64_t> g_stage_device;
+// Whether the attributes that the kernel gives of `entry`'s descriptor are those of a copy of it:
+// the number may have been closed, and used again, where no hook is.
+bool is_copy(const StagedFd& entry, const struct stat& real);
+
+// staged_fd(), looked at closely: one fstat.
+StagedFd* surely_staged_fd(int fd);
+
 // Notes that `fd` reads the copy of `path`. False: no memory for it.
 bool staged_fd_opened(int fd, int flags, const protocol::StageCopy& copy, const char* path,
                       size_t length);

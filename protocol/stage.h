@@ -51,8 +51,9 @@ struct StageStat {
   uint32_t mode, links, uid, gid;
   uint32_t block_size, mask;  // statx's stx_mask
   uint64_t attributes, attributes_mask;
+  uint64_t mount;  // the mount's number
 };
-static_assert(sizeof(StageStat) == 128);
+static_assert(sizeof(StageStat) == 136);
 
 // What a record says.
 struct StageCopy {
@@ -64,7 +65,7 @@ struct StageCopy {
 };
 inline constexpr uint64_t kStageLink = 1;  // the path's last component is a symbolic link
 inline constexpr size_t kStageCopyWords = sizeof(StageCopy) / sizeof(uint64_t);
-static_assert(sizeof(StageCopy) == 168);
+static_assert(sizeof(StageCopy) == 176);
 
 struct alignas(64) StageFile {
   std::atomic<uint32_t> sequence;                // optimizer: odd while it writes

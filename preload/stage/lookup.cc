@@ -25,8 +25,8 @@ constinit std::atomic<const Stage*> g_stage{nullptr};
 
 namespace {
 
-constexpr uint64_t kWaitNs = 2'000'000'000;    // for a copy that is being fetched
-constexpr uint64_t kSliceNs = 50'000'000;      // of that at once, then the optimizer is looked for
+constexpr uint64_t kWaitNs = 2'000'000'000;  // for a copy that is being fetched
+constexpr uint64_t kSliceNs = 50'000'000;    // of that at once, then the optimizer is looked for
 constexpr uint64_t kSecond = 1'000'000'000;
 
 // The length of a string that may lie anywhere, at most `most`; `most` if it is longer or cannot be
@@ -72,8 +72,7 @@ bool use_stage(int fd) {
   if (sys::failed(memory)) return false;
   const auto* stage = reinterpret_cast<const Stage*>(memory);
   struct stat root;
-  if (stage->header.magic != protocol::kStageMagic ||
-      stage->header.version != protocol::kVersion ||
+  if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
       stage->header.uid != static_cast<uint32_t>(sys::call(SYS_geteuid)) ||
       sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
       root.st_dev != stage->header.root_device || root.st_ino != stage->header.root_inode) {
@@ -87,7 +86,7 @@ bool use_stage(int fd) {
 
 void give_up_stage() { g_stage.store(nullptr, std::memory_order_release); }
 
-bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* out) {
+bool absolute_path(int folder, const char* path, StagePath* out) {
   out->length = 0;
   if (path == nullptr) return false;
   const size_t length = length_of(path, protocol::kStagePath);
@@ -113,7 +112,11 @@ bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* 
   }
   out->length =
       protocol::stage_path(out->text, base, static_cast<size_t>(base_length), path, length);
-  if (out->length == 0) return false;
+  return out->length != 0;
+}
+
+bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* out) {
+  if (!absolute_path(folder, path, out)) return false;
   out->key = protocol::stage_key(stage.header.secret, out->text, out->length);
   return true;
 }

@@ -49,12 +49,23 @@ bool maybe_written(uint64_t device, uint64_t inode) {
   return true;
 }
 
+// Whether this process may read the original. What everybody or its owner may read needs no
+// asking; else it may have other groups, or other capabilities, than who made the copy.
+bool may_read(const StagePath& path, const protocol::StageStat& was, uint32_t user) {
+  constexpr uint32_t kAll = S_IRUSR | S_IRGRP | S_IROTH;
+  constexpr long kFaccessat2 = 439;
+  if ((was.mode & kAll) == kAll) return true;
+  if (was.uid == user && (was.mode & S_IRUSR) != 0) return true;
+  return sys::call(kFaccessat2, AT_FDCWD, sys::word(path.text), R_OK, AT_EACCESS) == 0;
+}
+
 // The copy, if it may be used instead of the original now.
 bool usable_copy(const Stage& stage, const StagePath& path, bool follow, bool wait,
                  StageCopy* copy) {
   if (!find_staged(stage, path, wait, copy)) return false;
   if (!follow && (copy->flags & protocol::kStageLink) != 0) return false;
   if (maybe_written(copy->stat.device, copy->stat.inode)) return false;
+  if (!may_read(path, copy->stat, stage.header.uid)) return false;
   if (is_fresh(stage, *copy)) return true;
   return still_same(path.text, *copy);
 }

@@ -91,7 +91,7 @@ std::string stage() {
                {SLUICE_FIELD(StageHeader, magic), SLUICE_FIELD(StageHeader, version),
                 SLUICE_FIELD(StageHeader, size), SLUICE_FIELD(StageHeader, secret),
                 SLUICE_FIELD(StageHeader, root_device), SLUICE_FIELD(StageHeader, root_inode),
-                SLUICE_FIELD(StageHeader, uid), SLUICE_FIELD(StageHeader, reserved),
+                SLUICE_FIELD(StageHeader, copy_device), SLUICE_FIELD(StageHeader, uid), SLUICE_FIELD(StageHeader, reserved),
                 SLUICE_FIELD(StageHeader, folder), SLUICE_FIELD(StageHeader, heartbeat_ns),
                 SLUICE_FIELD(StageHeader, files), SLUICE_FIELD(StageHeader, closed),
                 SLUICE_FIELD(StageHeader, devices)}) +
@@ -101,7 +101,7 @@ std::string stage() {
          table("StageCopy", sizeof(StageCopy),
                {SLUICE_FIELD(StageCopy, key), SLUICE_FIELD(StageCopy, name),
                 SLUICE_FIELD(StageCopy, validated_ns), SLUICE_FIELD(StageCopy, stat),
-                SLUICE_FIELD(StageCopy, flags)}) +
+                SLUICE_FIELD(StageCopy, flags), SLUICE_FIELD(StageCopy, copy_inode)}) +
          table("StageStat", sizeof(StageStat),
                {SLUICE_FIELD(StageStat, device),
                 SLUICE_FIELD(StageStat, inode),
@@ -123,7 +123,7 @@ std::string stage() {
                 SLUICE_FIELD(StageStat, block_size),
                 SLUICE_FIELD(StageStat, mask),
                 SLUICE_FIELD(StageStat, attributes),
-                SLUICE_FIELD(StageStat, attributes_mask)});
+                SLUICE_FIELD(StageStat, attributes_mask), SLUICE_FIELD(StageStat, mount)});
 }
 
 std::string memory() {

@@ -13,6 +13,7 @@
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
+#include "preload/stage/original.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
@@ -28,6 +29,7 @@ constinit int g_root_pid = 0;
 constinit sys::SignalSet g_mask_before_fork = 0;
 
 void before_fork() {
+  use_all_originals();  // shared with the child: offsets, locks
   prepare_ledger();
   const sys::SignalSet mask = sys::set_mask(sys::kAllSignals);
   g_registry_lock.lock();

@@ -49,7 +49,9 @@
   X(stat) X(stat64) X(lstat) X(lstat64) X(fstatat) X(fstatat64) X(statx) X(__xstat) X(__xstat64) \
   X(__lxstat) X(__lxstat64) X(__fxstatat) X(__fxstatat64) X(access) X(faccessat) X(euidaccess) \
   X(unlink) X(unlinkat) X(rename) X(renameat) X(renameat2) X(mkdir) X(mkdirat) X(rmdir) X(link) \
-  X(linkat) X(symlink) X(symlinkat) X(readlink) X(readlinkat) X(chdir) X(chmod) X(fchmodat) \
+  X(linkat) X(symlink) X(symlinkat) X(readlink) X(readlinkat) \
+  X(__readlink_chk) X(__readlinkat_chk) X(realpath) X(__realpath_chk) X(canonicalize_file_name) \
+  X(chdir) X(chmod) X(fchmodat) \
   X(chown) X(lchown) X(fchownat) X(truncate) X(truncate64) X(utimensat) X(utimes) X(utime) \
   X(opendir) X(mknod) X(mkfifo) X(chroot) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
   X(fgetxattr) X(setxattr) X(lsetxattr) X(fsetxattr) X(removexattr) X(lremovexattr) \

@@ -51,8 +51,9 @@ struct StageStat {
   uint32_t mode, links, uid, gid;
   uint32_t block_size, mask;  // statx's stx_mask
   uint64_t attributes, attributes_mask;
+  uint64_t mount;  // the mount's number
 };
-static_assert(sizeof(StageStat) == 128);
+static_assert(sizeof(StageStat) == 136);
 
 // What a record says.
 struct StageCopy {
@@ -61,10 +62,11 @@ struct StageCopy {
   uint64_t validated_ns;  // CLOCK_MONOTONIC before the original was last looked at
   StageStat stat;
   uint64_t flags;
+  uint64_t copy_inode;  // of the copy, on the header's copy_device
 };
 inline constexpr uint64_t kStageLink = 1;  // the path's last component is a symbolic link
 inline constexpr size_t kStageCopyWords = sizeof(StageCopy) / sizeof(uint64_t);
-static_assert(sizeof(StageCopy) == 168);
+static_assert(sizeof(StageCopy) == 184);
 
 struct alignas(64) StageFile {
   std::atomic<uint32_t> sequence;                // optimizer: odd while it writes
@@ -79,6 +81,7 @@ struct alignas(64) StageHeader {
   uint64_t size;                                   // optimizer, likewise: bytes of everything
   uint64_t secret[2];                              // optimizer, likewise
   uint64_t root_device, root_inode;                // optimizer, likewise: what `/` is for it
+  uint64_t copy_device;                            // optimizer, likewise: the folder's st_dev
   uint32_t uid, reserved;                          // optimizer, likewise: its effective user
   char folder[kStageFolder];                       // optimizer, likewise: absolute
   alignas(64) std::atomic<uint64_t> heartbeat_ns;  // optimizer: CLOCK_MONOTONIC

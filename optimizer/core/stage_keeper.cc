@@ -62,7 +62,7 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     plan_->on_failed(planned, StagePlan::Failure::kError);
     return;
   }
-  copies_[planned.file] = {record, 0, 0, 0};
+  copies_[planned.file] = {record, 0, 0, 0, false};
   if (file_of_.size() <= record) file_of_.resize(record + 1);
   file_of_[record] = planned.file;
   const std::string above = files_->folder_path(files_->folder(planned.file));
@@ -71,15 +71,26 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
   executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
                     folder = folder_, watch = watch_] {
     // Watched before it is read: no change can fall between the two.
-    const bool watched = watch->add(above.empty() ? "/" : above);
+    bool watched = watch->add(above);
     const uint64_t begun = now_ns();
     CopyResult result = copy_in(path, folder->fd(), name, rules);
-    mailbox->post([this, planned, name, begun, watched, result = std::move(result)]() mutable {
-      if (!watched && !said_unwatched_) {
+    if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
+      // Its folder does not tell all: so it is watched itself, and looked at once more.
+      watched = watch->add_file(path) && watched;
+      if (!look_again(path, result.stat).good) {
+        folder->remove(name);
+        result = {};
+      }
+    }
+    // What is not there needs no watch.
+    const bool unseen = result.good && !watched;
+    mailbox->post([this, planned, name, begun, unseen, result = std::move(result)]() mutable {
+      if (unseen && !said_unwatched_) {
         said_unwatched_ = true;
         say(Level::kWarn,
-            "no inotify watch left: changes that other programs of this host make to staged files "
-            "are seen as late as those of other hosts");
+            "not all folders of the dataset can be watched (inotify): changes that other programs "
+            "of "
+            "this host make to staged files may be seen as late as those of other hosts");
       }
       fetched(planned, name, begun, std::move(result));
     });
@@ -111,12 +122,14 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   copy.name = name;
   copy.device = result.stat.device;
   copy.inode = result.stat.inode;
+  copy.watched = (result.flags & protocol::kStageLink) != 0 || result.stat.links > 1;
   by_inode_.emplace(std::pair(copy.device, copy.inode), planned.file);
   protocol::StageCopy record{};
   record.name = name;
   record.validated_ns = begun;
   record.stat = result.stat;
   record.flags = result.flags;
+  record.copy_inode = result.inode;
   index_.publish(copy.record, record);
   view_.copies = copies_.size();
   if (on_staged) on_staged(planned.session, result.stat.size);
@@ -173,6 +186,7 @@ void StageKeeper::forget(uint32_t file) {
   index_.remove(copy.record);
   if (copy.name != 0) {
     folder_->remove(copy.name);
+    if (copy.watched) watch_->forget_file(files_->path(file));
     const auto [begin, end] = by_inode_.equal_range({copy.device, copy.inode});
     const auto mine = std::find_if(begin, end, [&](const auto& e) { return e.second == file; });
     if (mine != end) by_inode_.erase(mine);
@@ -212,9 +226,8 @@ void StageKeeper::drop_below(const std::string& path) {
 }
 
 void StageKeeper::see_changes() {
-  if (watch_ == nullptr || copies_.empty()) {
-    return;
-  }
+  if (watch_ == nullptr) return;
+  // Also without copies: what is told now must not be taken for a change of those to come.
   std::vector<StageWatch::Change> changes;
   bool lost = false;
   watch_->read(&changes, &lost);

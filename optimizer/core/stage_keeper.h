@@ -62,6 +62,7 @@ class StageKeeper {
     uint32_t record = 0;
     uint64_t name = 0;  // 0: not there yet
     uint64_t device = 0, inode = 0;
+    bool watched = false;  // itself, not only its folder
   };
 
   void fetch(const PlannedFetch& fetch);

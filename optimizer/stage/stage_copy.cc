@@ -63,6 +63,7 @@ bool stat_of(int fd, int flags, StageStat* out) {
   out->mask = about.stx_mask;
   out->attributes = about.stx_attributes;
   out->attributes_mask = about.stx_attributes_mask;
+  out->mount = about.stx_mnt_id;
   return true;
 }
 
@@ -121,7 +122,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   // What it is, before it is opened: opening a device or a pipe would do something.
   const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!place || !stat_of(place.get(), 0, &result.stat)) return failed_with(errno, path);
-  if (!S_ISREG(result.stat.mode)) return failed(Failure::kNever, path + ": not a regular file");
+  if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
   if (!rules.any_mount && is_local(result.stat.device)) return failed(Failure::kMount);
   if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
   struct stat itself {};
@@ -149,6 +150,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   }
   struct stat charged {};
   fstat(copy.get(), &charged);
+  result.inode = charged.st_ino;
   result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
   result.good = true;
   return result;

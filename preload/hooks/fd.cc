@@ -1,10 +1,14 @@
 // Calls on descriptors that ask what is behind them: a staged copy answers as its original did, or
 // gives way to it. Descriptors that read no copy cost a look at a table.
+#include <linux/fs.h>
+
 #include <cstdarg>
 
 #include "preload/cells/retry.h"
 #include "preload/real.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
+#include "preload/stage/probe.h"
+#include "preload/stage/redirect.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -12,11 +16,15 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 namespace {
 
-// After the kernel has found that it may write there.
+// After the kernel has written there. The record may be that of another descriptor, which was closed
+// where no hook is: then the copy is not what is behind this one.
 int answered(int fd, int result, void* out) {
   const StagedFd* staged = staged_fd(fd);
   auto* real = static_cast<struct stat*>(out);
-  if (staged != nullptr && result == 0 && is_copy(*staged, *real)) fill(staged->stat, real);
+  if (staged != nullptr && result == 0 && real->st_dev == staged->device &&
+      real->st_ino == staged->inode) {
+    fill(staged->stat, real);
+  }
   return result;
 }
 
@@ -46,10 +54,6 @@ ORIGINAL(int, fstatfs64, (int fd, struct statfs64* s), (fd, s))
 ORIGINAL(int, fstatvfs, (int fd, struct statvfs* s), (fd, s))
 ORIGINAL(int, fstatvfs64, (int fd, struct statvfs64* s), (fd, s))
 ORIGINAL(int, flock, (int fd, int operation), (fd, operation))
-ORIGINAL(int, fchmod, (int fd, mode_t mode), (fd, mode))
-ORIGINAL(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
-ORIGINAL(int, futimens, (int fd, const struct timespec times[2]), (fd, times))
-ORIGINAL(int, futimes, (int fd, const struct timeval times[2]), (fd, times))
 ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size))
 
 // Their names and values may lie in a closed cell.
@@ -59,9 +63,21 @@ ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
 ORIGINAL_RETRIED(ssize_t, fgetxattr, (int fd, const char* n, void* v, size_t s), (fd, n, v, s), n)
-ORIGINAL_RETRIED(int, fsetxattr, (int fd, const char* n, const void* v, size_t s, int f),
-                 (fd, n, v, s, f), n, v)
-ORIGINAL_RETRIED(int, fremovexattr, (int fd, const char* n), (fd, n), n)
+
+// What changes the file: its other descriptors need not be staged ones.
+#define CHANGING(name, parameters, arguments, ...)                                  \
+  SLUICE_EXPORT int name parameters noexcept {                                      \
+    use_original(fd);                                                               \
+    const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+    if (done == 0) fd_changed(fd);                                                  \
+    return done;                                                                    \
+  }
+CHANGING(fchmod, (int fd, mode_t mode), (fd, mode), nullptr)
+CHANGING(fchown, (int fd, uid_t user, gid_t group), (fd, user, group), nullptr)
+CHANGING(futimens, (int fd, const struct timespec t[2]), (fd, t), t)
+CHANGING(futimes, (int fd, const struct timeval t[2]), (fd, t), t)
+CHANGING(fsetxattr, (int fd, const char* n, const void* v, size_t s, int f), (fd, n, v, s, f), n, v)
+CHANGING(fremovexattr, (int fd, const char* n), (fd, n), n)
 
 SLUICE_EXPORT int lockf(int fd, int command, off_t length) {
   use_original(fd);
@@ -78,6 +94,11 @@ SLUICE_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   va_start(arguments, request);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  // What is shared with another file lies in the same file system.
+  if (request == FICLONE) use_original(static_cast<int>(reinterpret_cast<intptr_t>(argument)));
+  if (request == FICLONERANGE && page_readable(argument)) {
+    use_original(static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd));
+  }
   // "Is it a terminal?" has the same answer for both, and every stdio asks.
   if (request != TCGETS && request != FIONREAD) use_original(fd);
   return REAL(ioctl)(fd, request, argument);

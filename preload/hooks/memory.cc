@@ -7,12 +7,14 @@
 #include "preload/cells/arm.h"
 #include "preload/cells/mapping.h"
 #include "preload/real.h"
+#include "preload/stage/original.h"
 
 using sluice::preload::consider_mapping;
 using sluice::preload::disarm;
 using sluice::preload::disarm_all;
 using sluice::preload::forget_stale;
 using sluice::preload::set_future_locked;
+using sluice::preload::use_original;
 
 namespace {
 
@@ -21,6 +23,8 @@ constexpr int kFixed = MAP_FIXED;
 template <typename Map>
 void* map(Map real, void* address, size_t length, int prot, int flags, int fd, off_t offset) {
   if ((flags & kFixed) != 0) disarm(address, length);
+  // Shared memory is often mounted so that nothing in it can be executed.
+  if ((prot & PROT_EXEC) != 0 && (flags & MAP_ANONYMOUS) == 0) use_original(fd);
   void* result = real(address, length, prot, flags, fd, offset);
   // Out of VMAs: ours go first.
   if (result == MAP_FAILED && errno == ENOMEM && disarm_all()) {

@@ -7,7 +7,7 @@
 #include "preload/fds.h"
 #include "preload/real.h"
 #include "preload/samples/places.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
@@ -16,6 +16,11 @@ namespace {
 
 constexpr bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+}
+
+void forget_fd(int fd) {
+  fd_closed(fd);
+  staged_fd_closed(fd);
 }
 
 int opened(int fd, int flags) {
@@ -27,7 +32,8 @@ int opened(int fd, int flags) {
 // An open of `path`: its staged copy if there is one, else what `call` does.
 template <typename Call>
 int opened_path(int folder, const char* path, int flags, Call call) {
-  use_original_of(path);
+  use_original_of(folder, path);
+  if (writes(flags)) path_changes(folder, path);
   const int staged = open_staged(folder, path, flags);
   if (staged >= 0) {
     file_seen(staged, folder, path);
@@ -52,8 +58,10 @@ bool only_reads(const char* mode) {
 
 template <typename Call>
 FILE* opened_stream(const char* path, const char* mode, Call call) {
-  use_original_of(path);
-  if (only_reads(mode)) {
+  use_original_of(AT_FDCWD, path);
+  if (!only_reads(mode)) {
+    path_changes(AT_FDCWD, path);
+  } else {
     const int flags = O_RDONLY | (strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
     const int staged = open_staged(AT_FDCWD, path, flags);
     if (staged >= 0) {
@@ -79,6 +87,15 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
   return file;
 }
 
+// Without a path it is the same file that is opened again: the original, not a copy.
+void opens_again(const char* path, FILE* file) {
+  const int fd = fileno_unlocked(file);
+  if (path == nullptr) use_original(fd);
+  use_original_of(AT_FDCWD, path);
+  path_changes(AT_FDCWD, path);
+  forget_fd(fd);
+}
+
 FILE* opened_again(const char* path, FILE* file) {
   if (file == nullptr) return nullptr;
   const int fd = fileno_unlocked(file);
@@ -98,11 +115,6 @@ FILE* opened_again(const char* path, FILE* file) {
     mode = va_arg(arguments, mode_t);           \
     va_end(arguments);                          \
   }
-
-void forget_fd(int fd) {
-  fd_closed(fd);
-  staged_fd_closed(fd);
-}
 
 void copied_fd(int from, int to) {
   fd_copied(from, to);
@@ -155,11 +167,11 @@ SLUICE_EXPORT FILE* fopen64(const char* path, const char* mode) {
   return opened_stream(path, mode, [&] { return REAL(fopen64)(path, mode); });
 }
 SLUICE_EXPORT FILE* freopen(const char* path, const char* mode, FILE* file) {
-  forget_fd(fileno_unlocked(file));
+  opens_again(path, file);
   return opened_again(path, REAL(freopen)(path, mode, file));
 }
 SLUICE_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* file) {
-  forget_fd(fileno_unlocked(file));
+  opens_again(path, file);
   return opened_again(path, REAL(freopen64)(path, mode, file));
 }
 SLUICE_EXPORT FILE* fdopen(int fd, const char* mode) noexcept { return REAL(fdopen)(fd, mode); }

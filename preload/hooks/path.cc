@@ -4,7 +4,7 @@
 
 #include "preload/cells/retry.h"
 #include "preload/real.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
@@ -19,54 +19,65 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
 
-// The same, of a call that changes what the path names (the second and third argument).
+// The same, of a call that asks what the path names (the second and third argument): /proc may name
+// a descriptor.
+#define ASKING(result, name, folder, path, parameters, arguments, ...)    \
+  SLUICE_EXPORT result name parameters noexcept {                         \
+    use_original_at(folder, path);                                        \
+    return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+  }
+
+// The same, of a call that changes what the path names.
 #define CHANGING(result, name, folder, path, parameters, arguments, ...)               \
   SLUICE_EXPORT result name parameters noexcept {                                      \
+    use_original_at(folder, path);                                                     \
+    path_changes(folder, path);                                                        \
     const result done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
     if (done == 0) path_changed(folder, path);                                         \
     return done;                                                                       \
   }
 
 using Path = const char*;
+constexpr int kHere = AT_FDCWD;
 
-RETRIED(int, euidaccess, (Path p, int m), (p, m), p)
-CHANGING(int, unlink, AT_FDCWD, p, (Path p), (p), p)
+ASKING(int, euidaccess, kHere, p, (Path p, int m), (p, m), p)
+CHANGING(int, unlink, kHere, p, (Path p), (p), p)
 CHANGING(int, unlinkat, d, p, (int d, Path p, int f), (d, p, f), p)
 RETRIED(int, mkdir, (Path p, mode_t m), (p, m), p)
 RETRIED(int, mkdirat, (int d, Path p, mode_t m), (d, p, m), p)
-CHANGING(int, rmdir, AT_FDCWD, p, (Path p), (p), p)
-CHANGING(int, link, AT_FDCWD, p, (Path p, Path q), (p, q), p, q)
+CHANGING(int, rmdir, kHere, p, (Path p), (p), p)
+CHANGING(int, link, kHere, p, (Path p, Path q), (p, q), p, q)
 CHANGING(int, linkat, d, p, (int d, Path p, int e, Path q, int f), (d, p, e, q, f), p, q)
 RETRIED(int, symlink, (Path p, Path q), (p, q), p, q)
 RETRIED(int, symlinkat, (Path p, int d, Path q), (p, d, q), p, q)
-RETRIED(ssize_t, readlinkat, (int d, Path p, char* b, size_t n), (d, p, b, n), p)
+ASKING(ssize_t, readlinkat, d, p, (int d, Path p, char* b, size_t n), (d, p, b, n), p)
 RETRIED(int, chdir, (Path p), (p), p)
-CHANGING(int, chmod, AT_FDCWD, p, (Path p, mode_t m), (p, m), p)
+CHANGING(int, chmod, kHere, p, (Path p, mode_t m), (p, m), p)
 CHANGING(int, fchmodat, d, p, (int d, Path p, mode_t m, int f), (d, p, m, f), p)
-CHANGING(int, chown, AT_FDCWD, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
-CHANGING(int, lchown, AT_FDCWD, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
+CHANGING(int, chown, kHere, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
+CHANGING(int, lchown, kHere, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
 CHANGING(int, fchownat, d, p, (int d, Path p, uid_t u, gid_t g, int f), (d, p, u, g, f), p)
-CHANGING(int, truncate, AT_FDCWD, p, (Path p, off_t n), (p, n), p)
-CHANGING(int, truncate64, AT_FDCWD, p, (Path p, off64_t n), (p, n), p)
+CHANGING(int, truncate, kHere, p, (Path p, off_t n), (p, n), p)
+CHANGING(int, truncate64, kHere, p, (Path p, off64_t n), (p, n), p)
 CHANGING(int, utimensat, d, p, (int d, Path p, const struct timespec t[2], int f), (d, p, t, f), p,
          t)
-CHANGING(int, utimes, AT_FDCWD, p, (Path p, const struct timeval t[2]), (p, t), p, t)
-CHANGING(int, utime, AT_FDCWD, p, (Path p, const struct utimbuf* t), (p, t), p, t)
+CHANGING(int, utimes, kHere, p, (Path p, const struct timeval t[2]), (p, t), p, t)
+CHANGING(int, utime, kHere, p, (Path p, const struct utimbuf* t), (p, t), p, t)
 RETRIED_CANCELLABLE(DIR*, opendir, (Path p), (p), p)
 RETRIED(int, mknod, (Path p, mode_t m, dev_t d), (p, m, d), p)
 RETRIED(int, mkfifo, (Path p, mode_t m), (p, m), p)
-RETRIED(int, statfs, (Path p, struct statfs* s), (p, s), p)
-RETRIED(int, statfs64, (Path p, struct statfs64* s), (p, s), p)
-RETRIED(ssize_t, getxattr, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
-RETRIED(ssize_t, lgetxattr, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
-CHANGING(int, setxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f),
+ASKING(int, statfs, kHere, p, (Path p, struct statfs* s), (p, s), p)
+ASKING(int, statfs64, kHere, p, (Path p, struct statfs64* s), (p, s), p)
+ASKING(ssize_t, getxattr, kHere, p, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
+ASKING(ssize_t, lgetxattr, kHere, p, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
+CHANGING(int, setxattr, kHere, p, (Path p, Path n, const void* v, size_t s, int f), (p, n, v, s, f),
+         p, n, v)
+CHANGING(int, lsetxattr, kHere, p, (Path p, Path n, const void* v, size_t s, int f),
          (p, n, v, s, f), p, n, v)
-CHANGING(int, lsetxattr, AT_FDCWD, p, (Path p, Path n, const void* v, size_t s, int f),
-         (p, n, v, s, f), p, n, v)
-CHANGING(int, removexattr, AT_FDCWD, p, (Path p, Path n), (p, n), p, n)
-CHANGING(int, lremovexattr, AT_FDCWD, p, (Path p, Path n), (p, n), p, n)
-RETRIED(ssize_t, listxattr, (Path p, char* b, size_t n), (p, b, n), p)
-RETRIED(ssize_t, llistxattr, (Path p, char* b, size_t n), (p, b, n), p)
+CHANGING(int, removexattr, kHere, p, (Path p, Path n), (p, n), p, n)
+CHANGING(int, lremovexattr, kHere, p, (Path p, Path n), (p, n), p, n)
+ASKING(ssize_t, listxattr, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
+ASKING(ssize_t, llistxattr, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
 RETRIED(int, memfd_create, (Path n, unsigned f), (n, f), n)
 RETRIED(int, setsockopt, (int d, int l, int o, const void* v, socklen_t n), (d, l, o, v, n), v)
 RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
@@ -75,6 +86,8 @@ RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n)
 // Two names that change what they mean.
 #define RENAMING(name, parameters, arguments, from, p, to, q)                \
   SLUICE_EXPORT int name parameters noexcept {                               \
+    path_changes(from, p);                                                   \
+    path_changes(to, q);                                                     \
     const int done = retrying([&] { return REAL(name) arguments; }, {p, q}); \
     if (done == 0) {                                                         \
       path_changed(from, p);                                                 \
@@ -82,7 +95,7 @@ RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n)
     }                                                                        \
     return done;                                                             \
   }
-RENAMING(rename, (Path p, Path q), (p, q), AT_FDCWD, p, AT_FDCWD, q)
+RENAMING(rename, (Path p, Path q), (p, q), kHere, p, AT_FDCWD, q)
 RENAMING(renameat, (int d, Path p, int e, Path q), (d, p, e, q), d, p, e, q)
 RENAMING(renameat2, (int d, Path p, int e, Path q, unsigned f), (d, p, e, q, f), d, p, e, q)
 
@@ -93,7 +106,10 @@ SLUICE_EXPORT int chroot(Path path) noexcept {
   return done;
 }
 
-SLUICE_EXPORT ssize_t readlink(Path path, char* out, size_t size) noexcept {
-  use_original_of(path);
-  return retrying([&] { return REAL(readlink)(path, out, size); }, {path});
-}
+ASKING(ssize_t, readlink, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
+ASKING(ssize_t, __readlink_chk, kHere, p, (Path p, char* b, size_t n, size_t m), (p, b, n, m), p)
+ASKING(ssize_t, __readlinkat_chk, d, p, (int d, Path p, char* b, size_t n, size_t m),
+       (d, p, b, n, m), p)
+ASKING(char*, realpath, kHere, p, (Path p, char* b), (p, b), p)
+ASKING(char*, __realpath_chk, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
+ASKING(char*, canonicalize_file_name, kHere, p, (Path p), (p), p)

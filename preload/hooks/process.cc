@@ -12,7 +12,7 @@
 #include "preload/settings.h"
 #include "preload/signals/actions.h"
 #include "preload/signals/mask.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 

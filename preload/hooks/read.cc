@@ -3,7 +3,7 @@
 #include "preload/cells/retry.h"
 #include "preload/fds.h"
 #include "preload/real.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
 
 using sluice::preload::fd_read;
 using sluice::preload::fd_read_at;
@@ -22,6 +22,11 @@ ssize_t was_read(int fd, ssize_t bytes) {
 ssize_t was_read_at(int fd, ssize_t bytes, off_t offset) {
   fd_read_at(fd, bytes, offset);
   return bytes;
+}
+// Holes are the original's, and so is how far a file of its kind can reach.
+void seeks(int fd, off_t offset, int whence) {
+  constexpr off_t kFar = 1LL << 40;
+  if (whence > SEEK_END || offset > kFar) use_original(fd);
 }
 size_t was_fread(FILE* file, size_t size, size_t items) {
   if (items != 0) fd_read(fileno_unlocked(file), static_cast<ssize_t>(size * items));
@@ -92,9 +97,11 @@ SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t siz
   return was_fread(file, size, REAL(__fread_unlocked_chk)(buffer, limit, size, items, file));
 }
 SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
+  seeks(fd, offset, whence);
   return was_sought(fd, REAL(lseek)(fd, offset, whence));
 }
 SLUICE_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
+  seeks(fd, offset, whence);
   return was_sought(fd, REAL(lseek64)(fd, offset, whence));
 }
 SLUICE_EXPORT int fseek(FILE* file, long offset, int whence) {

@@ -2,52 +2,62 @@
 // else is asked of the kernel, with the path pinned if it lies in a closed cell.
 #include "preload/cells/retry.h"
 #include "preload/real.h"
-#include "preload/stage/opened.h"
+#include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/redirect.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 using sluice::protocol::StageCopy;
+using sluice::protocol::StageStat;
 
 namespace {
 
 using Path = const char*;
+
+constexpr int kKnown = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 
 // What fstatat and statx are asked without a path: `folder` itself.
 bool is_empty(Path path, int flags) {
   return (flags & AT_EMPTY_PATH) != 0 && path != nullptr && page_readable(path) && *path == '\0';
 }
 
-bool answered(int folder, Path path, int flags, void* out) {
+// The copy's attributes are nobody's business: what is not answered here is asked of the original.
+template <typename Answer>
+bool answered_or_original(int folder, Path path, int flags, Answer answer) {
   if (stage_in_use() == nullptr && !any_staged_fd()) return false;
-  use_original_of(path);
+  use_original_of(folder, path);
   const bool itself = is_empty(path, flags);
-  const StagedFd* staged = itself ? surely_staged_fd(folder) : nullptr;
+  const StagedFd* staged = itself ? staged_fd_now(folder) : nullptr;
   if (itself && staged == nullptr) return false;
   StageCopy copy;
-  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))
-    return false;
-  if (!writable(out, sizeof(struct stat))) return false;
-  fill(itself ? staged->stat : copy.stat, static_cast<struct stat*>(out));
-  return true;
+  if ((flags & ~kKnown) == 0 &&
+      (itself || stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy)) &&
+      answer(itself ? staged->stat : copy.stat)) {
+    return true;
+  }
+  if (itself) use_original(folder);
+  return false;
+}
+
+bool answered(int folder, Path path, int flags, void* out) {
+  return answered_or_original(folder, path, flags, [out](const StageStat& stat) {
+    if (!writable(out, sizeof(struct stat))) return false;
+    fill(stat, static_cast<struct stat*>(out));
+    return true;
+  });
 }
 
 bool answered_statx(int folder, Path path, int flags, unsigned mask, struct statx* out) {
-  constexpr int kKnown = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-  if ((stage_in_use() == nullptr && !any_staged_fd()) || (flags & ~kKnown) != 0) return false;
-  use_original_of(path);
-  const bool itself = is_empty(path, flags);
-  const StagedFd* staged = itself ? surely_staged_fd(folder) : nullptr;
-  if (itself && staged == nullptr) return false;
-  StageCopy copy;
-  if (!itself && !stat_staged(folder, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, &copy))
-    return false;
-  return writable(out, sizeof *out) && fill(itself ? staged->stat : copy.stat, mask, out);
+  return answered_or_original(folder, path, flags, [out, mask](const StageStat& stat) {
+    return writable(out, sizeof *out) && fill(stat, mask, out);
+  });
 }
 
 // The copy could be made, so its original can be read, by this user.
 bool readable(int folder, Path path, int mode, int flags) {
+  use_original_at(folder, path);
   if (stage_in_use() == nullptr || (mode & ~R_OK) != 0 ||
+      (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW)) != 0 ||
       sys::call(SYS_getuid) != sys::call(SYS_geteuid)) {
     return false;
   }
@@ -96,6 +106,6 @@ SLUICE_EXPORT int access(Path path, int mode) noexcept {
   return retrying([&] { return REAL(access)(path, mode); }, {path});
 }
 SLUICE_EXPORT int faccessat(int folder, Path path, int mode, int flags) noexcept {
-  if ((flags & AT_EMPTY_PATH) == 0 && readable(folder, path, mode, flags)) return 0;
+  if (readable(folder, path, mode, flags)) return 0;
   return retrying([&] { return REAL(faccessat)(folder, path, mode, flags); }, {path});
 }

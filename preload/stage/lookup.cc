@@ -11,7 +11,6 @@
 #include <ctime>
 
 #include "preload/settings.h"
-#include "preload/stage/opened.h"
 #include "preload/stage/probe.h"
 #include "preload/sys.h"
 #include "protocol/stage_io.h"
@@ -85,14 +84,13 @@ bool use_stage(int fd) {
     return false;
   }
   sys::advise(static_cast<uintptr_t>(memory), sizeof(Stage), MADV_DONTDUMP);
-  g_stage_device.store(folder.st_dev, std::memory_order_relaxed);
   g_stage.store(stage, std::memory_order_release);
   return true;
 }
 
 void give_up_stage() { g_stage.store(nullptr, std::memory_order_release); }
 
-bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* out) {
+bool absolute_path(int folder, const char* path, StagePath* out) {
   out->length = 0;
   if (path == nullptr) return false;
   const size_t length = length_of(path, protocol::kStagePath);
@@ -118,7 +116,11 @@ bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* 
   }
   out->length =
       protocol::stage_path(out->text, base, static_cast<size_t>(base_length), path, length);
-  if (out->length == 0) return false;
+  return out->length != 0;
+}
+
+bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* out) {
+  if (!absolute_path(folder, path, out)) return false;
   out->key = protocol::stage_key(stage.header.secret, out->text, out->length);
   return true;
 }

@@ -35,8 +35,10 @@ struct StagePath {
   char text[protocol::kStagePath];  // absolute
 };
 
-// Makes the path absolute: `folder` is a descriptor or AT_FDCWD. False, as if it had no copy, if
-// the memory cannot be read: the system call itself will say so.
+// Makes the path absolute, without its key: `folder` is a descriptor or AT_FDCWD. False, as if it
+// had no copy, if the memory cannot be read: the system call itself will say so.
+bool absolute_path(int folder, const char* path, StagePath* out);
+// The same with its key.
 bool stage_path_of(const protocol::Stage& stage, int folder, const char* path, StagePath* out);
 
 // The copy of the path. `wait`: one that is being fetched is waited for, with a deadline. False if

@@ -17,6 +17,7 @@ inline constexpr size_t kProbePage = 4096;
 inline bool page_readable(const void* address) {
   const auto page = reinterpret_cast<uintptr_t>(address) & ~(kProbePage - 1);
   constexpr long kNothing = 99;
+  if (page == 0) return false;  // a mask at address 0 is none
   return sys::call(SYS_rt_sigprocmask, kNothing, static_cast<long>(page), 0, 8) != -EFAULT;
 }
 
@@ -25,6 +26,7 @@ inline bool page_readable(const void* address) {
 inline bool writable(void* address, size_t size) {
   const long begin = sys::word(static_cast<char*>(address));
   const long end = begin + static_cast<long>(size) - 8;
+  if (address == nullptr) return false;
   return sys::call(SYS_rt_sigprocmask, 0, 0, begin, 8) == 0 &&
          sys::call(SYS_rt_sigprocmask, 0, 0, end, 8) == 0;
 }

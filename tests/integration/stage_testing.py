@@ -1,0 +1,122 @@
+"""What the tests of the stage share: a folder of sample files, on the disk or on a slow mount, and
+victims that run over it plain and under the library."""
+import os
+import random
+import shutil
+import tempfile
+
+import harness
+import slowfs_harness
+from harness import claim
+
+
+def make_files(folder, seen):
+    """The files that tests/victims/stage_*.c are about, in `folder`, which victims see as `seen`. The
+    same each time but for their inodes and times."""
+    draw = random.Random(3)
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("sub", "deep/er", "far"):
+        os.makedirs(os.path.join(folder, name))
+    jail = os.path.join(folder, "jail" + seen)
+    os.makedirs(jail)
+    sizes = {"f0": 0, "f1": 1, "f2": 5000, "f3": 300000, "sub/g0": 700, "deep/er/h0": 4096,
+             "far/target": 9000, "mark": 10}
+    for name, size in sizes.items():
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(draw.randbytes(size))
+    with open(os.path.join(jail, "f2"), "w", encoding="ascii") as file:
+        file.write("in the jail")
+    with open(os.path.join(folder, "sparse"), "wb") as file:
+        for place in (0, 1 << 20):
+            file.seek(place)
+            file.write(draw.randbytes(100000))
+        file.truncate(3 << 20)
+    for name, target in (("link", "f3"), ("linklink", "link"), ("dirlink", "sub"), ("loop", "loop"),
+                         ("dangling", "nothing"), ("farlink", "far/target")):
+        os.symlink(target, os.path.join(folder, name))
+    os.link(os.path.join(folder, "f3"), os.path.join(folder, "hard"))
+    try:
+        os.setxattr(os.path.join(folder, "f3"), "user.colour", b"blue")
+    except OSError:
+        pass
+
+
+class Ground:
+    """Where a victim's files are. `path` is what it sees, `source` the files themselves."""
+
+    def __init__(self, place, name, latency=None, *options):
+        self.place, self.name = place, name
+        self.source = tempfile.mkdtemp(prefix="f-", dir=place.work)
+        self.mount = None
+        if latency is not None:
+            work = tempfile.mkdtemp(prefix="w-", dir=place.work)
+            self.mount = slowfs_harness.Mount(work, self.source, "--latency", latency, *options)
+        self.path = self.mount.point if self.mount else self.source
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        # The optimizer watches folders of the mount.
+        harness.drive.end_optimizer(self.place.sockets)
+        if self.mount:
+            self.mount.__exit__(kind, value, trace)
+
+    def folder(self, name="data"):
+        return os.path.join(self.path, name)
+
+    def make(self, name="data"):
+        make_files(os.path.join(self.source, name), self.folder(name))
+        return self.folder(name)
+
+
+def slow_mounts():
+    """Whether slow mounts can be made here."""
+    return os.path.exists("/dev/fuse") and shutil.which("fusermount3") is not None
+
+
+SETTINGS = {"SLUICE_STAGE": "always", "SLUICE_STALE": "1000", "SLUICE_DATASET": None,
+            "SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_MEMORY": "64M"}
+
+
+def victim(name, *arguments):
+    return [os.path.join(harness.BUILD, "victims", name), *arguments]
+
+
+def cases_of(place, name):
+    done = place.run(victim(name, "--list"), library=None)
+    claim(done.returncode == 0, done.stderr)
+    return done.stdout.split()
+
+
+def first_difference(plain, under):
+    for number, (one, other) in enumerate(zip(plain.splitlines(), under.splitlines()), 1):
+        if one != other:
+            return f"line {number}\n  plain: {one[:400]}\n  under: {other[:400]}"
+    return f"{len(plain.splitlines())} lines and {len(under.splitlines())}"
+
+
+class Tally:
+    """Runs every case, says which differ, and fails at the end."""
+
+    def __init__(self):
+        self.bad, self.count = [], 0
+
+    def compare(self, what, plain, under):
+        self.count += 1
+        other = [li for li in under.stderr.splitlines() if not li.startswith("sluice:")]
+        if plain.returncode not in (0, 1):
+            self.fail(what, f"the plain run ended with {plain.returncode}: {plain.stderr}")
+        elif under.returncode != plain.returncode or other != plain.stderr.splitlines():
+            self.fail(what, f"status {under.returncode}, plain {plain.returncode}: {under.stderr}"
+                            f"{first_difference(plain.stdout, under.stdout)}")
+        elif under.stdout != plain.stdout:
+            self.fail(what, first_difference(plain.stdout, under.stdout))
+
+    def fail(self, what, why):
+        self.bad.append(what)
+        print(f"{what}: differs: {why}", flush=True)
+
+    def end(self):
+        claim(not self.bad, f"{len(self.bad)} of {self.count} differ: {' '.join(self.bad)}")
+        print(f"{self.count} cases are the same")

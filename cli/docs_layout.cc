@@ -91,10 +91,10 @@ std::string stage() {
                {SLUICE_FIELD(StageHeader, magic), SLUICE_FIELD(StageHeader, version),
                 SLUICE_FIELD(StageHeader, size), SLUICE_FIELD(StageHeader, secret),
                 SLUICE_FIELD(StageHeader, root_device), SLUICE_FIELD(StageHeader, root_inode),
-                SLUICE_FIELD(StageHeader, copy_device), SLUICE_FIELD(StageHeader, uid), SLUICE_FIELD(StageHeader, reserved),
-                SLUICE_FIELD(StageHeader, folder), SLUICE_FIELD(StageHeader, heartbeat_ns),
-                SLUICE_FIELD(StageHeader, files), SLUICE_FIELD(StageHeader, closed),
-                SLUICE_FIELD(StageHeader, devices)}) +
+                SLUICE_FIELD(StageHeader, copy_device), SLUICE_FIELD(StageHeader, uid),
+                SLUICE_FIELD(StageHeader, reserved), SLUICE_FIELD(StageHeader, folder),
+                SLUICE_FIELD(StageHeader, heartbeat_ns), SLUICE_FIELD(StageHeader, files),
+                SLUICE_FIELD(StageHeader, closed), SLUICE_FIELD(StageHeader, devices)}) +
          table("StageFile", sizeof(StageFile),
                {SLUICE_FIELD(StageFile, sequence), SLUICE_FIELD(StageFile, state),
                 SLUICE_FIELD(StageFile, words)}) +
@@ -123,7 +123,8 @@ std::string stage() {
                 SLUICE_FIELD(StageStat, block_size),
                 SLUICE_FIELD(StageStat, mask),
                 SLUICE_FIELD(StageStat, attributes),
-                SLUICE_FIELD(StageStat, attributes_mask), SLUICE_FIELD(StageStat, mount)});
+                SLUICE_FIELD(StageStat, attributes_mask),
+                SLUICE_FIELD(StageStat, mount)});
 }
 
 std::string memory() {

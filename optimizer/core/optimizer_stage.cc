@@ -67,8 +67,8 @@ void Optimizer::foretell(uint64_t now) {
 }
 
 // One budget for the page cache that is filled ahead and for the stage: each may have what the
-// other does not use, and neither less than half. Copies cannot be reclaimed by the kernel, so while
-// memory is short they are fewer.
+// other does not use, and neither less than half. Copies cannot be reclaimed by the kernel, so
+// while memory is short they are fewer.
 void Optimizer::share_budget(uint64_t now) {
   uint64_t asked = 0;
   bool unlimited = false;

@@ -50,7 +50,9 @@ uint64_t parse_field(std::string_view text, std::string_view key) {
 double parse_pressure(std::string_view text) {
   constexpr std::string_view kKey = "some avg10=";
   const size_t at = text.find(kKey);
-  return at == std::string_view::npos ? 0 : strtod(std::string(text.substr(at + kKey.size())).c_str(), nullptr);
+  return at == std::string_view::npos
+             ? 0
+             : strtod(std::string(text.substr(at + kKey.size())).c_str(), nullptr);
 }
 
 double PressureBrake::next(double pressure) {

@@ -20,7 +20,7 @@ struct CgroupMemory {
 struct MemoryFacts {
   uint64_t available = 0;             // of the host, MemAvailable
   std::vector<CgroupMemory> cgroups;  // from ours to the root; may be empty
-  double pressure = 0;                // percent of the last 10 s in which somebody waited for memory
+  double pressure = 0;  // percent of the last 10 s in which somebody waited for memory
 };
 
 // What the host and every cgroup level leave, bytes; `staged` of what is in use is ours, and can be

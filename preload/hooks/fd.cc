@@ -16,8 +16,8 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 namespace {
 
-// After the kernel has written there. The record may be that of another descriptor, which was closed
-// where no hook is: then the copy is not what is behind this one.
+// After the kernel has written there. The record may be that of another descriptor, which was
+// closed where no hook is: then the copy is not what is behind this one.
 int answered(int fd, int result, void* out) {
   const StagedFd* staged = staged_fd(fd);
   auto* real = static_cast<struct stat*>(out);

@@ -7,11 +7,16 @@ UNIT_TESTS += slowfs_service_test
 slowfs_service_test_SRCS := bench/slowfs/service_test.cc bench/slowfs/service.cc
 
 # The jobs that the figures are measured with.
-PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory
+PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory bench/tell
 bench/reader_SRCS := $(addprefix bench/reader/,reader.c scan_file.c scan_lmdb.c)
 bench/reader_LIBS := -llmdb
 bench/make-data_SRCS := bench/reader/make_data.c
 bench/make-data_LIBS := -llmdb
 bench/arm_SRCS := bench/reader/arm.c
 bench/start-cost_SRCS := bench/reader/start_cost.c
+bench/tell_SRCS := bench/reader/tell.c
+bench/tell_LIBS := -ldl
 bench/touch-memory_SRCS := bench/reader/touch_memory.c
+PROGRAMS += bench/open-files
+bench/open-files_SRCS := bench/reader/open_files.c
+bench/open-files_LIBS := -ldl

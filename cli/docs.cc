@@ -7,6 +7,7 @@
 
 #include "cli/program.h"
 #include "cli/text.h"
+#include "protocol/history.h"
 #include "protocol/metrics.h"
 #include "protocol/options.h"
 
@@ -44,7 +45,8 @@ constexpr const char* kClosing = R"(
 `sluice run` becomes the command, so its exit status is the command's own. Before that it is 2
 for a bad option, 125 if Sluice itself cannot start, 126 if the command cannot be executed and
 127 if it is not found. `sluice status` gives 1 if no optimizer answers, `sluice stop` 1 if one
-does not end in time, and `sluice doctor` 1 if something is really broken.
+does not end in time, `sluice doctor` 1 if something is really broken, and `sluice report` 1 if
+its input is no report or its page cannot be written.
 )";
 
 // A cell of a table: '|' would end it.
@@ -80,6 +82,11 @@ int print_configuration() {
   text += "a job and only grow.\n";
   text += metrics_table("Figures counted in the job", protocol::kClientMetrics);
   text += metrics_table("Figures counted in the optimizer", protocol::kSessionMetrics);
+  text +=
+      "\n`SLUICE_REPORT` also holds how the job went over time and in each epoch: objects `history`"
+      "\nand `epochs` of one array for each field ([report](report.md)).\n";
+  text += metrics_table("Fields of history", protocol::kHistoryFields);
+  text += metrics_table("Fields of epochs", protocol::kEpochFields);
   text += kClosing;
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "cli/docs.h"
 #include "cli/program.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
+#include "protocol/stage.h"
 #include "protocol/trace.h"
 
 namespace sluice::cli {
@@ -27,6 +29,16 @@ std::string table(const char* name, size_t size, std::initializer_list<Field> fi
       fmt::format("\n`{}`, {} bytes:\n\n| offset | bytes | field |\n|---|---|---|\n", name, size);
   for (const Field& field : fields) {
     text += fmt::format("| {} | {} | `{}` |\n", field.offset, field.size, field.name);
+  }
+  return text;
+}
+
+// What is made of words of 8 bytes, one for each line of a table of fields.
+std::string words(const char* name, std::span<const MetricInfo> fields) {
+  std::string text = fmt::format("\n{}, {} bytes:\n\n| offset | bytes | field |\n|---|---|---|\n",
+                                 name, 8 * fields.size());
+  for (size_t at = 0; at < fields.size(); ++at) {
+    text += fmt::format("| {} | 8 | `{}` |\n", 8 * at, fields[at].name);
   }
   return text;
 }
@@ -60,12 +72,64 @@ std::string messages() {
                 SLUICE_FIELD(Samples, first), SLUICE_FIELD(Samples, count),
                 SLUICE_FIELD(Samples, bytes), SLUICE_FIELD(Samples, dataset),
                 SLUICE_FIELD(Samples, epoch), SLUICE_FIELD(Samples, whole),
-                SLUICE_FIELD(Samples, reserved)});
+                SLUICE_FIELD(Samples, reserved)}) +
+         table("StageAsked", sizeof(StageAsked),
+               {SLUICE_FIELD(StageAsked, session), SLUICE_FIELD(StageAsked, token)}) +
+         table("Changed", sizeof(Changed),
+               {SLUICE_FIELD(Changed, session), SLUICE_FIELD(Changed, token),
+                SLUICE_FIELD(Changed, key), SLUICE_FIELD(Changed, device),
+                SLUICE_FIELD(Changed, inode)}) +
+         table("Record", sizeof(Record),
+               {SLUICE_FIELD(Record, session), SLUICE_FIELD(Record, token)});
+}
+
+std::string stage() {
+  return table("Stage", sizeof(Stage),
+               {SLUICE_FIELD(Stage, header), SLUICE_FIELD(Stage, buckets),
+                SLUICE_FIELD(Stage, files)}) +
+         table("StageHeader", sizeof(StageHeader),
+               {SLUICE_FIELD(StageHeader, magic), SLUICE_FIELD(StageHeader, version),
+                SLUICE_FIELD(StageHeader, size), SLUICE_FIELD(StageHeader, secret),
+                SLUICE_FIELD(StageHeader, root_device), SLUICE_FIELD(StageHeader, root_inode),
+                SLUICE_FIELD(StageHeader, copy_device), SLUICE_FIELD(StageHeader, uid), SLUICE_FIELD(StageHeader, reserved),
+                SLUICE_FIELD(StageHeader, folder), SLUICE_FIELD(StageHeader, heartbeat_ns),
+                SLUICE_FIELD(StageHeader, files), SLUICE_FIELD(StageHeader, closed),
+                SLUICE_FIELD(StageHeader, devices)}) +
+         table("StageFile", sizeof(StageFile),
+               {SLUICE_FIELD(StageFile, sequence), SLUICE_FIELD(StageFile, state),
+                SLUICE_FIELD(StageFile, words)}) +
+         table("StageCopy", sizeof(StageCopy),
+               {SLUICE_FIELD(StageCopy, key), SLUICE_FIELD(StageCopy, name),
+                SLUICE_FIELD(StageCopy, validated_ns), SLUICE_FIELD(StageCopy, stat),
+                SLUICE_FIELD(StageCopy, flags), SLUICE_FIELD(StageCopy, copy_inode)}) +
+         table("StageStat", sizeof(StageStat),
+               {SLUICE_FIELD(StageStat, device),
+                SLUICE_FIELD(StageStat, inode),
+                SLUICE_FIELD(StageStat, rdevice),
+                SLUICE_FIELD(StageStat, size),
+                SLUICE_FIELD(StageStat, blocks),
+                SLUICE_FIELD(StageStat, accessed_s),
+                SLUICE_FIELD(StageStat, modified_s),
+                SLUICE_FIELD(StageStat, changed_s),
+                SLUICE_FIELD(StageStat, born_s),
+                SLUICE_FIELD(StageStat, accessed_ns),
+                SLUICE_FIELD(StageStat, modified_ns),
+                SLUICE_FIELD(StageStat, changed_ns),
+                SLUICE_FIELD(StageStat, born_ns),
+                SLUICE_FIELD(StageStat, mode),
+                SLUICE_FIELD(StageStat, links),
+                SLUICE_FIELD(StageStat, uid),
+                SLUICE_FIELD(StageStat, gid),
+                SLUICE_FIELD(StageStat, block_size),
+                SLUICE_FIELD(StageStat, mask),
+                SLUICE_FIELD(StageStat, attributes),
+                SLUICE_FIELD(StageStat, attributes_mask), SLUICE_FIELD(StageStat, mount)});
 }
 
 std::string memory() {
   return table("Shared", sizeof(Shared),
-               {SLUICE_FIELD(Shared, header), SLUICE_FIELD(Shared, slots)}) +
+               {SLUICE_FIELD(Shared, header), SLUICE_FIELD(Shared, slots),
+                SLUICE_FIELD(Shared, history)}) +
          table("Header", sizeof(Header),
                {SLUICE_FIELD(Header, magic), SLUICE_FIELD(Header, version),
                 SLUICE_FIELD(Header, slot_count), SLUICE_FIELD(Header, ring_entries),
@@ -81,7 +145,13 @@ std::string memory() {
                 SLUICE_FIELD(Event, length), SLUICE_FIELD(Event, time_ns),
                 SLUICE_FIELD(Event, address), SLUICE_FIELD(Event, file), SLUICE_FIELD(Event, tid),
                 SLUICE_FIELD(Event, kind), SLUICE_FIELD(Event, flags),
-                SLUICE_FIELD(Event, reserved)});
+                SLUICE_FIELD(Event, reserved)}) +
+         table("History", sizeof(History),
+               {SLUICE_FIELD(History, sequence), SLUICE_FIELD(History, points),
+                SLUICE_FIELD(History, epochs), SLUICE_FIELD(History, epochs_seen),
+                SLUICE_FIELD(History, interval_ns), SLUICE_FIELD(History, reserved),
+                SLUICE_FIELD(History, epoch), SLUICE_FIELD(History, point)}) +
+         words("An entry of `epoch`", kEpochFields) + words("An entry of `point`", kHistoryFields);
 }
 
 std::string trace() {
@@ -100,16 +170,21 @@ std::string numbers() {
   return fmt::format(
       "\n| name | value |\n|---|---|\n| `kVersion` | {} |\n| `kControlMagic` | 0x{:08x} |\n"
       "| `kSharedMagic` | 0x{:08x} |\n| `kMaxPacket` | {} bytes |\n| `kMaxPath` | {} bytes |\n"
-      "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| counters of a slot | {} |\n"
-      "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n",
+      "| `kSlots` | {} |\n| `kRingEntries` | {} |\n| `kHistoryPoints` | {} |\n"
+      "| `kHistoryEpochs` | {} |\n| counters of a slot | {} |\n"
+      "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n"
+      "| `kStageMagic` | 0x{:08x} |\n| `kStageFiles` | {} |\n| `kStageGroups` | {} |\n"
+      "| `kStageGroupSize` | {} |\n| `kStagePath` | {} bytes |\n| `kStageSilentNs` | {} ns |\n",
       kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
-      kClientMetricCount, kSessionMetricCount, kTraceMagic, kTraceVersion);
+      kHistoryPoints, kHistoryEpochs, kClientMetricCount, kSessionMetricCount, kTraceMagic,
+      kTraceVersion, kStageMagic, kStageFiles, kStageGroups, kStageGroupSize, kStagePath,
+      kStageSilentNs);
 }
 
 }  // namespace
 
 int print_layout() {
-  const std::string text = numbers() + messages() + memory() + trace();
+  const std::string text = numbers() + messages() + memory() + stage() + trace();
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;
 }

@@ -12,6 +12,7 @@
 #include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/program.h"
+#include "cli/report.h"
 #include "cli/run.h"
 #include "cli/run_arguments.h"
 #include "cli/simulate.h"
@@ -75,6 +76,12 @@ int dispatch(std::vector<std::string> words) {
       "simulate", "what replacement policies and memory sizes would do for a job");
   SimulateOptions simulation;
   add_simulate_options(simulate_command, &simulation);
+  CLI::App* report_command =
+      app.add_subcommand("report", "a page about a finished run, or about a bench.json");
+  ReportOptions page;
+  report_command->add_option("FILE", page.file, "what SLUICE_REPORT named, or build/bench.json")
+      ->required();
+  report_command->add_option("--out", page.out, "the page; report.html")->type_name("PATH");
   CLI::App* docs_command = app.add_subcommand("docs", "print parts of the documents")->group("");
   CLI::App* layout_command =
       docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
@@ -98,6 +105,7 @@ int dispatch(std::vector<std::string> words) {
   if (stop_command->parsed()) return stop(stop_socket);
   if (doctor_command->parsed()) return doctor(doctor_paths, doctor_json);
   if (simulate_command->parsed()) return simulate(simulation);
+  if (report_command->parsed()) return report(page);
   if (layout_command->parsed()) return print_layout();
   if (docs_command->parsed()) return print_configuration();
   return kExitUsage;

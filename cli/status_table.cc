@@ -67,6 +67,19 @@ const std::vector<Table>& known_tables() {
         {"ahead_bytes", "ahead"},
         {"name", "name"}},
        {}},
+      {"stage",
+       {{"copies", "copies"},
+        {"used_bytes", "used"},
+        {"budget_bytes", "budget"},
+        {"ahead_bytes", "ahead"},
+        {"kept_bytes", "kept"},
+        {"policy", "policy"},
+        {"fetched_files", "fetched"},
+        {"checks", "checks"},
+        {"drops", "drops"},
+        {"failures", "failures"},
+        {"last_failure", "last failure"}},
+       {}},
       {"mounts",
        {{"device", "device"},
         {"type", "type"},
@@ -284,6 +297,7 @@ std::string status_tables(const Json& status) {
   for (const auto& [name, value] : status.items()) {
     const bool known = std::any_of(known_tables().begin(), known_tables().end(),
                                    [&name = name](const Table& one) { return name == one.name; });
+    if (known && !value.is_array()) continue;  // one row, or none
     if (value.is_array()) {
       if (!known) others += section(name, value);
     } else {
@@ -294,7 +308,9 @@ std::string status_tables(const Json& status) {
   std::string text = columns(heads, "l");
   for (const Table& table : known_tables()) {
     const auto list = status.find(table.name);
-    if (list != status.end() && list->is_array()) text += section(table.name, *list);
+    if (list == status.end()) continue;
+    if (list->is_array()) text += section(table.name, *list);
+    if (list->is_object()) text += section(table.name, Json::array({*list}));
   }
   return text + others;
 }

@@ -11,9 +11,11 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/scheduler.cc \
   optimizer/plan/scheduler_pump.cc \
   optimizer/plan/scheduler_samples.cc \
+  optimizer/plan/scheduler_view.cc \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
+  optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
@@ -38,9 +40,12 @@ OPTIMIZER_IO_SRCS := \
 OPTIMIZER_CORE_SRCS := \
   optimizer/core/executor.cc \
   optimizer/core/files.cc \
+  optimizer/core/history.cc \
   optimizer/core/optimizer.cc \
   optimizer/core/optimizer_control.cc \
+  optimizer/core/optimizer_history.cc \
   optimizer/core/optimizer_observe.cc \
+  optimizer/core/optimizer_record.cc \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/optimizer_stage.cc \
@@ -49,6 +54,8 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/session.cc \
   optimizer/core/stage_keeper.cc \
   optimizer/core/status.cc \
+  optimizer/record/recordings.cc \
+  optimizer/record/trace_file.cc \
   optimizer/daemon/invisible.cc \
   optimizer/daemon/options.cc \
   optimizer/daemon/seat.cc \

@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "preload/python_settings.h"
 #include "preload/real.h"
+#include "preload/record_settings.h"
 #include "preload/report.h"
 #include "preload/self.h"
 #include "preload/settings.h"
@@ -25,6 +26,7 @@ __attribute__((constructor)) void loaded() {
   process_init();
   adopt_inherited_mask();
   make_preload_absolute();
+  begin_recording();
   offer_adapter();
   prepare_crash_trace();
 }

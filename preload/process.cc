@@ -15,6 +15,7 @@
 #include "preload/signals/actions.h"
 #include "preload/stage/original.h"
 #include "preload/sys.h"
+#include "preload/thread_state.h"
 
 namespace sluice::preload {
 namespace {
@@ -68,6 +69,7 @@ bool process_is_new() {
 void process_after_fork() {
   if (g_mark != nullptr) g_mark->store(1, std::memory_order_relaxed);
   g_pid.store(sys::pid(), std::memory_order_relaxed);
+  t_state.sample_tid = 0;
   g_registry_lock.reset();
   actions_after_fork();
   registry_after_fork();

@@ -75,12 +75,21 @@ bool find_folder(char* out, size_t size) {
   return false;
 }
 
+// What late_adapter() says. Written by the constructor.
+constinit char g_late[4096] = {};
+
 }  // namespace
 
+const char* late_adapter() { return g_late[0] != '\0' ? g_late : nullptr; }
+
 void offer_adapter() {
-  if (!g_settings.python || !is_python() || !looks_at_path()) return;
+  if (!g_settings.python || !is_python()) return;
   char folder[4096];
   if (!find_folder(folder, sizeof folder) || strchr(folder, ':') != nullptr) return;
+  if (!looks_at_path()) {
+    strcpy(g_late, folder);
+    return;
+  }
   char list[16384];
   const char* was = getenv(kPath);
   const int length = was == nullptr || *was == '\0'

@@ -7,4 +7,8 @@ namespace sluice::preload {
 // Changes the environment if this program is a Python that will look there. Constructor only.
 void offer_adapter();
 
+// The adapter's folder where the interpreter will not look for it (-E, -I, -S); nullptr in any
+// other program. Constant once the constructor has run; any thread.
+const char* late_adapter();
+
 }  // namespace sluice::preload

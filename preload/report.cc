@@ -1,6 +1,5 @@
 #include "preload/report.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,9 +9,11 @@
 #include "preload/callsites.h"
 #include "preload/log.h"
 #include "preload/process.h"
+#include "preload/report_file.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "preload/stage/leftover.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -81,7 +82,8 @@ bool met_data(const Totals& totals) {
   for (const uint64_t value : totals.client) {
     if (value != 0) return true;
   }
-  return false;
+  return totals.of(SessionMetric::trace_lost) != 0 ||
+         totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
 }
 
 void leave_to_root(const Totals& totals) {
@@ -122,6 +124,10 @@ void samples_text(const Totals& totals, char* out, size_t size) {
   if (hits + late + misses == 0) return;
   snprintf(out, size, "; of %llu samples known %llu were in memory when begun, %llu late, %llu not",
            hits + late + misses, hits, late, misses);
+  const uint64_t again = totals.of(SessionMetric::kept_bytes);
+  const size_t used = strlen(out);
+  if (again == 0 || used >= size) return;
+  snprintf(out + used, size - used, "; %.1f MB of them kept and read again", megabytes(again));
 }
 
 void say_line(const Totals& totals) {
@@ -139,35 +145,27 @@ void say_line(const Totals& totals) {
       megabytes(totals.of(ClientMetric::streamed_bytes)), samples, passed);
 }
 
+void say_of_trace(const Totals& totals) {
+  const auto lost = static_cast<unsigned long long>(totals.of(SessionMetric::trace_lost));
+  const auto unseen = static_cast<unsigned long long>(totals.of(ClientMetric::events_dropped));
+  if (lost == 0 && (unseen == 0 || totals.of(SessionMetric::trace_records) == 0)) return;
+  say(LogLevel::kWarn,
+      "the trace is not whole: %llu samples could not be written (the optimizer's log says why), "
+      "%llu events were lost",
+      lost, unseen);
+}
+
 void write_file(const Totals& totals, const char* path) {
-  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path),
-                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (sys::failed(fd)) {
-    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %ld)", path, -fd);
-    return;
-  }
-  char text[8192];
-  size_t used = 0;
-  const auto add = [&](const char* name, uint64_t value) {
-    const int length =
-        snprintf(text + used, sizeof text - used, "%s  \"%s\": %llu", used == 0 ? "{\n" : ",\n",
-                 name, static_cast<unsigned long long>(value));
-    if (length > 0 && static_cast<size_t>(length) < sizeof text - used) {
-      used += static_cast<size_t>(length);
-    }
-  };
+  ReportFile file(path);
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    add(protocol::kSessionMetrics[i].name, totals.session[i]);
+    file.number(protocol::kSessionMetrics[i].name, totals.session[i]);
   }
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    add(protocol::kClientMetrics[i].name, totals.client[i]);
+    file.number(protocol::kClientMetrics[i].name, totals.client[i]);
   }
-  used += static_cast<size_t>(snprintf(text + used, sizeof text - used, "\n}\n"));
-  const long wrote = sys::call(SYS_write, fd, sys::word(text), static_cast<long>(used));
-  sys::close(static_cast<int>(fd));
-  if (wrote != static_cast<long>(used)) {
-    say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s whole", path);
-  }
+  write_history(file);
+  const int error = file.finish();
+  if (error != 0) say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %d)", path, error);
 }
 
 }  // namespace
@@ -193,6 +191,7 @@ void process_ends() {
   if (g_ended.exchange(true, std::memory_order_relaxed)) return;
   tell_seen(true);
   say_goodbye();
+  remove_leftover_stage();
   const Totals totals = collect();
   if (!met_data(totals)) return;
   if (!is_root_process()) {
@@ -200,6 +199,7 @@ void process_ends() {
     return;
   }
   say_line(totals);
+  say_of_trace(totals);
   const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
   if (path != nullptr && *path != '\0') write_file(totals, path);
   report_callsites();

@@ -21,7 +21,7 @@ struct Settings {
   bool stage = true;       // sample files may be staged
   bool stage_all = false;  // on whatever mount
   uint64_t stale = 3;      // seconds
-  bool python = true;  // the PyTorch adapter
+  bool python = true;      // the PyTorch adapter
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

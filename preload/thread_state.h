@@ -22,6 +22,9 @@ struct ThreadState {
   uintptr_t retry_address;
   uint64_t retry_word;
   uint32_t seen_disarms;
+  // The kernel's id of the thread, asked for when it began its first sample; 0: not yet. A system
+  // call for each event would be a good part of what an event costs.
+  uint32_t sample_tid;
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;

@@ -63,6 +63,9 @@ enum class MessageKind : uint32_t {
   // its absolute path, ended by a NUL: a worker opened these files while it read these samples.
   // Answered by kDone.
   kSeen = 19,
+  // job -> optimizer. Body Record; one descriptor: the file that this session's samples are
+  // recorded in (trace.h), opened for this alone. Answered by kDone.
+  kRecord = 20,
 };
 
 struct MessageHeader {
@@ -130,6 +133,11 @@ struct Samples {
   uint32_t reserved;
 };
 
+struct Record {
+  uint64_t session;
+  uint64_t token;
+};
+
 struct StageAsked {
   uint64_t session;
   uint64_t token;
@@ -151,7 +159,7 @@ struct Bye {
 };
 
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
-static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16);
+static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
 

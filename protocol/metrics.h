@@ -44,6 +44,8 @@
   X(sample_late, "count", "samples that were still being fetched then")                       \
   X(sample_misses, "count", "samples that were not, though it was known where they are")      \
   X(kept_bytes, "bytes", "read again from staged files that were kept, without storage")      \
+  X(trace_records, "count", "samples recorded in the trace of SLUICE_RECORD")                 \
+  X(trace_lost, "count", "samples that trace lacks: it could not be written")                 \
   X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \
   X(events_seen, "count", "events taken from the rings")                                      \
   X(events_bad, "count", "events refused because they made no sense")

@@ -35,6 +35,7 @@ enum class Option : uint8_t {
   kLinger,
   kLog,
   kReport,
+  kRecord,
   kOff,
   kPython,
   kCallsites,
@@ -98,6 +99,9 @@ inline constexpr OptionInfo kOptions[] = {
      "log level; the end-of-run line is printed at warn and above"},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",
      "file that gets the end-of-run figures as JSON"},
+    {Option::kRecord, "record", "SLUICE_RECORD", OptionKind::kText, false, "", 0, 0, "",
+     "file that gets the trace of the job's samples, for `sluice simulate`; what it held is lost, "
+     "but with a + in front it is added to"},
     {Option::kOff, "off", "SLUICE_OFF", OptionKind::kSwitch, false, "", 0, 0, "off",
      "on passes everything through"},
     {Option::kPython, "python", "SLUICE_PYTHON", OptionKind::kSwitch, false, "", 0, 0, "on",

@@ -1,19 +1,20 @@
 // What a job and the optimizer share in memory: one sealed memfd per session, created by the
 // optimizer, mapped by the job's processes and inherited by their fork children.
 //
-//   Shared { Header; Slot slots[kSlots]; }
+//   Shared { Header; Slot slots[kSlots]; History; }
 //
 // Beside every field stands its one writer. "client" is the process that claimed the slot, any
 // of its threads, signal handlers included; "optimizer" is the sidecar. Fields marked "session"
 // are only added to, by any client of the session. All that a client writes is hostile to the
 // optimizer until checked; lengths and indices are masked or bounded at the place of use.
-// Memory ordering lives in ring_io.h and nowhere else.
+// Memory ordering lives in ring_io.h and history_io.h and nowhere else.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "protocol/history.h"
 #include "protocol/metrics.h"
 #include "protocol/version.h"
 
@@ -50,6 +51,10 @@ enum class EventKind : uint16_t {
   // `address`.
   kSamplePart = 10,
 };
+
+// What the consumer is doing: at work, asleep on the doorbell, or asleep for so short a time that
+// what nobody waits for need not wake it.
+enum class Waiting : uint32_t { kNo = 0, kSleeps = 1, kDozes = 2 };
 
 // A sample of a session's dataset in one word.
 inline constexpr uint32_t kSampleIndexBits = 40;
@@ -104,7 +109,7 @@ struct alignas(kCacheLine) Header {
   uint64_t session;       // optimizer, likewise: session id
   uint64_t token;         // optimizer, likewise: repeated in every later message
   alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, one step a ring
-  alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: 1 while it sleeps on doorbell
+  alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: a Waiting
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: what the counters of slots said that it freed
@@ -114,8 +119,10 @@ struct alignas(kCacheLine) Header {
 struct Shared {
   Header header;
   Slot slots[kSlots];
+  History history;
 };
 static_assert(offsetof(Shared, slots) % kCacheLine == 0);
 static_assert(sizeof(Slot) % kCacheLine == 0);
+static_assert(offsetof(Shared, history) % kCacheLine == 0);
 
 }  // namespace sluice::protocol

@@ -52,7 +52,8 @@ inline bool push(Slot& slot, const EventData& data) {
   event.tid = data.tid;
   event.kind = static_cast<uint16_t>(data.kind);
   event.flags = data.flags;
-  event.sequence.store(position + 1, std::memory_order_release);
+  // Sequentially consistent, for ring_doorbell_quietly; on a line that is ours at the moment.
+  event.sequence.exchange(position + 1, std::memory_order_seq_cst);
   return true;
 }
 
@@ -63,7 +64,7 @@ enum class Take { kEvent, kEmpty, kUnfinished };
 inline Take take(Slot& slot, EventData& out) {
   const uint64_t position = slot.head.load(std::memory_order_relaxed);
   Event& event = slot.ring[position % kRingEntries];
-  if (event.sequence.load(std::memory_order_acquire) != position + 1) {
+  if (event.sequence.load(std::memory_order_seq_cst) != position + 1) {
     const uint64_t claimed = slot.tail.load(std::memory_order_relaxed);
     return claimed != position ? Take::kUnfinished : Take::kEmpty;
   }
@@ -91,10 +92,26 @@ inline bool ring_doorbell(Header& header) {
   return header.waiting.load(std::memory_order_seq_cst) != 0;
 }
 
+// The same after an event that nobody waits for: an optimizer that dozes is woken only while there
+// is still room for what comes until it has come to itself. The doorbell's line, which all
+// processes of the session share, is left alone unless somebody sleeps: push() has ordered our
+// publication before this look, and the optimizer looks at the rings after saying that it sleeps.
+inline bool ring_doorbell_quietly(Header& header, const Slot& slot) {
+  const uint32_t waiting = header.waiting.load(std::memory_order_seq_cst);
+  if (waiting == static_cast<uint32_t>(Waiting::kNo)) return false;
+  if (waiting == static_cast<uint32_t>(Waiting::kDozes) &&
+      slot.tail.load(std::memory_order_relaxed) - slot.head.load(std::memory_order_relaxed) <
+          kRingEntries / 4) {
+    return false;
+  }
+  header.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  return true;
+}
+
 // The optimizer announces that it sleeps, then looks at the rings once more, then waits on the
 // returned value of the doorbell. With ring_doorbell's order no event can be slept over.
-inline uint32_t may_sleep(Header& header) {
-  header.waiting.store(1, std::memory_order_seq_cst);
+inline uint32_t may_sleep(Header& header, Waiting how = Waiting::kSleeps) {
+  header.waiting.store(static_cast<uint32_t>(how), std::memory_order_seq_cst);
   return header.doorbell.load(std::memory_order_seq_cst);
 }
 inline void woke(Header& header) { header.waiting.store(0, std::memory_order_seq_cst); }

@@ -73,7 +73,8 @@ void stage_name(char* out, const char* folder, uint64_t name) {
   const size_t length = strnlen(folder, kStageFolder - 1);
   memcpy(out, folder, length);
   out[length] = '/';
-  for (unsigned i = 0; i < 16; ++i) out[length + 1 + i] = "0123456789abcdef"[name >> (60 - 4 * i) & 15];
+  for (unsigned i = 0; i < 16; ++i)
+    out[length + 1 + i] = "0123456789abcdef"[name >> (60 - 4 * i) & 15];
   out[length + 17] = '\0';
 }
 
@@ -102,7 +103,8 @@ size_t stage_path(char* out, const char* folder, size_t folder_length, const cha
   }
   if (!add(path, length)) return 0;
   // "name/" and "name/." ask for a folder, which `name` may not be.
-  if (path[length - 1] == '/' || (path[length - 1] == '.' && (length == 1 || path[length - 2] == '/'))) {
+  if (path[length - 1] == '/' ||
+      (path[length - 1] == '.' && (length == 1 || path[length - 2] == '/'))) {
     return 0;
   }
   out[used] = '\0';

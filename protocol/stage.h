@@ -18,12 +18,12 @@
 
 namespace sluice::protocol {
 
-inline constexpr uint32_t kStageMagic = 0x47545353;         // "SSTG"
-inline constexpr uint32_t kStageFiles = 1U << 20;           // records
-inline constexpr uint32_t kStageGroups = 1U << 18;          // power of two
-inline constexpr uint32_t kStageGroupSize = 8;              // buckets that one hash may use
-inline constexpr size_t kStagePath = 1024;                  // longest path with a copy, with its NUL
-inline constexpr size_t kStageFolder = 128;                 // bytes, with its NUL
+inline constexpr uint32_t kStageMagic = 0x47545353;  // "SSTG"
+inline constexpr uint32_t kStageFiles = 1U << 20;    // records
+inline constexpr uint32_t kStageGroups = 1U << 18;   // power of two
+inline constexpr uint32_t kStageGroupSize = 8;       // buckets that one hash may use
+inline constexpr size_t kStagePath = 1024;           // longest path with a copy, with its NUL
+inline constexpr size_t kStageFolder = 128;          // bytes, with its NUL
 inline constexpr uint64_t kStageHeartbeatNs = 100'000'000;  // it is renewed about so often
 inline constexpr uint64_t kStageSilentNs = 1'000'000'000;   // older: nobody looks after the stage
 inline constexpr uint32_t kStageDevices = 16;
@@ -62,10 +62,11 @@ struct StageCopy {
   uint64_t validated_ns;  // CLOCK_MONOTONIC before the original was last looked at
   StageStat stat;
   uint64_t flags;
+  uint64_t copy_inode;  // of the copy, on the header's copy_device
 };
 inline constexpr uint64_t kStageLink = 1;  // the path's last component is a symbolic link
 inline constexpr size_t kStageCopyWords = sizeof(StageCopy) / sizeof(uint64_t);
-static_assert(sizeof(StageCopy) == 176);
+static_assert(sizeof(StageCopy) == 184);
 
 struct alignas(64) StageFile {
   std::atomic<uint32_t> sequence;                // optimizer: odd while it writes
@@ -75,17 +76,18 @@ struct alignas(64) StageFile {
 static_assert(sizeof(StageFile) == 192);
 
 struct alignas(64) StageHeader {
-  uint32_t magic;                                       // optimizer, before it is passed
-  uint32_t version;                                     // optimizer, likewise
-  uint64_t size;                                        // optimizer, likewise: bytes of everything
-  uint64_t secret[2];                                   // optimizer, likewise
-  uint64_t root_device, root_inode;                     // optimizer, likewise: what `/` is for it
-  uint32_t uid, reserved;                               // optimizer, likewise: its effective user
-  char folder[kStageFolder];                            // optimizer, likewise: absolute
-  alignas(64) std::atomic<uint64_t> heartbeat_ns;       // optimizer: CLOCK_MONOTONIC
-  std::atomic<uint64_t> files;                          // optimizer: records in use
-  std::atomic<uint32_t> closed;                         // optimizer: 1 once the stage is over
-  std::atomic<uint64_t> devices[kStageDevices];         // optimizer: of originals; 0 is none
+  uint32_t magic;                                  // optimizer, before it is passed
+  uint32_t version;                                // optimizer, likewise
+  uint64_t size;                                   // optimizer, likewise: bytes of everything
+  uint64_t secret[2];                              // optimizer, likewise
+  uint64_t root_device, root_inode;                // optimizer, likewise: what `/` is for it
+  uint64_t copy_device;                            // optimizer, likewise: the folder's st_dev
+  uint32_t uid, reserved;                          // optimizer, likewise: its effective user
+  char folder[kStageFolder];                       // optimizer, likewise: absolute
+  alignas(64) std::atomic<uint64_t> heartbeat_ns;  // optimizer: CLOCK_MONOTONIC
+  std::atomic<uint64_t> files;                     // optimizer: records in use
+  std::atomic<uint32_t> closed;                    // optimizer: 1 once the stage is over
+  std::atomic<uint64_t> devices[kStageDevices];    // optimizer: of originals; 0 is none
 };
 
 // A bucket is 0, or the key's upper 32 bits and the record's number + 1.

@@ -55,3 +55,9 @@ fuzzers: $(FUZZERS)
 UNIT_TESTS += policies_test
 policies_test_SRCS := tests/unit/policies_test.cc tests/unit/policies_tables_test.cc \
   tests/unit/policy_models.cc $(POLICY_SRCS)
+
+UNIT_TESTS += stage_plan_test stage_index_test
+stage_plan_test_SRCS := tests/unit/stage_plan_test.cc $(OPTIMIZER_PURE_SRCS)
+stage_index_test_SRCS := tests/unit/stage_index_test.cc $(OPTIMIZER_PURE_SRCS) \
+  $(addprefix optimizer/stage/,stage_copy.cc stage_folder.cc stage_index.cc stage_watch.cc) \
+  optimizer/io/memory.cc optimizer/io/reopen.cc optimizer/io/residency.cc protocol/stage.cc

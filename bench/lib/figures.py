@@ -54,6 +54,34 @@ FIGURES = {
         True),
     "lmdb_random_speedup_busy": Figure(
         "ratio", None, "the same epoch without Sluice / with it"),
+    "files_link_share_near": Figure(
+        "ratio", 0.90, "10,000 shuffled files of 100 KB, PyTorch, 0.5 ms and 200 MB/s, third epoch,"
+        " memory for a window only: rate over the link / link", True),
+    "files_link_share_busy": Figure("ratio", 0.90, "the same, 2 ms", True),
+    "files_link_share_cloud": Figure("ratio", 0.90, "the same, 10 ms", True),
+    "files_first_epoch_link_share_busy": Figure(
+        "ratio", 0.85, "the first epoch at 2 ms, of a dataset that says where its files are", True),
+    "files_speedup_busy": Figure(
+        "ratio", 3.4, "an epoch without Sluice / the third with it, 2 ms", True),
+    "files_speedup_cloud": Figure("ratio", 15, "the same, 10 ms", True),
+    "files_hit_over_page_cache": Figure(
+        "ratio", 1.3, "open, fstat, read, close of a staged file of 100 KB / of a warm local one"),
+    "files_bytes_at_20": Figure(
+        "ratio", 0.81, "bytes read from storage in the third epoch / the dataset's, with memory for"
+        " 20 % of it"),
+    "two_jobs_bytes": Figure(
+        "ratio", 1.1, "bytes that two jobs over one dataset read, started together / the"
+        " dataset's"),
+    "train_fashion_speedup_busy": Figure(
+        "ratio", None, "training of a small CNN on 12,000 images of Fashion-MNIST, a file each, 2 ms:"
+        " two epochs from start to end without Sluice / with it, every loss the same"),
+    "order_overhead": Figure(
+        "ratio", 1.02, "loader-only PyTorch over warm files: adapter on / off, both under Sluice"),
+    "simulate_14m_s": Figure(
+        "s", 120, "sluice simulate: 14 million samples, 3 epochs, 3 policies, in under 2 GiB"),
+    "simulate_14m_rss_mb": Figure("MB", None, "its peak memory"),
+    "index_bytes_per_sample": Figure(
+        "bytes", 100, "growth of an optimizer's Rss for 2 million samples: places, and 2 orders"),
     "separate_files_over_lmdb_pfs": Figure(
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }

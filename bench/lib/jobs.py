@@ -49,7 +49,8 @@ class Run:
     def raw(self):
         kept = {"wall": self.wall, "ranks": self.ranks, "optimizer": self.optimizer}
         if self.report:
-            kept["report"] = {k: v for k, v in self.report.items() if v}
+            kept["report"] = {k: v for k, v in self.report.items()
+                              if v and not isinstance(v, dict)}
         if self.asked:
             kept["read_bytes"] = {pid: [p["command"], p["read"], p["read_bytes"]]
                                   for pid, p in self.asked["processes"].items() if p["read"]}

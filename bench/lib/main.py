@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, link, noncached, overhead, pictures, samples, slow,
-                       small, sweep)
+from bench.lib import (disk, docs, figures, link, noncached, order, overhead, pictures, samples,
+                       scale, slow, small, staged, sweep, train)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -26,6 +26,13 @@ GROUPS = [
     ("noncached", noncached.PROVIDES, noncached.run),
     ("files", sweep.FILES_PROVIDE + ["files"], sweep.files),
     ("samples", samples.PROVIDES, samples.run),
+    ("hit", staged.HIT, staged.hit),
+    ("staged", staged.PROVIDES, staged.run),
+    ("memory", staged.MEMORY, staged.memory),
+    ("train", train.PROVIDES, train.run),
+    ("order", order.PROVIDES, order.run),
+    ("simulate", scale.SIMULATE, scale.simulate),
+    ("index", scale.INDEX, scale.index),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]
 # Held at once: the file, and two slow mounts' copies of it; and some room for everything else.

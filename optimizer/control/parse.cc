@@ -236,6 +236,11 @@ Message parse_packet(std::span<const std::byte> packet) {
       if (!take(packet, &changed.changed)) return BadMessage{"change too short"};
       return changed;
     }
+    case MessageKind::kRecord: {
+      RecordMessage record;
+      if (!take(packet, &record.record)) return BadMessage{"record message too short"};
+      return record;
+    }
     case MessageKind::kStatus:
       return StatusMessage{};
     case MessageKind::kStop:

@@ -70,6 +70,9 @@ struct StageMessage {
 struct ChangedMessage {
   protocol::Changed changed{};
 };
+struct RecordMessage {
+  protocol::Record record{};
+};
 struct StatusMessage {};
 struct StopMessage {};
 struct BadMessage {
@@ -77,7 +80,7 @@ struct BadMessage {
 };
 using Message = std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage,
                              StopMessage, DatasetMessage, SamplesMessage, LocateMessage,
-                             SeenMessage, StageMessage, ChangedMessage>;
+                             SeenMessage, StageMessage, ChangedMessage, RecordMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -40,6 +40,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       mailbox_(std::make_shared<Mailbox>()),
       stage_(&stage_plan_, &sample_files_, mailbox_),
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
+      recordings_(&executor_, mailbox_),
       server_(
           seat->listener(),
           [this](const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds) {
@@ -54,6 +55,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
     scheduler_.on_staged(session, bytes);
   };
   files_.on_all_closed = [this] { answer_waiters(false); };
+  recordings_.on_settled = [this] { answer_waiters(false); };
   files_.on_refused = [this](const FileEntry& file) {
     for (const uint32_t id : file.sessions) {
       if (const auto at = sessions_.find(id); at != sessions_.end()) ++at->second->mounts_refused;
@@ -143,15 +145,18 @@ void Optimizer::run() {
     turn(timeout_ns());
     observe(now_ns());
     pump();
+    idle_->store(reads_.empty() && planned_.empty() && stage_plan_.in_flight() == 0,
+                 std::memory_order_relaxed);
     relax();
     tick();
+    record(now_ns());
   }
   say(Level::kInfo, "ending");
   seat_->stop_listening();  // before anybody is told that we are gone
   while (!sessions_.empty()) end_session(sessions_.begin()->first);
   // Whoever asked us to stop may want to unmount next.
   const uint64_t deadline = now_ns() + kSecond;
-  while (files_.closing() > 0 && now_ns() < deadline) turn(kLookNs);
+  while (files_.closing() + recordings_.unsettled() > 0 && now_ns() < deadline) turn(kLookNs);
   answer_waiters(true);
 }
 
@@ -173,12 +178,14 @@ void Optimizer::tick() {
     files_.turn_mount_off(device, "a read has been under way for too long: it hangs");
   }
   files_.complain_of_hung_opens(now, kHungNs);
+  recordings_.tick();
   publish_metrics();
   server_.expire(now);
   share_budget(now);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (now < waiter.deadline_ns) return false;
-    say(Level::kWarn, "a file system does not let go of {} files", files_.closing());
+    say(Level::kWarn, "a file system does not let go of {} files",
+        files_.closing() + recordings_.unsettled());
     server_.send(waiter.connection, protocol::MessageKind::kGone, {});
     return true;
   });
@@ -196,7 +203,10 @@ void Optimizer::tick() {
 
 void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
-  budget_ = budget_bytes(memory_.read(), options_.memory);
+  const MemoryFacts facts = memory_.read();
+  budget_ = budget_bytes(facts, options_.memory, stage_plan_.used());
+  stage_most_ = memory_left(facts, stage_plan_.used()) / 4 * 3;
+  stage_share_ = brake_.next(facts.pressure);
   share_budget(now_ns());
 }
 

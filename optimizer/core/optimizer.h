@@ -2,9 +2,11 @@
 // thread per session (ring_reader.h), and the executor's threads for what a file system may block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "optimizer/io/engine.h"
 #include "optimizer/io/memory.h"
 #include "optimizer/plan/scheduler.h"
+#include "optimizer/record/recordings.h"
 
 namespace sluice::optimizer {
 
@@ -37,7 +40,16 @@ class Optimizer : private Residency {
   std::string status() const;  // JSON
 
  private:
-  enum class Tag : uint32_t { kListener, kMailbox, kEngine, kStop, kConnection, kProcess, kPeer, kWatch };
+  enum class Tag : uint32_t {
+    kListener,
+    kMailbox,
+    kEngine,
+    kStop,
+    kConnection,
+    kProcess,
+    kPeer,
+    kWatch
+  };
   struct Waiter {  // a kBye that is answered once every file is closed
     uint64_t connection = 0, deadline_ns = 0;
   };
@@ -66,6 +78,7 @@ class Optimizer : private Residency {
   void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
   void on_seen(const Peer& peer, const SeenMessage& seen);
   bool on_sample_event(Session& session, const TakenEvent& event);
+  void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
   // optimizer_stage.cc: the stage
   void on_stage(const Peer& peer, const StageMessage& stage);
@@ -73,6 +86,17 @@ class Optimizer : private Residency {
   bool may_stage(const Session& session) const;
   void foretell(uint64_t now_ns);
   void share_budget(uint64_t now_ns);
+  nlohmann::json stage_status() const;
+
+  // optimizer_history.cc: what `sluice report` draws
+  void record(uint64_t now_ns);
+  void add_point(Session& session, uint64_t now_ns);
+  void note_streamed(Session& session, uint64_t now_ns);
+  void note_pass(Session& session, uint64_t now_ns);
+  Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
+  void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  // False: it had not begun.
+  bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
 
   void answer_waiters(bool all);
   Session* session_of(uint64_t id, uint64_t token);
@@ -121,6 +145,7 @@ class Optimizer : private Residency {
   Executor executor_;
   StageKeeper stage_;
   Files files_;
+  Recordings recordings_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;
   std::vector<Waiter> waiters_;
@@ -130,10 +155,15 @@ class Optimizer : private Residency {
   };
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
-  uint64_t budget_ = 0;        // bytes, for all there is
-  uint64_t foretold_ns_ = 0;   // when the stage's plan was told the orders last
-  bool orders_new_ = false;    // and whether they are others now
+  uint64_t budget_ = 0;               // bytes, for all there is
+  uint64_t stage_most_ = 0;           // bytes, for the stage, whatever is asked for
+  double stage_share_ = 1;            // of its budget, while memory is short
+  PressureBrake brake_;
+  uint64_t foretold_ns_ = 0;          // when the stage's plan was told the orders last
+  bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;
+  // Nothing is being read: read by the ring readers.
+  std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);
   bool no_cachestat_;
   bool no_pagemap_scan_;
 };

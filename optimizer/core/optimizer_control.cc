@@ -93,6 +93,8 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_stage(peer, *stage);
   } else if (const auto* changed = std::get_if<ChangedMessage>(&message)) {
     on_changed(peer, *changed);
+  } else if (const auto* record = std::get_if<RecordMessage>(&message)) {
+    on_record(peer, *record, std::move(fds));
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
     on_bye(peer, *bye);
   } else if (std::holds_alternative<StatusMessage>(message)) {
@@ -129,6 +131,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
     return;
   }
   const uint32_t id = session->id;
+  session->history.begin(&session->memory.get()->history, now_ns());
   watch(session->peer_pidfd.get(), Tag::kPeer, id, 1 /* EPOLLIN */, true);
   for (const std::string& problem : hello.problems) {
     say(Level::kWarn, "session {}: {}", id, problem);
@@ -154,6 +157,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
     mailbox->post([this, id, slot, pid, metrics] { on_slot_freed(id, slot, pid, metrics); });
   };
   handler.congested = [mailbox = mailbox_] { return mailbox->backlog() > 256; };
+  handler.patient = [idle = idle_] { return idle->load(std::memory_order_relaxed); };
   session->reader = std::make_unique<RingReader>(session->memory.get(), std::move(handler));
 
   const protocol::Welcome welcome{id, session->token, sizeof(protocol::Shared)};
@@ -210,11 +214,11 @@ void Optimizer::on_bye(const Peer& peer, const ByeMessage& message) {
   }
   if (!others) end_session(session->id);
   waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});
-  if (files_.closing() == 0) answer_waiters(false);
+  answer_waiters(false);
 }
 
 void Optimizer::answer_waiters(bool all) {
-  if (!all && files_.closing() > 0) return;
+  if (!all && files_.closing() + recordings_.unsettled() > 0) return;
   for (const Waiter& waiter : waiters_) server_.send(waiter.connection, MessageKind::kGone, {});
   waiters_.clear();
 }

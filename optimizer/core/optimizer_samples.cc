@@ -23,8 +23,8 @@ bool read_memory(int fd, void* out, uint64_t size) {
   struct stat about {};
   if (fstat(fd, &about) != 0 || static_cast<uint64_t>(about.st_size) < size) return false;
   for (uint64_t done = 0; done < size;) {
-    const ssize_t got = pread(fd, static_cast<char*>(out) + done, size - done,
-                              static_cast<off_t>(done));
+    const ssize_t got =
+        pread(fd, static_cast<char*>(out) + done, size - done, static_cast<off_t>(done));
     if (got <= 0) return false;
     done += static_cast<uint64_t>(got);
   }
@@ -134,11 +134,13 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
   const uint64_t reader = reader_of(event);
   switch (event.data.kind) {
     case EventKind::kSampleBegin:
-      scheduler_.on_sample_begin(session.id, samples_.begin(session.id, reader, dataset, index));
+      begin_sample(session, reader, dataset, index);
+      recordings_.begin(session.id, reader, dataset, index, samples_);
       return true;
     case EventKind::kSampleEnd:
-      if (samples_.end(reader, dataset, index)) {
-        scheduler_.on_sample_end(session.id, samples_.parts(dataset, index));
+      if (end_sample(session, reader, dataset, index)) {
+        recordings_.end(session.id, reader, dataset, index,
+                        samples_.bytes_of(samples_.parts(dataset, index)));
       }
       return true;
     case EventKind::kSamplePart: {

@@ -76,6 +76,7 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
       [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
   scheduler_.forget_process(pid);
   samples_.forget_process(pid);
+  recordings_.forget_process(pid);
   if (session.live() == 0) session.empty_since_ns = now_ns();
 }
 
@@ -111,6 +112,7 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
         break;
       }
       scheduler_.on_access(id, access_of(session, event, now));
+      note_pass(session, now);
       break;
     case EventKind::kMapped:
       on_mapped(session, event, now);
@@ -140,9 +142,11 @@ void Optimizer::end_session(uint32_t id) {
   mailbox_->run();
   scheduler_.settle_session(id, now_ns());
   publish_metrics();  // before the answer to kBye: the job prints them
+  add_point(*at->second, now_ns());
   const std::unique_ptr<Session> session = std::move(at->second);
   session->memory.get()->header.closed.store(1, std::memory_order_release);
   sessions_.erase(at);
+  recordings_.leave(id);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
   samples_.leave(id);
@@ -169,6 +173,9 @@ void Optimizer::publish_metrics() {
     (*metrics)[static_cast<size_t>(SessionMetric::events_seen)] = session->events_seen;
     (*metrics)[static_cast<size_t>(SessionMetric::events_bad)] = session->events_bad;
     (*metrics)[static_cast<size_t>(SessionMetric::mount_refused)] = session->mounts_refused;
+    const Recordings::Counts traced = recordings_.counts(id);
+    (*metrics)[static_cast<size_t>(SessionMetric::trace_records)] = traced.recorded;
+    (*metrics)[static_cast<size_t>(SessionMetric::trace_lost)] = traced.lost;
     auto& shared = session->memory.get()->header.metrics;
     for (size_t i = 0; i < metrics->size(); ++i) {
       shared[i].store((*metrics)[i], std::memory_order_relaxed);

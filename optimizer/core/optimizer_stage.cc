@@ -12,7 +12,8 @@ namespace {
 
 using protocol::MessageKind;
 
-constexpr uint64_t kForetellNs = 50 * kMillisecond;  // between two times that orders are gone through
+constexpr uint64_t kForetellNs =
+    50 * kMillisecond;  // between two times that orders are gone through
 
 }  // namespace
 
@@ -66,7 +67,8 @@ void Optimizer::foretell(uint64_t now) {
 }
 
 // One budget for the page cache that is filled ahead and for the stage: each may have what the
-// other does not use, and neither less than half.
+// other does not use, and neither less than half. Copies cannot be reclaimed by the kernel, so while
+// memory is short they are fewer.
 void Optimizer::share_budget(uint64_t now) {
   uint64_t asked = 0;
   bool unlimited = false;
@@ -77,8 +79,9 @@ void Optimizer::share_budget(uint64_t now) {
   }
   const uint64_t half = budget_ / 2;
   uint64_t stage = budget_ - std::min(half, scheduler_.outstanding());
-  if (!unlimited && asked != 0) stage = std::min(stage, asked);
-  stage_.tick(now, stage);
+  // Who asks for more than is usual gets it, as far as it is there.
+  if (!unlimited && asked != 0) stage = std::min(stage_most_, asked);
+  stage_.tick(now, static_cast<uint64_t>(static_cast<double>(stage) * stage_share_));
   scheduler_.set_budget(budget_ - std::min(half, stage_plan_.used()));
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
+#include <utility>
 
 #include "optimizer/util/clock.h"
 
@@ -19,6 +20,9 @@ using protocol::Slot;
 constexpr uint64_t kUnfinishedNs =
     100 * kMillisecond;  // no producer takes so long to fill an entry
 constexpr size_t kBatch = 4096;
+// While samples come by the thousand and nothing is being fetched for them, we look at them so
+// often instead of being woken for each: waking takes longer than reading a warm sample.
+constexpr uint64_t kDozeNs = 10 * kMillisecond;
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint64_t timeout_ns) {
   timespec timeout{static_cast<time_t>(timeout_ns / kSecond),
@@ -73,6 +77,7 @@ bool RingReader::drain(uint32_t index, bool dead) {
     if (take == protocol::Take::kEvent) {
       seen.unfinished_since_ns = 0;
       batch_.push_back(event);
+      sampled_ |= event.data.kind >= protocol::EventKind::kSampleBegin;
       any = true;
       continue;
     }
@@ -150,13 +155,16 @@ void RingReader::run() {
       continue;
     }
     if (scan()) continue;
-    const uint32_t word = protocol::may_sleep(header);
+    const bool doze = std::exchange(sampled_, false) && handler_.patient && handler_.patient();
+    const uint32_t word =
+        protocol::may_sleep(header, doze ? protocol::Waiting::kDozes : protocol::Waiting::kSleeps);
     bool more = scan();
     {
       const std::lock_guard lock(mutex_);
       more |= !to_free_.empty() || stop_;
     }
-    if (!more) futex_wait(header.doorbell, word, unfinished_ ? 10 * kMillisecond : kSecond);
+    const uint64_t longest = unfinished_ ? 10 * kMillisecond : kSecond;
+    if (!more) futex_wait(header.doorbell, word, doze ? kDozeNs : longest);
     protocol::woke(header);
   }
   free_slots();

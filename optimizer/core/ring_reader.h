@@ -30,6 +30,7 @@ class RingReader {
     // The slot's last counters; it may be taken again.
     std::function<void(uint32_t slot, uint32_t pid, const ClientMetrics&)> slot_freed;
     std::function<bool()> congested;  // true: leave events in the rings for now
+    std::function<bool()> patient;    // true: a few milliseconds later is soon enough for samples
   };
 
   // `shared` must outlive the reader.
@@ -58,6 +59,7 @@ class RingReader {
   std::array<Seen, protocol::kSlots> seen_;
   std::vector<TakenEvent> batch_;
   bool unfinished_ = false;
+  bool sampled_ = false;  // events of samples have come since it last slept
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::vector<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "optimizer/control/parse.h"
+#include "optimizer/core/history.h"
 #include "optimizer/core/ring_reader.h"
 #include "optimizer/observe/observer.h"
 #include "optimizer/observe/page_table.h"
@@ -71,6 +72,7 @@ struct Session {
   ClientMetrics freed_metrics{};  // sums of the slots that were freed
   uint64_t events_seen = 0, events_bad = 0, mounts_refused = 0;
   SharedMemory memory;
+  SessionHistory history;              // in `memory`
   std::unique_ptr<RingReader> reader;  // before `memory` goes, it is joined
 
   unsigned live() const;

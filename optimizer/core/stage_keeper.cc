@@ -129,6 +129,7 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   record.validated_ns = begun;
   record.stat = result.stat;
   record.flags = result.flags;
+  record.copy_inode = result.inode;
   index_.publish(copy.record, record);
   view_.copies = copies_.size();
   if (on_staged) on_staged(planned.session, result.stat.size);

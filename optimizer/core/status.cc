@@ -9,6 +9,32 @@ namespace sluice::optimizer {
 
 using nlohmann::json;
 
+nlohmann::json Optimizer::stage_status() const {
+  const StageKeeper::View& view = stage_.view();
+  json out{{"folder", stage_.folder()},
+           {"policy", stage_plan_.policy()},
+           {"budget_bytes", stage_plan_.budget()},
+           {"used_bytes", stage_plan_.used()},
+           {"ahead_bytes", stage_plan_.ahead()},
+           {"kept_bytes", stage_plan_.kept()},
+           {"copies", view.copies},
+           {"fetched_files", view.fetched_files},
+           {"fetched_bytes", view.fetched_bytes},
+           {"checks", view.checks},
+           {"failures", view.failures},
+           {"drops", view.drops},
+           {"last_failure", view.last_failure},
+           {"mounts", json::array()}};
+  for (const auto& [device, mount] : stage_plan_.mounts()) {
+    out["mounts"].push_back({{"device", device},
+                             {"depth", mount.model.depth(now_ns())},
+                             {"in_flight", mount.in_flight},
+                             {"files_per_s", mount.model.bandwidth()},
+                             {"latency_ns", mount.model.latency_ns()}});
+  }
+  return out;
+}
+
 std::string Optimizer::status() const {
   json root;
   root["version"] = protocol::kVersion;
@@ -80,6 +106,7 @@ std::string Optimizer::status() const {
                                 {"taken", view.taken},
                                 {"ahead_bytes", view.ahead_bytes}});
   }
+  root["stage"] = stage_.exists() ? stage_status() : json(nullptr);
   root["mounts"] = json::array();
   for (const auto& [device, mount] : files_.mounts()) {
     json entry{{"device", device},

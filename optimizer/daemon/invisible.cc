@@ -49,6 +49,7 @@ void become_invisible(bool detach) {
   // hangs up is none of our business.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a trace that reaches a limit is an error of write()
   umask(077);
   if (chdir("/") != 0) return;
   raise_to_hard(RLIMIT_NOFILE);

@@ -85,10 +85,13 @@ MemoryReader::MemoryReader() {
 MemoryFacts MemoryReader::read() const {
   MemoryFacts facts;
   facts.available = parse_field(read_text("/proc/meminfo"), "MemAvailable");
+  facts.pressure = parse_pressure(read_text("/proc/pressure/memory"));
   for (const std::string& folder : folders_) {
     CgroupMemory level;
     const std::string stat = read_text(folder + "/memory.stat");
     if (unified_) {
+      facts.pressure =
+          std::max(facts.pressure, parse_pressure(read_text(folder + "/memory.pressure")));
       level.limit = std::min(parse_limit(read_text(folder + "/memory.max")),
                              parse_limit(read_text(folder + "/memory.high")));
       const std::string current = read_text(folder + "/memory.current");

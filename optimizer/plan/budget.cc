@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <string>
 
 namespace sluice::optimizer {
 namespace {
@@ -45,14 +47,33 @@ uint64_t parse_field(std::string_view text, std::string_view key) {
   return 0;
 }
 
-uint64_t budget_bytes(const MemoryFacts& facts, uint64_t asked) {
+double parse_pressure(std::string_view text) {
+  constexpr std::string_view kKey = "some avg10=";
+  const size_t at = text.find(kKey);
+  return at == std::string_view::npos ? 0 : strtod(std::string(text.substr(at + kKey.size())).c_str(), nullptr);
+}
+
+double PressureBrake::next(double pressure) {
+  constexpr double kShort = 5;  // percent
+  constexpr double kDown = 0.7;
+  constexpr double kUp = 1.1;
+  constexpr double kLeast = 1.0 / 64;
+  share_ = std::clamp(share_ * (pressure >= kShort ? kDown : kUp), kLeast, 1.0);
+  return share_;
+}
+
+uint64_t memory_left(const MemoryFacts& facts, uint64_t staged) {
   uint64_t left = facts.available;
   for (const CgroupMemory& cgroup : facts.cgroups) {
     if (cgroup.limit == kUnlimited) continue;
     const uint64_t used = cgroup.usage - std::min(cgroup.usage, cgroup.reclaimable);
     left = std::min(left, cgroup.limit - std::min(cgroup.limit, used));
   }
-  uint64_t budget = left / 5;
+  return left + staged;
+}
+
+uint64_t budget_bytes(const MemoryFacts& facts, uint64_t asked, uint64_t staged) {
+  uint64_t budget = memory_left(facts, staged) / 5;
   if (asked != 0) budget = std::min(budget, asked);
   return std::max(budget, kMinBudget);
 }

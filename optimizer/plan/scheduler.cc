@@ -34,6 +34,7 @@ void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
     }
     release_ready(file, session, {0, UINT64_MAX}, SessionMetric::precached_unused_bytes);
     file.ready.erase(session);
+    file.laps.erase(session);
   }
 }
 
@@ -147,6 +148,7 @@ void Scheduler::pass(File& file, Range range, const Stream& stream, bool expecte
   }
   count(stream.session, SessionMetric::stall_avoided_ns, mount.model.demand_ns(used));
   const uint64_t found = file.found.remove(range);
+  note_pass(file, stream.session, range, used + found);
   const uint64_t late = range.length() - std::min(range.length(), used + found);
   if (late == 0 || !expected) return;
   count(stream.session, SessionMetric::late_bytes, late);
@@ -184,6 +186,7 @@ void Scheduler::on_access(uint32_t id, const Access& asked) {
   const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
   for (const uint32_t stream : evicted) leave(id, file, stream);
   if (outcome.begun) count(access.session, SessionMetric::streams_begun, 1);
+  if (outcome.begun) note_begin(file, access);
   if (outcome.stream == nullptr) return;
   const Stream& stream = *outcome.stream;
 

@@ -51,6 +51,19 @@ struct PlannedDrop {
   Range range;
 };
 
+// What a session's history shows of a moment.
+struct SessionView {
+  uint64_t passed = 0;        // bytes that readers have passed in streams
+  uint64_t passed_ready = 0;  // of these, read ahead or found cached before they came
+  uint64_t passes = 0;        // how often reading began again at a file's start
+  uint64_t ahead = 0;         // bytes in memory and not passed
+  uint64_t outstanding = 0;   // bytes of the budget in use
+  uint64_t budget = 0;        // bytes
+  uint64_t in_flight = 0;     // requests
+  uint64_t depth = 0;         // requests that may be
+  double bandwidth = 0;       // bytes per second, 0: not known
+};
+
 // A stream as status shows it.
 struct StreamView {
   uint32_t file = 0, session = 0, readers = 0;
@@ -61,8 +74,8 @@ struct StreamView {
 
 class Scheduler {
  public:
-  // `samples`, which may be null, says what samples need next, and `stage`, which may be too, who of
-  // those that are whole files comes into memory when; both outlive the scheduler.
+  // `samples`, which may be null, says what samples need next, and `stage`, which may be too, who
+  // of those that are whole files comes into memory when; both outlive the scheduler.
   explicit Scheduler(Residency* residency, SampleBook* samples = nullptr,
                      StagePlan* stage = nullptr)
       : residency_(residency), samples_(samples), stage_(stage) {}
@@ -128,6 +141,8 @@ class Scheduler {
   uint64_t distance(uint32_t session) const;
 
   std::vector<StreamView> streams() const;
+  SessionView view(uint32_t session, uint64_t now_ns) const;
+  uint64_t passes(uint32_t session) const;  // SessionView's
   const StorageModel* model(uint64_t mount) const;
   unsigned mount_in_flight(uint64_t mount) const;
 
@@ -144,6 +159,12 @@ class Scheduler {
     uint64_t memory = 0;  // bytes, 0: the common budget alone
     uint64_t outstanding = 0;
     SessionMetrics metrics{};
+    uint64_t passed = 0, passed_ready = 0, passes = 0;  // as SessionView says
+  };
+  // How far a session's readers have got with a file since they were at its start.
+  struct Lap {
+    uint64_t bytes = 0;
+    uint64_t passes = 0;  // completed
   };
   struct Planned {
     explicit Planned(const PlanOptions& options) : plan(options) {}
@@ -159,6 +180,7 @@ class Scheduler {
     Tracker tracker;
     std::map<uint32_t, Planned> plans;      // by stream
     std::map<uint32_t, IntervalSet> ready;  // by session: read ahead, not passed
+    std::map<uint32_t, Lap> laps;           // by session
     IntervalSet flying;                     // being read
     IntervalSet found;                      // was cached without us, not passed
     IntervalSet behind;                     // read ahead and passed, may be dropped
@@ -180,6 +202,8 @@ class Scheduler {
 
   void count(uint32_t session, SessionMetric metric, uint64_t by);
   void pass(File& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
+  void note_pass(File& file, uint32_t session, Range range, uint64_t in_memory);
+  void note_begin(File& file, const Access& access);
   void leave(uint32_t id, File& file, uint32_t stream);
   PlanInput input(const File& file, const Stream& stream) const;
   uint64_t session_budget(uint32_t session) const;

@@ -71,6 +71,7 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   const SampleBook::FileWindow file_window = [&](uint64_t spread) {
     return stage_ != nullptr ? stage_->window(spread, now_ns) : 0;
   };
+  if (stage_ != nullptr) stage_->look_again(now_ns, &fetches_);
   while (const auto wanted = samples_->next(window, asked, file_window)) {
     if (is_whole(wanted->extent)) {
       fetches_.push_back(stage_->start(whole_file(wanted->extent), wanted->session, now_ns));

@@ -104,6 +104,18 @@ SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
   return only;
 }
 
+std::optional<SampleBook::Running> SampleBook::running(uint32_t session, uint32_t dataset) const {
+  const auto own = jobs_.find({session, dataset});
+  if (own != jobs_.end()) return Running{session, own->second.order.epoch()};
+  std::optional<Running> only;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    if (only) return std::nullopt;
+    only = Running{key.first, job.order.epoch()};
+  }
+  return only;
+}
+
 std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
                                           uint64_t index) {
   const auto at = datasets_.find(dataset);
@@ -205,6 +217,23 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
     job.pending.assign(parts.rbegin(), parts.rend());
   }
   return std::nullopt;
+}
+
+std::optional<SampleBook::Following> SampleBook::following(uint32_t session,
+                                                           uint32_t dataset) const {
+  const auto set = datasets_.find(dataset);
+  if (set == datasets_.end()) return std::nullopt;
+  Following found{set->second.name, set->second.set.samples()};
+  unsigned orders = 0;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    found.session = key.first;
+    found.epoch = job.order.epoch();
+    if (key.first == session) return found;
+    ++orders;
+  }
+  if (orders > 1) found.session = found.epoch = 0;  // as job_for
+  return found;
 }
 
 std::vector<SampleBook::View> SampleBook::views() const {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -57,6 +58,12 @@ class SampleBook {
   // The reader is in a sample whose order is known and is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const;
 
+  // Whose order a session reads, and in which epoch it is; nullopt without one.
+  struct Running {
+    uint32_t session = 0, epoch = 0;
+  };
+  std::optional<Running> running(uint32_t session, uint32_t dataset) const;
+
   // The next extent that a sample needs soonest: round about among the orders, each at most
   // `window` bytes ahead of its readers, or where samples are whole files `file_window` of the
   // order's spread. `judge` is asked about each.
@@ -66,8 +73,19 @@ class SampleBook {
   std::optional<WantedExtent> next(uint64_t window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
 
+  uint64_t bytes_of(std::span<const Extent> parts) const;
+
   // Whole files in the order in which all jobs together will read them, as far as that is known.
   std::vector<uint32_t> upcoming_files() const;
+
+  // What the dataset is, and whose order the session's reads of it follow (0: nobody's), with its
+  // running epoch. `name` stays good until a session leaves. nullopt: no such dataset.
+  struct Following {
+    std::string_view name;
+    uint64_t samples = 0;
+    uint32_t session = 0, epoch = 0;
+  };
+  std::optional<Following> following(uint32_t session, uint32_t dataset) const;
 
   struct View {
     uint32_t dataset = 0, session = 0, epoch = 0;
@@ -106,7 +124,6 @@ class SampleBook {
   std::optional<WantedExtent> next_of(uint32_t session, const Dataset& dataset, Job& job,
                                       uint64_t window, const Judge& judge,
                                       const FileWindow& file_window);
-  uint64_t bytes_of(std::span<const Extent> parts) const;
 
   const FileTable* const files_;
   uint32_t next_id_ = 1;

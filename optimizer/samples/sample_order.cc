@@ -8,6 +8,7 @@ namespace {
 constexpr size_t kMaxLater = 2;        // epochs that wait
 constexpr uint64_t kNextFront = 4096;  // first places of the next epoch that may begin it
 constexpr uint64_t kJudged = 4096;     // pairs looked at to call an order sequential
+constexpr uint64_t kBlock = 32;        // positions that are compared at once
 
 }  // namespace
 
@@ -70,8 +71,19 @@ void SampleOrder::judge() {
 
 std::optional<uint64_t> SampleOrder::find(uint32_t index, uint64_t most) const {
   const uint64_t end = std::min<uint64_t>(current_.size(), head_ + most);
-  for (uint64_t at = head_; at < end; ++at) {
-    if (current_[at] == index && !taken_[at]) return at;
+  uint64_t at = head_;
+  while (at < end) {
+    // Whole blocks without it are passed with a few instructions each: this is gone through for
+    // every sample that begins.
+    for (; at + kBlock <= end; at += kBlock) {
+      const uint32_t* block = &current_[at];
+      uint32_t here = 0;
+      for (uint64_t i = 0; i < kBlock; ++i) here |= block[i] == index ? 1U : 0U;
+      if (here != 0) break;
+    }
+    for (const uint64_t last = std::min(at + kBlock, end); at < last; ++at) {
+      if (current_[at] == index && !taken_[at]) return at;
+    }
   }
   return std::nullopt;
 }

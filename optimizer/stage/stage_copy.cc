@@ -150,6 +150,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   }
   struct stat charged {};
   fstat(copy.get(), &charged);
+  result.inode = charged.st_ino;
   result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
   result.good = true;
   return result;

@@ -16,6 +16,7 @@ struct CopyResult {
   std::string why;                                          // likewise: one line, or empty
   protocol::StageStat stat{};
   uint64_t flags = 0;    // StageCopy::flags
+  uint64_t inode = 0;    // of the copy
   uint64_t charged = 0;  // bytes that the copy takes
 };
 

@@ -136,7 +136,10 @@ bool StageFolder::create_in(const std::string& base, bool memory, std::string* r
 bool StageFolder::create(const std::string& fallback, std::string* reason) {
   std::string why;
   for (const std::string& base : memory_folders()) {
-    if (create_in(base, true, &why)) return true;
+    // Another optimizer that starts now may take the new folder for one left behind.
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      if (create_in(base, true, &why)) return true;
+    }
     *reason += (reason->empty() ? "" : "; ") + why;
   }
   if (fallback.empty()) return false;

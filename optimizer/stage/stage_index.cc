@@ -46,8 +46,10 @@ bool StageIndex::create(const std::string& folder, std::string* reason) {
   }
   stage_ = static_cast<Stage*>(memory);
   protocol::StageHeader& header = stage_->header;
-  struct stat root {};
+  struct stat root {
+  }, copies{};
   if (folder.size() >= protocol::kStageFolder || stat("/", &root) != 0 ||
+      stat(folder.c_str(), &copies) != 0 ||
       getrandom(header.secret, sizeof header.secret, 0) != sizeof header.secret) {
     *reason = "the stage's index cannot be made";
     return false;
@@ -57,6 +59,7 @@ bool StageIndex::create(const std::string& folder, std::string* reason) {
   header.size = sizeof(Stage);
   header.root_device = root.st_dev;
   header.root_inode = root.st_ino;
+  header.copy_device = copies.st_dev;
   header.uid = geteuid();
   memcpy(header.folder, folder.c_str(), folder.size() + 1);
   return true;

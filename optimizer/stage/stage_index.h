@@ -47,10 +47,10 @@ class StageIndex {
   UniqueFd fd_;
   protocol::Stage* stage_ = nullptr;
   uint64_t used_ = 0;
-  uint32_t next_ = 0;                       // records from here on were never used
+  uint32_t next_ = 0;  // records from here on were never used
   std::vector<uint32_t> free_;
-  std::vector<uint64_t> bucket_;            // by record: group * kStageGroupSize + place
-  std::vector<protocol::StageKey> keys_;    // by record
+  std::vector<uint64_t> bucket_;          // by record: group * kStageGroupSize + place
+  std::vector<protocol::StageKey> keys_;  // by record
 };
 
 }  // namespace sluice::optimizer

@@ -6,6 +6,12 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kMinWindow = 4 << 20;
+// What is fetched ahead may take so much from copies that will be read again in the same epoch;
+// beyond that it waits until some of them were: each that goes is fetched once more. Not so where
+// the window is a large part of the memory: a link that runs dry costs more than what could be
+// kept.
+constexpr uint64_t kMayTake = 1 << 20;
+constexpr uint64_t kLargeWindow = 4;  // times the window: less memory is little
 constexpr uint64_t kMaxWindow = 512 << 20;
 constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one for the unforeseen
 constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
@@ -37,20 +43,26 @@ uint64_t StagePlan::device_of(uint32_t file) const {
   return folder < folder_device_.size() ? folder_device_[folder] : 0;
 }
 
-unsigned StagePlan::in_flight() const {
-  unsigned sum = 0;
-  for (const auto& [device, mount] : mounts_) sum += mount.in_flight;
+StagePlan::Flow StagePlan::flow(uint64_t now_ns) const {
+  Flow sum;
+  for (const auto& [device, mount] : mounts_) {
+    if (mount.files == 0) continue;
+    sum.in_flight += mount.in_flight;
+    sum.depth += mount.model.depth(now_ns);
+    sum.bandwidth += static_cast<uint64_t>(mount.model.bandwidth()) * (mount.bytes / mount.files);
+  }
   return sum;
 }
 
-uint64_t StagePlan::window(uint64_t spread, uint64_t now_ns) const {
+uint64_t StagePlan::window(uint64_t spread, uint64_t now_ns) {
   uint64_t most = kMinWindow;
   for (const auto& [device, mount] : mounts_) {
     if (mount.files == 0) continue;
     const uint64_t mean = mount.bytes / mount.files + 1;
     most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
   }
-  return std::min({most, kMaxWindow, limit() / 2});
+  window_ = std::min({most, kMaxWindow, limit() / 2});
+  return window_;
 }
 
 StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
@@ -76,7 +88,7 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
     files_->refuse(file, false);
     return Answer::kNever;
   }
-  return make_room(wanted) ? Answer::kTake : Answer::kLater;
+  return spares_awaited(wanted) && make_room(wanted) ? Answer::kTake : Answer::kLater;
 }
 
 PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) {
@@ -92,15 +104,18 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) 
     entry.checking = true;
   }
   Mount& mount = mounts_[entry.device];
+  entry.session = session;
   entry.token = next_token_++;
   entry.issued_ns = now_ns;
   entry.sample = mount.model.on_issue(now_ns, mount.in_flight++);
+  ++flying_;
   return {entry.token, file, session, !added};
 }
 
 void StagePlan::ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns) {
   Mount& mount = mounts_[entry.device];
   --mount.in_flight;
+  --flying_;
   if (!counts) return;
   mount.bytes += bytes;
   ++mount.files;
@@ -113,7 +128,7 @@ StagePlan::Entry* StagePlan::find(const PlannedFetch& fetch) {
 }
 
 void StagePlan::spend(uint32_t file, Entry& entry) {
-  entry.place = Place::kSpent;
+  set_place(entry, Place::kSpent);
   if (!entry.queued) spent_.push_back(file);
   entry.queued = true;
 }
@@ -141,10 +156,10 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   entry->device = device;
   entry->bytes = bytes;
   entry->charged = charged;
-  entry->validated_ns = entry->issued_ns;
+  looked_at(fetch.file, *entry);
   used_ += charged;
   if (entry->wants > 0) {
-    entry->place = Place::kAhead;
+    set_place(*entry, Place::kAhead);
     ahead_ += charged;
   } else {  // its reader went another way meanwhile
     spend(fetch.file, *entry);
@@ -158,8 +173,27 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
   if (entry == nullptr || !entry->checking) return false;
   ended(*entry, 0, false, 0);
   entry->checking = false;
-  entry->validated_ns = entry->issued_ns;
+  looked_at(fetch.file, *entry);
   return true;
+}
+
+void StagePlan::looked_at(uint32_t file, Entry& entry) {
+  entry.validated_ns = entry.issued_ns;
+  looked_.emplace_back(file, entry.validated_ns);
+}
+
+void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
+  while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
+    const auto [file, when] = looked_.front();
+    const auto at = entries_.find(file);
+    const bool current = at != entries_.end() && at->second.validated_ns == when;
+    if (current && at->second.wants > 0 && !at->second.checking) {
+      const Mount& mount = mounts_[at->second.device];
+      if (mount.in_flight >= mount.model.depth(now_ns)) return;
+      checks->push_back(start(file, at->second.session, now_ns));
+    }
+    looked_.pop_front();
+  }
 }
 
 void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
@@ -182,6 +216,25 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   }
 }
 
+void StagePlan::set_awaited(Entry& entry, bool awaited) {
+  if (entry.place == Place::kKept && entry.awaited != awaited) {
+    awaited_ += awaited ? entry.charged : 0;
+    awaited_ -= awaited ? 0 : entry.charged;
+  }
+  entry.awaited = awaited;
+}
+
+void StagePlan::set_place(Entry& entry, Place place) {
+  if (entry.awaited && entry.place == Place::kKept) awaited_ -= entry.charged;
+  if (entry.awaited && place == Place::kKept) awaited_ += entry.charged;
+  entry.place = place;
+}
+
+bool StagePlan::spares_awaited(uint64_t bytes) const {
+  return ahead_ + bytes <= kMayTake || limit() < kLargeWindow * window_ ||
+         ahead_ + awaited_ + bytes <= limit();
+}
+
 // Makes the copy the policy's if that takes it, spent if not. REQUIRES: counted in used_, not in
 // ahead_.
 void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
@@ -189,7 +242,7 @@ void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
   if (decision == Decision::kPass) {
     spend(file, entry);
   } else {
-    entry.place = Place::kKept;
+    set_place(entry, Place::kKept);
   }
   evict_kept();
 }
@@ -206,6 +259,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   (entry.read ? read.again_bytes : read.first_bytes) = entry.bytes;
   read.saved_ns = mounts_[entry.device].model.latency_ns();
   entry.read = true;
+  set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
   if (entry.place == Place::kAhead) {
     if (entry.wants > 0) return read;  // somebody else's too
@@ -237,9 +291,10 @@ void StagePlan::evict(uint32_t file) {
   if (at == entries_.end()) return;
   const Entry& entry = at->second;
   if (entry.place == Place::kKept) policy_->drop(file);
+  if (entry.place == Place::kKept && entry.awaited) awaited_ -= entry.charged;
   if (entry.place == Place::kAhead) ahead_ -= entry.charged;
   used_ -= entry.charged;
-  if (entry.checking) --mounts_[entry.device].in_flight;
+  if (entry.checking) ended(entry, 0, false, 0);
   evicted_.push_back(file);
   entries_.erase(at);
 }
@@ -250,7 +305,7 @@ void StagePlan::evict_kept() {
     const auto at = entries_.find(file);
     if (at == entries_.end() || at->second.place != Place::kKept) continue;
     if (at->second.wants > 0) {
-      at->second.place = Place::kAhead;
+      set_place(at->second, Place::kAhead);
       ahead_ += at->second.charged;
     } else {
       spend(file, at->second);
@@ -287,6 +342,7 @@ void StagePlan::foretell(std::span<const uint32_t> order) {
   std::vector<bool> wanted(files_->size() + 1);
   for (const uint32_t file : order) wanted[file] = true;
   for (auto& [file, entry] : entries_) {
+    set_awaited(entry, wanted[file]);
     if (wanted[file]) continue;
     entry.wants = 0;
     if (entry.place != Place::kAhead) continue;

@@ -46,7 +46,11 @@ class StagePlan {
   enum class Answer { kTake, kLater, kNever };
   // Somebody will read the file soon: is it to be fetched (or looked at) now?
   Answer judge(uint32_t file, uint64_t now_ns);
-  // After kTake: room is made and the fetch is under way. It must end in on_staged() or on_failed().
+  // Copies that somebody will read and that were looked at long ago: looks at them are under way
+  // then, as after start().
+  void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
+  // After kTake: room is made and the fetch is under way. It must end in on_staged() or
+  // on_failed().
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns);
   // `bytes`, the file's; `charged`, what the copy takes. False: there is no use for it (the
   // budget shrank, the file was dropped meanwhile): the copy is to be removed.
@@ -70,8 +74,8 @@ class StagePlan {
   void drop(uint32_t file);
   void drop_all();
 
-  // Who reads what next, all jobs together; replaces what was said before. Copies that are ahead and
-  // not in it are spent.
+  // Who reads what next, all jobs together; replaces what was said before. Copies that are ahead
+  // and not in it are spent.
   void foretell(std::span<const uint32_t> order);
   void end_session(uint32_t session) { policy_->end_job(session); }
 
@@ -82,15 +86,23 @@ class StagePlan {
   // Copies to be removed; the caller empties it.
   std::vector<uint32_t>& evicted() { return evicted_; }
 
+  const std::string& policy() const { return policy_name_; }
   uint64_t budget() const { return budget_; }
   uint64_t used() const { return used_; }  // bytes charged, fetches under way included
   uint64_t ahead() const { return ahead_; }
   uint64_t kept() const { return policy_->used(); }
   size_t copies() const { return entries_.size(); }
-  unsigned in_flight() const;
+  // All mounts together: requests under way, how many there may be, bytes a second that come.
+  struct Flow {
+    unsigned in_flight = 0, depth = 0;
+    uint64_t bandwidth = 0;
+  };
+  Flow flow(uint64_t now_ns) const;
+  // Fetches and looks under way.
+  uint64_t in_flight() const { return flying_; }
   // How much should be ahead of the readers so that no link runs dry, bytes; `spread`: how many
   // samples lie between the first that was not read and the last that was.
-  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  uint64_t window(uint64_t spread, uint64_t now_ns);
 
   struct Mount {
     Mount() : model(1, kMaxDepth) {}
@@ -112,7 +124,9 @@ class StagePlan {
     bool checking = false;  // being looked at
     bool queued = false;    // in spent_
     bool read = false;      // by somebody
+    bool awaited = false;   // in some order, and not read since that was told
     uint64_t token = 0;     // of its fetch or check
+    uint32_t session = 0;   // for whom it was fetched
     uint32_t wants = 0;     // readers to come for whom it was fetched, or found here
     uint64_t charged = 0, bytes = 0;
     uint64_t device = 0;
@@ -123,10 +137,14 @@ class StagePlan {
   uint64_t device_of(uint32_t file) const;
   uint64_t limit() const { return std::min(budget_, limit_); }
   bool make_room(uint64_t bytes);
+  bool spares_awaited(uint64_t bytes) const;
+  void set_awaited(Entry& entry, bool awaited);
+  void set_place(Entry& entry, Place place);
   void fit_policy(uint64_t bytes);
   void offer(uint32_t session, uint32_t file, Entry& entry);
   void evict_kept();
   void spend(uint32_t file, Entry& entry);
+  void looked_at(uint32_t file, Entry& entry);
   Entry* find(const PlannedFetch& fetch);
   void evict(uint32_t file);
   void ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns);
@@ -136,12 +154,16 @@ class StagePlan {
   std::string policy_name_;
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t used_ = 0, ahead_ = 0;  // ahead_: with what is being fetched
+  uint64_t awaited_ = 0;           // kept, and awaited
+  uint64_t flying_ = 0;            // fetches and looks
+  uint64_t window_ = 0;            // what window() said last
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;
-  std::deque<uint32_t> spent_;               // oldest first; may name files that are spent no more
-  std::vector<uint64_t> folder_device_;      // by folder; 0: not known
-  std::map<uint64_t, Mount> mounts_;         // 0: files whose mount is not known yet
+  std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
+  std::deque<uint32_t> spent_;           // oldest first; may name files that are spent no more
+  std::vector<uint64_t> folder_device_;  // by folder; 0: not known
+  std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
   std::vector<uint32_t> evicted_, victims_;
 };
 

@@ -16,26 +16,31 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 namespace {
 
-bool answered(int fd, void* out) {
-  const StagedFd* staged = staged_fd_now(fd);
-  if (staged == nullptr || !writable(out, sizeof(struct stat))) return false;
-  fill(staged->stat, static_cast<struct stat*>(out));
-  return true;
+// After the kernel has written there. The record may be that of another descriptor, which was closed
+// where no hook is: then the copy is not what is behind this one.
+int answered(int fd, int result, void* out) {
+  const StagedFd* staged = staged_fd(fd);
+  auto* real = static_cast<struct stat*>(out);
+  if (staged != nullptr && result == 0 && real->st_dev == staged->device &&
+      real->st_ino == staged->inode) {
+    fill(staged->stat, real);
+  }
+  return result;
 }
 
 }  // namespace
 
 SLUICE_EXPORT int fstat(int fd, struct stat* out) noexcept {
-  return answered(fd, out) ? 0 : REAL(fstat)(fd, out);
+  return answered(fd, REAL(fstat)(fd, out), out);
 }
 SLUICE_EXPORT int fstat64(int fd, struct stat64* out) noexcept {
-  return answered(fd, out) ? 0 : REAL(fstat64)(fd, out);
+  return answered(fd, REAL(fstat64)(fd, out), out);
 }
 SLUICE_EXPORT int __fxstat(int version, int fd, struct stat* out) {
-  return answered(fd, out) ? 0 : REAL(__fxstat)(version, fd, out);
+  return answered(fd, REAL(__fxstat)(version, fd, out), out);
 }
 SLUICE_EXPORT int __fxstat64(int version, int fd, struct stat64* out) {
-  return answered(fd, out) ? 0 : REAL(__fxstat64)(version, fd, out);
+  return answered(fd, REAL(__fxstat64)(version, fd, out), out);
 }
 
 // The rest is about the file itself.

@@ -8,6 +8,7 @@
 
 #include "preload/cells/arm.h"
 #include "preload/log.h"
+#include "preload/python_late.h"
 #include "preload/real.h"
 #include "preload/session/events.h"
 
@@ -24,7 +25,8 @@ void hooks_bypassed() {
 
 extern "C" {
 
-__attribute__((visibility("hidden"), used)) void* sluice_before_dlopen(const char*, int mode) {
+__attribute__((visibility("hidden"), used)) void* sluice_before_dlopen(const char* path, int mode) {
+  sluice::preload::library_is_loaded(path);
   if ((mode & RTLD_DEEPBIND) != 0) hooks_bypassed();
   return reinterpret_cast<void*>(REAL(dlopen));
 }

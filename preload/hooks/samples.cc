@@ -10,6 +10,7 @@
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/settings.h"
+#include "preload/sys.h"
 #include "protocol/ring.h"
 #include "protocol/sluice.h"
 
@@ -50,6 +51,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
 SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
   if (process_is_new()) process_after_fork();
+  if (t_state.sample_tid == 0) t_state.sample_tid = static_cast<uint32_t>(sys::tid());
   t_state.sample = key_of(dataset, index);
   ++t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleBegin, static_cast<uint32_t>(dataset),

@@ -21,9 +21,9 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kMostBytes = 4 << 20;        // of paths in one message
-constexpr size_t kSeenBytes = 12 << 10;         // of one message
-constexpr uint64_t kSeenNs = 200'000'000;       // collected for no longer
+constexpr uint64_t kMostBytes = 4 << 20;   // of paths in one message
+constexpr size_t kSeenBytes = 12 << 10;    // of one message
+constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
 // A memfd that is written piece by piece.
@@ -134,11 +134,10 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
     Paths piece;
     const uint64_t begin = at;
     while (at < count && piece.bytes() < kMostBytes) {
-      const size_t length =
-          paths[at] == nullptr
-              ? 0
-              : protocol::stage_path(absolute, folder, folder_length, paths[at],
-                                     strnlen(paths[at], protocol::kStagePath));
+      const size_t length = paths[at] == nullptr
+                                ? 0
+                                : protocol::stage_path(absolute, folder, folder_length, paths[at],
+                                                       strnlen(paths[at], protocol::kStagePath));
       if (length == 0) break;  // such a path has no copy: the run ends before it
       if (!piece.add(absolute, length)) return -ENOSPC;
       ++at;
@@ -153,6 +152,7 @@ void file_seen(int fd, int folder, const char* path) {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint64_t key = current_sample();
   if (stage == nullptr || key == 0 || in_vfork_child()) return;
+  if (process_is_new()) process_after_fork();
   const KeepErrno keep;
   StagePath absolute;
   if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;

@@ -10,6 +10,7 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/process.h"
+#include "preload/record_settings.h"
 #include "preload/self.h"
 #include "preload/session/events.h"
 #include "preload/session/launch.h"
@@ -30,6 +31,7 @@ constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer t
 constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
 constexpr uint64_t kRetryNs = 10000 * kMillisecond;     // between attempts after a failure
 constexpr uint32_t kMaxFiles = 256;
+constexpr size_t kMaxReason = 1024;  // bytes of a refusal that is shown
 
 struct KnownFile {
   dev_t device;
@@ -179,6 +181,20 @@ bool enter_session() {
   return true;
 }
 
+// Where the job's samples are recorded, if they are.
+void ask_to_record() {
+  const int fd = open_recording();
+  if (fd < 0) return;
+  const protocol::Record body = {g_session, g_token};
+  const Asked asked = ask_patiently(protocol::MessageKind::kRecord, &body, sizeof body, "", 0, fd);
+  sys::close(fd);
+  if (asked != Asked::kAnswered) return;
+  if (g_answer.fd >= 0) sys::close(g_answer.fd);
+  if (g_answer.kind != protocol::MessageKind::kRefused || g_answer.size > kMaxReason) return;
+  say(is_root_process() ? LogLevel::kWarn : LogLevel::kInfo, "samples are not recorded: %.*s",
+      static_cast<int>(g_answer.size), reinterpret_cast<const char*>(g_answer.body));
+}
+
 Asked hello() {
   static constinit char options[8192];  // the lock's holder's; stacks may be small
   const protocol::Hello body = {static_cast<uint32_t>(sys::pid()), 0};
@@ -205,7 +221,10 @@ bool begin_session() {
     } while (asked == Asked::kNobody && sys::now_ns() < deadline);
   }
   if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kWelcome) {
-    if (enter_session()) return true;
+    if (enter_session()) {
+      ask_to_record();
+      return true;
+    }
     complain("no memory for the session");
   } else if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kRefused) {
     char text[256];

@@ -63,8 +63,8 @@ struct Question {
   const char* text = nullptr;
   size_t text_size = 0;
   int fd = -1;
-  void* answer = nullptr;  // gets the answer's body
-  size_t answer_size = 0;  // exactly
+  void* answer = nullptr;    // gets the answer's body
+  size_t answer_size = 0;    // exactly
   int* answer_fd = nullptr;  // gets the answer's descriptor, the caller's then, or stays as it was
 };
 // 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;

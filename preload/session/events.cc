@@ -5,12 +5,15 @@
 
 #include "preload/session/client.h"
 #include "preload/sys.h"
+#include "preload/thread_state.h"
 #include "protocol/ring_io.h"
 
 namespace sluice::preload {
 namespace {
 
-void emit(protocol::EventData data) {
+enum class Wake : uint8_t { kAlways, kQuietly };  // see ring_io.h
+
+void emit(protocol::EventData data, Wake wake = Wake::kAlways) {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr) return;
   protocol::Slot* slot = connection->slot.load(std::memory_order_acquire);
@@ -18,10 +21,13 @@ void emit(protocol::EventData data) {
   if (slot == nullptr || data.file >> kFileIdBits != connection->number) return;
   data.file &= (1U << kFileIdBits) - 1;
   data.time_ns = sys::now_ns();
-  data.tid = static_cast<uint32_t>(sys::tid());
+  const bool of_sample = data.kind >= protocol::EventKind::kSampleBegin;
+  data.tid =
+      of_sample && t_state.sample_tid != 0 ? t_state.sample_tid : static_cast<uint32_t>(sys::tid());
   if (!protocol::push(*slot, data)) return;
   protocol::Header& header = connection->shared->header;
-  if (protocol::ring_doorbell(header)) {
+  if (wake == Wake::kAlways ? protocol::ring_doorbell(header)
+                            : protocol::ring_doorbell_quietly(header, *slot)) {
     sys::call(SYS_futex, sys::word(&header.doorbell), FUTEX_WAKE, 1);
   }
 }
@@ -68,7 +74,7 @@ void emit_random(uint32_t file) { emit({.file = file, .kind = protocol::EventKin
 void emit_closed(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kClosed}); }
 
 void emit_sample(protocol::EventKind kind, uint32_t dataset, uint64_t key) {
-  emit({.address = key, .file = dataset, .kind = kind});
+  emit({.address = key, .file = dataset, .kind = kind}, Wake::kQuietly);
 }
 
 void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key) {
@@ -76,7 +82,8 @@ void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key) {
         .length = length,
         .address = key,
         .file = file,
-        .kind = protocol::EventKind::kSamplePart});
+        .kind = protocol::EventKind::kSamplePart},
+       Wake::kQuietly);
 }
 
 constinit std::atomic<uint64_t> g_unsent_metrics[protocol::kClientMetricCount] = {};

@@ -72,10 +72,14 @@ bool use_stage(int fd) {
   if (sys::failed(memory)) return false;
   const auto* stage = reinterpret_cast<const Stage*>(memory);
   struct stat root;
+  struct stat folder;
+  const long user = sys::call(SYS_geteuid);
   if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
-      stage->header.uid != static_cast<uint32_t>(sys::call(SYS_geteuid)) ||
-      sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
-      root.st_dev != stage->header.root_device || root.st_ino != stage->header.root_inode) {
+      stage->header.uid != user || sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
+      root.st_dev != stage->header.root_device || root.st_ino != stage->header.root_inode ||
+      // Ours, and closed to others: nobody else can put anything there.
+      sys::call(SYS_lstat, sys::word(stage->header.folder), sys::word(&folder)) != 0 ||
+      !S_ISDIR(folder.st_mode) || folder.st_uid != user || (folder.st_mode & 077) != 0) {
     sys::call(SYS_munmap, memory, sizeof(Stage));
     return false;
   }

@@ -47,15 +47,15 @@ StagedFd* staged_fd_now(int fd) {
   return nullptr;
 }
 
-bool staged_fd_opened(int fd, const struct stat& about, int flags, const protocol::StageCopy& copy,
+bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageCopy& copy,
                       const char* path, size_t length) {
   StagedFd* chunk = in_table(fd) && length < protocol::kStagePath ? chunk_of(fd) : nullptr;
   if (chunk == nullptr) return false;
   StagedFd& entry = chunk[fd % kStagedFdChunk];
   staged_fd_closed(fd);  // whatever had this number was closed where no hook is
   entry.flags = flags;
-  entry.device = about.st_dev;
-  entry.inode = about.st_ino;
+  entry.device = device;
+  entry.inode = copy.copy_inode;
   entry.stat = copy.stat;
   entry.length = static_cast<uint16_t>(length);
   memcpy(entry.path, path, length + 1);

@@ -39,9 +39,8 @@ inline StagedFd* staged_fd(int fd) {
 // of another one is forgotten.
 StagedFd* staged_fd_now(int fd);
 
-// Notes that `fd`, of which the kernel says `about`, reads the copy of `path`. False: no memory for
-// it.
-bool staged_fd_opened(int fd, const struct stat& about, int flags, const protocol::StageCopy& copy,
+// Notes that `fd` reads the copy of `path`, which is on `device`. False: no memory for it.
+bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageCopy& copy,
                       const char* path, size_t length);
 void staged_fd_closed(int fd);
 void staged_fds_closed(unsigned first, unsigned last);

@@ -298,5 +298,36 @@ TEST(AutomaticPlan, APausedPlanWantsNothingUntilItsReaderIsBack) {
   EXPECT_GT(plan.target(), plan.frontier());
 }
 
+TEST(Budget, WhatIsStagedCanBeGivenUp) {
+  MemoryFacts facts;
+  facts.available = 800 << 20;
+  EXPECT_EQ(budget_bytes(facts, 0, 200 << 20), 200U << 20);
+  EXPECT_EQ(memory_left(facts, 200 << 20), 1000U << 20);
+}
+
+TEST(Budget, PressureIsRead) {
+  EXPECT_DOUBLE_EQ(parse_pressure("some avg10=12.50 avg60=1.00 avg300=0.00 total=5\nfull avg10=0"),
+                   12.5);
+  EXPECT_EQ(parse_pressure(""), 0);
+  EXPECT_EQ(parse_pressure("full avg10=3"), 0);
+}
+
+TEST(Budget, UnderPressureLessAndLessThenSlowlyMore) {
+  PressureBrake brake;
+  EXPECT_EQ(brake.next(0), 1);
+  double share = 1;
+  for (int i = 0; i < 5; ++i) {
+    const double next = brake.next(20);
+    EXPECT_LT(next, share);
+    share = next;
+  }
+  for (int i = 0; i < 100; ++i) brake.next(99);
+  EXPECT_GT(brake.next(99), 0) << "never nothing";
+  double last = brake.next(0);
+  EXPECT_LT(last, 0.1) << "not at once";
+  for (int i = 0; i < 100; ++i) last = brake.next(0);
+  EXPECT_EQ(last, 1);
+}
+
 }  // namespace
 }  // namespace sluice::optimizer

@@ -42,6 +42,7 @@ class Bench {
       freed_[slot] = metrics;
     };
     handler.congested = [this] { return congested_.load(); };
+    handler.patient = [this] { return patient_.load(); };
     reader_ = std::make_unique<RingReader>(shared_, std::move(handler));
   }
   Bench(const Bench&) = delete;
@@ -76,6 +77,7 @@ class Bench {
   std::vector<std::pair<uint32_t, uint32_t>> taken_;
   std::map<uint32_t, ClientMetrics> freed_;
   std::atomic<bool> congested_{false};
+  std::atomic<bool> patient_{false};
   std::unique_ptr<RingReader> reader_;
 };
 
@@ -119,6 +121,62 @@ TEST(RingReader, EventsOfManyProducersComeWholeAndInEachOnesOrder) {
     counted += slot.metrics[static_cast<size_t>(protocol::ClientMetric::events_dropped)];
   }
   EXPECT_EQ(counted, dropped);
+}
+
+EventData sample(uint64_t index) {
+  return {0, 0, 0, protocol::sample_key(1, index), 1, 1, EventKind::kSampleBegin, 0};
+}
+
+// What the library does behind an event of a sample. True: it woke the reader.
+bool tell_quietly(Bench& bench, Slot& slot, uint64_t index) {
+  EXPECT_TRUE(protocol::push(slot, sample(index)));
+  if (!protocol::ring_doorbell_quietly(bench.shared_->header, slot)) return false;
+  syscall(SYS_futex, &bench.shared_->header.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  return true;
+}
+
+TEST(RingReader, EventsOfSamplesWaitForAPatientReaderToLookAgain) {
+  Bench bench;
+  Slot* slot = protocol::claim_slot(*bench.shared_, 7);
+  ASSERT_NE(slot, nullptr);
+  const auto sleeps = [&](protocol::Waiting how) {
+    return bench.shared_->header.waiting.load() == static_cast<uint32_t>(how);
+  };
+  // Asleep, whether patient or not, it is woken by the first: nothing is slept over.
+  ASSERT_TRUE(bench.eventually([&] { return sleeps(protocol::Waiting::kSleeps); }));
+  EXPECT_TRUE(tell_quietly(bench, *slot, 0));
+  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == 1; }));
+  ASSERT_TRUE(bench.eventually([&] { return sleeps(protocol::Waiting::kSleeps); }));
+  bench.patient_ = true;
+  uint64_t told = 1;
+  unsigned dozing = 0;
+  const uint64_t deadline = now_ns() + 20 * kSecond;
+  for (; dozing < 50 && now_ns() < deadline; ++told) {
+    dozing += sleeps(protocol::Waiting::kDozes) ? 1 : 0;
+    tell_quietly(bench, *slot, told);
+    usleep(20);
+  }
+  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == told; }));
+  EXPECT_EQ(dozing, 50U);
+  // What somebody waits for wakes it.
+  tell_quietly(bench, *slot, told++);
+  ASSERT_TRUE(protocol::push(*slot, event(5, 1)));
+  bench.ring();
+  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == told + 1; }));
+  EXPECT_EQ(slot->metrics[static_cast<size_t>(protocol::ClientMetric::events_dropped)].load(), 0U);
+}
+
+TEST(RingReader, ADozingReaderIsWokenBeforeTheRingIsFull) {
+  auto shared = std::make_unique<Shared>();
+  Slot* slot = protocol::claim_slot(*shared, 7);
+  ASSERT_NE(slot, nullptr);
+  protocol::may_sleep(shared->header, protocol::Waiting::kDozes);
+  uint32_t quiet = 0;
+  do {
+    ASSERT_TRUE(protocol::push(*slot, sample(quiet++)));
+  } while (!protocol::ring_doorbell_quietly(shared->header, *slot));
+  EXPECT_EQ(quiet, protocol::kRingEntries / 4);
+  EXPECT_TRUE(protocol::ring_doorbell(shared->header));
 }
 
 TEST(RingReader, AFullRingDropsAndCountsAndLosesNothingElse) {

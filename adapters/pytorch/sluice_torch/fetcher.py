@@ -1,7 +1,9 @@
 """Brackets each dataset[i] in the process that reads it.
 
-The fetcher sees a stand-in for the dataset for as long as it fetches; the dataset itself, its
-class, its attributes and its pickle stay the job's.
+Where the fetcher goes through the indices of a batch one by one, it is given a list of them whose
+iteration begins and ends the samples. Where it may do something else (one sample a call, a dataset
+with `__getitems__`), it sees a stand-in for the dataset for as long as it fetches. The dataset
+itself, its class, its attributes and its pickle stay the job's.
 """
 import functools
 import operator
@@ -12,6 +14,8 @@ from . import datasets, settings
 from .told import sluice
 
 _begin, _end = sluice.begin, sluice.end
+# For what every sample of an ordinary dataset goes through.
+_quick_begin, _quick_end, _SMALL = sluice.quick_begin, sluice.quick_end, sluice.SMALL
 
 
 class Bracketed:
@@ -68,12 +72,62 @@ def _plain(index):
         return None
 
 
-def _stand_in(dataset):
+class Batch(list):
+    """A batch's indices; a sample begins when its index is handed out, and ends when the next one is
+    asked for."""
+    __slots__ = ("number", "running")
+
+    def __init__(self, indices, number):
+        list.__init__(self, indices)
+        self.number, self.running = number, None
+
+    def __iter__(self):
+        self.running = _each(self.number, list.__iter__(self))
+        return self.running
+
+    def end(self):
+        """Where a sample could not be read, it has ended too."""
+        if self.running is not None:
+            self.running.close()
+
+
+def _each(number, indices):
+    for index in indices:
+        if type(index) is int and 0 <= index < _SMALL:
+            _quick_begin(number, index)
+            try:
+                yield index
+            finally:
+                _quick_end(number, index)
+            continue
+        plain = _plain(index)
+        if plain is None or plain < 0:
+            yield index
+            continue
+        _begin(number, plain)
+        try:
+            yield index
+        finally:
+            _end(number, plain)
+
+
+_NO_ATTRIBUTES = (None, getattr(torch_datasets.Dataset, "__getattr__", None))
+
+
+def _goes_one_by_one(fetcher, dataset, indices):
+    """Whether the fetcher will take dataset[i] of each index in turn. Runs no code of the job's."""
+    kind = type(dataset)
+    return (type(indices) is list and fetcher.auto_collation
+            and not hasattr(kind, "__getitems__")
+            and kind.__getattribute__ is object.__getattribute__
+            and getattr(kind, "__getattr__", None) in _NO_ATTRIBUTES
+            and "__getitems__" not in getattr(dataset, "__dict__", ()))
+
+
+def _number(dataset):
     try:
-        if type(dataset) is Bracketed:  # another thread is fetching with the same fetcher
-            return dataset
         known = datasets.told(dataset, reading=True)
-        return Bracketed(dataset, known.number) if known is not None else None
+        return known.number if known is not None else None
     except Exception as error:
         settings.switch_off("%s: %s" % (type(error).__name__, error))
         return None
@@ -84,10 +138,17 @@ def bracketing(original):
     @functools.wraps(original)
     def fetch(self, possibly_batched_index):
         real = self.dataset
-        stand_in = None if settings.is_off() else _stand_in(real)
-        if stand_in is None:
+        # A stand-in: another thread is fetching with the same fetcher.
+        number = None if settings.is_off() or type(real) is Bracketed else _number(real)
+        if number is None:
             return original(self, possibly_batched_index)
-        self.dataset = stand_in
+        if _goes_one_by_one(self, real, possibly_batched_index):
+            batch = Batch(possibly_batched_index, number)
+            try:
+                return original(self, batch)
+            finally:
+                batch.end()
+        self.dataset = Bracketed(real, number)
         try:
             return original(self, possibly_batched_index)
         finally:

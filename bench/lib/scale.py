@@ -1,0 +1,120 @@
+"""What many millions of samples cost: time and memory of simulating them, memory of knowing them."""
+import os
+import subprocess
+import time
+
+from bench.lib import jobs
+from bench.lib.place import Failed, program
+
+SIMULATE = ["simulate_14m_s", "simulate_14m_rss_mb"]
+INDEX = ["index_bytes_per_sample"]
+IMAGENET_21K, FEW = 14_000_000, 100_000
+SIMULATE_LIMIT = 2 << 30  # bytes of memory
+SIMULATE_ROUNDS = 2  # of a minute each, and the same work every time
+SAMPLES, FEW_SAMPLES = 2_000_000, 50_000
+ENOUGH = 0.95  # of the samples have been seen: events that do not fit into the ring are lost
+STEP = 64  # bytes between samples, as bench/reader/tell.c has them
+PASSES = 8  # at most, until enough have been seen
+WAIT = 120  # seconds for an answer
+
+
+def simulate(bench):
+    """Three epochs, the default policies (lru, minio, belady) at a fifth of the dataset."""
+    samples = FEW if bench.request.small else IMAGENET_21K
+    command = [program("sluice"), "simulate", "--samples", str(samples), "--size-distribution",
+               "imagenet", "--epochs", "3", "--memory", "20%"]
+    seconds, peaks = [], []
+    for _ in range(min(bench.request.rounds, SIMULATE_ROUNDS)):
+        started = time.monotonic()
+        job = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(job.pid, 0)
+        job.returncode = os.waitstatus_to_exitcode(status)
+        seconds.append(time.monotonic() - started)
+        peaks.append(usage.ru_maxrss * 1024)
+        if job.returncode:
+            raise Failed(f"{' '.join(command)}: status {job.returncode}")
+        bench.say(f"{samples} samples: {seconds[-1]:.1f} s, at most {peaks[-1] / 1e6:.0f} MB")
+    if max(peaks) > SIMULATE_LIMIT:
+        raise Failed(f"it took {max(peaks)} bytes of memory: more than 2 GiB")
+    bench.keep("simulate", {"samples": samples, "seconds": seconds, "peak_bytes": peaks})
+    bench.record("simulate_14m_s", seconds)
+    bench.record("simulate_14m_rss_mb", [peak / 1e6 for peak in peaks])
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as text:
+        return next(int(li.split()[1]) * 1024 for li in text if li.startswith("VmRSS:"))
+
+
+class Teller:
+    """bench/reader/tell.c under an optimizer of its own, which it talks to and nothing else does."""
+
+    def __init__(self, sluice, path, samples):
+        self.sluice, self.samples = sluice, samples
+        self.job = subprocess.Popen([program("bench/tell"), path, str(samples)], text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    env={"PATH": os.environ["PATH"], **sluice.environment()})
+        self.answer("ready")
+        self.pid = sluice.status()["pid"]
+
+    def answer(self, expected):
+        line = self.job.stdout.readline().strip()
+        if line != expected:
+            raise Failed(f"bench/tell said {line!r} instead of {expected!r}")
+
+    def ask(self, what):
+        self.job.stdin.write(what + "\n")
+        self.job.stdin.flush()
+        self.answer("done")
+
+    def end(self):
+        self.job.stdin.close()  # which it takes for the end
+        self.job.stdout.close()
+        self.job.wait()
+
+    def dataset(self):
+        found = self.sluice.status()["datasets"]
+        if len(found) != 1 or found[0]["samples"] != self.samples:
+            raise Failed(f"the optimizer knows other datasets: {found}")
+        return found[0]
+
+    def read_until_known(self):
+        for _ in range(PASSES):
+            self.ask("read")
+            self.ask("order")  # two are known at any time
+            known, deadline = None, time.monotonic() + WAIT
+            while known != self.dataset()["known"]:  # it still goes through what it was told
+                known = self.dataset()["known"]
+                if time.monotonic() > deadline:
+                    raise Failed("the optimizer does not come to rest")
+                time.sleep(0.5)
+            if known >= ENOUGH * self.samples:
+                return known
+        raise Failed(f"after {PASSES} passes the places of {known} of {self.samples} are known")
+
+
+def index(bench):
+    """Resident memory of a real optimizer, before it is told anything of the samples and after."""
+    samples = FEW_SAMPLES if bench.request.small else SAMPLES
+    path = os.path.join(bench.request.data, "index")
+    values = []
+    try:
+        with open(path, "wb") as file:
+            file.truncate(max(samples * STEP, 64 << 20))
+        with jobs.Sluice(dataset=path, prefetch="off") as sluice:
+            teller = Teller(sluice, path, samples)
+            try:
+                before = resident(teller.pid)
+                teller.ask("order")
+                teller.ask("order")
+                if teller.dataset()["order"] != samples:
+                    raise Failed("the optimizer was not told the order")
+                known = teller.read_until_known()
+                after = resident(teller.pid)
+            finally:
+                teller.end()
+        values.append((after - before) / known)
+        bench.keep("index", {"samples": samples, "known": known, "before": before, "after": after})
+    finally:
+        os.unlink(path)
+    bench.record("index_bytes_per_sample", values)

@@ -1,0 +1,104 @@
+#include "cli/report.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "cli/program.h"
+#include "cli/report_input.h"
+#include "cli/report_page.h"
+#include "cli/text.h"
+#include "cli/unique_fd.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr off_t kMaxInput = 16 << 20;  // bytes; the library's reports stay below one MiB
+
+// These return "" or what is wrong.
+
+std::string read_whole(const std::string& path, std::string* text) {
+  // A FIFO must not make us wait for who opens its other end.
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about {};
+  if (!fd || fstat(fd.get(), &about) != 0) return strerror(errno);
+  if (!S_ISREG(about.st_mode)) return "not a regular file";
+  if (about.st_size > kMaxInput) return "too large for a report";
+  text->resize(static_cast<size_t>(about.st_size));
+  for (size_t done = 0; done < text->size();) {
+    const ssize_t got = read(fd.get(), text->data() + done, text->size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return strerror(errno);
+    if (got == 0) text->resize(done);  // shorter by now
+    done += static_cast<size_t>(got);
+  }
+  return "";
+}
+
+std::string write_all(int fd, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return strerror(errno);
+    done += static_cast<size_t>(wrote);
+  }
+  return "";
+}
+
+// Under a name of its own first: whoever looks finds the old page or the new one, never a part.
+std::string replace_file(const std::string& path, const std::string& text) {
+  struct stat about {};
+  if (lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {
+    return S_ISDIR(about.st_mode) ? "a folder" : "not a regular file";
+  }
+  std::string beside = path + ".XXXXXX";
+  const UniqueFd fd(mkostemp(beside.data(), O_CLOEXEC));
+  if (!fd) return strerror(errno);
+  const mode_t hidden = umask(0);
+  umask(hidden);
+  std::string problem = write_all(fd.get(), text);
+  if (problem.empty() &&
+      (fchmod(fd.get(), 0666 & ~hidden) != 0 || rename(beside.c_str(), path.c_str()) != 0)) {
+    problem = strerror(errno);
+  }
+  if (!problem.empty()) unlink(beside.c_str());
+  return problem;
+}
+
+bool same_file(const std::string& one, const std::string& other) {
+  struct stat a {};
+  struct stat b {};
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+int complain(const std::string& path, const std::string& problem) {
+  fmt::print(stderr, "sluice: {}: {}\n", one_line(path), problem);
+  return kExitProblem;
+}
+
+}  // namespace
+
+int report(const ReportOptions& options) {
+  std::string text;
+  std::string problem = read_whole(options.file, &text);
+  if (!problem.empty()) return complain(options.file, problem);
+  const std::optional<ReportInput> input = parse_report(text, &problem);
+  if (!input) return complain(options.file, problem);
+  if (same_file(options.file, options.out)) return complain(options.out, "is what is to be read");
+  const auto* run = std::get_if<RunReport>(&*input);
+  const std::string page = run != nullptr ? run_page(*run, options.file)
+                                          : bench_page(std::get<BenchReport>(*input), options.file);
+  problem = replace_file(options.out, page);
+  if (!problem.empty()) return complain(options.out, problem);
+  fmt::print("{}\n", one_line(options.out));
+  return fflush(stdout) == 0 ? 0 : kExitProblem;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,241 @@
+#include "cli/report_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr double kWide = 1000, kHigh = 300;  // of the SVG's own units
+constexpr int kSteps = 5;                    // at most so many between the lines of an axis
+constexpr double kMarkLabel = 12;            // percent of the width that a mark's number needs
+constexpr double kEdge = 8;                  // percent: nearer to it a label would stick out
+
+// 1, 2, 2.5 or 5 times a power of ten: the least with which `most` needs at most kSteps steps.
+double nice_step(double most) {
+  const double power = std::pow(10, std::floor(std::log10(most / kSteps)));
+  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
+    if (factor * power * kSteps >= most * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+// What an axis counts in: 1 of it is `size` of the quantity.
+struct Scale {
+  double size = 1;
+  const char* unit = "";
+};
+
+Scale scale_of(double most, Quantity quantity) {
+  static constexpr Scale kBytes[] = {{1, "B"},          {1024., "KiB"},
+                                     {1048576., "MiB"}, {1073741824., "GiB"},
+                                     {0x1p40, "TiB"},   {0x1p50, "PiB"}};
+  static constexpr Scale kRates[] = {{1, "B/s"},          {1024., "KiB/s"},
+                                     {1048576., "MiB/s"}, {1073741824., "GiB/s"},
+                                     {0x1p40, "TiB/s"},   {0x1p50, "PiB/s"}};
+  static constexpr Scale kTimes[] = {
+      {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
+  const auto largest = [most](auto& scales, double least) {
+    Scale best = scales[0];
+    for (const Scale& scale : scales) {
+      if (most >= least * scale.size) best = scale;
+    }
+    return best;
+  };
+  switch (quantity) {
+    case Quantity::kBytes:
+      return largest(kBytes, 1);
+    case Quantity::kBytesPerSecond:
+      return largest(kRates, 1);
+    case Quantity::kSeconds:
+      return most >= 180 ? largest(kTimes, 3) : most >= 1 ? kTimes[2] : largest(kTimes, 1);
+    case Quantity::kCount:
+      break;
+  }
+  return {};
+}
+
+std::string with_unit(std::string number, const Scale& scale) {
+  return *scale.unit == '\0' ? number : number + " " + scale.unit;
+}
+
+struct Axis {
+  double most = 1;  // its end
+  double step = 1;
+  Scale scale;
+  std::string label(double at) const {
+    return at == 0 ? "0" : with_unit(fmt::format("{:g}", at / scale.size), scale);
+  }
+};
+
+Axis axis_of(double most, Quantity quantity, bool to_next_line) {
+  Axis axis;
+  if (!(most > 0)) most = quantity == Quantity::kSeconds ? 1e-3 : 1;
+  axis.scale = scale_of(most, quantity);
+  axis.step = nice_step(most / axis.scale.size) * axis.scale.size;
+  if (quantity == Quantity::kCount) axis.step = std::max(axis.step, 1.0);
+  axis.most = to_next_line ? std::ceil(most / axis.step - 1e-9) * axis.step : most;
+  return axis;
+}
+
+struct Frame {
+  Axis x, y;
+  std::string point(double at, double value) const {
+    const double height = std::clamp(value / y.most, 0.0, 1.0);
+    return fmt::format("{:.1f},{:.1f}", at / x.most * kWide, (1 - height) * kHigh);
+  }
+};
+
+std::string line_of(const Frame& frame, const std::vector<double>& x, const std::vector<double>& y,
+                    bool stepped) {
+  std::string points;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (stepped && i > 0) points += frame.point(x[i], y[i - 1]) + " ";
+    points += frame.point(x[i], y[i]) + " ";
+  }
+  return points;
+}
+
+std::string drawn(const Frame& frame, const std::vector<double>& x, const Curve& curve) {
+  const std::string line = line_of(frame, x, curve.y, curve.stepped);
+  std::string text;
+  if (curve.filled) {
+    std::string area = line;
+    for (size_t i = x.size(); i-- > 0;) {
+      area += frame.point(x[i], curve.base.empty() ? 0 : curve.base[i]) + " ";
+    }
+    text += fmt::format("<polygon class=\"area {}\" points=\"{}\"/>", curve.color, area);
+  }
+  return text + fmt::format("<polyline class=\"line {}\" points=\"{}\"/>", curve.color, line);
+}
+
+// Where a label of a horizontal axis hangs on its place.
+const char* anchor(double percent) {
+  return percent < kEdge ? "first" : percent > 100 - kEdge ? "last" : "";
+}
+
+std::string marks_html(const Chart& chart, const Frame& frame) {
+  std::string text;
+  double free_from = 0;
+  for (const Mark& mark : chart.marks) {
+    const double at = mark.x / frame.x.most * 100;
+    if (at < free_from || at > 100 - kEdge / 2) continue;
+    text += fmt::format("<span style=\"left:{:.2f}%\">{}</span>", at, escaped(mark.text));
+    free_from = at + kMarkLabel;
+  }
+  if (text.empty()) return "";
+  return fmt::format("<div class=\"named\">{}</div><div class=\"marks\">{}</div>",
+                     escaped(chart.marks_name), text);
+}
+
+std::string svg_of(const Chart& chart, const Frame& frame) {
+  std::string svg = fmt::format(
+      "<svg viewBox=\"0 0 {:g} {:g}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+      kWide, kHigh, escaped(chart.title));
+  for (double at = 0; at <= frame.y.most * (1 + 1e-9); at += frame.y.step) {
+    const double y = (1 - at / frame.y.most) * kHigh;
+    svg += fmt::format("<line class=\"grid\" x1=\"0\" x2=\"{:g}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
+                       kWide, y, y);
+  }
+  for (const Mark& mark : chart.marks) {
+    const double x = mark.x / frame.x.most * kWide;
+    if (x > kWide) continue;
+    svg += fmt::format("<line class=\"mark\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"0\" y2=\"{:g}\"/>", x,
+                       x, kHigh);
+  }
+  for (const Curve& curve : chart.curves) svg += drawn(frame, chart.x, curve);
+  return svg + "</svg>";
+}
+
+std::string legend(const Chart& chart) {
+  std::string text = "<ul class=\"legend\">";
+  for (const Curve& curve : chart.curves) {
+    text += fmt::format("<li><i class=\"key {}\"></i>{}{}</li>", curve.color, escaped(curve.name),
+                        curve.told.empty() ? "" : " <b>" + escaped(curve.told) + "</b>");
+  }
+  return text + "</ul>";
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        // Control characters are no part of a page.
+        out += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::string grouped(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", std::abs(value), decimals);
+  if (text.find('.') != std::string::npos) {
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+  }
+  const size_t whole = std::min(text.find('.'), text.size());
+  for (size_t at = whole; at > 3; at -= 3) text.insert(at - 3, ",");
+  return value < 0 && text != "0" ? "-" + text : text;
+}
+
+std::string value_text(double value, Quantity quantity) {
+  if (quantity == Quantity::kCount) return grouped(value, 1);
+  if (quantity == Quantity::kSeconds && value < 1e-6) return value > 0 ? "< 1 µs" : "0 s";
+  const Scale scale = scale_of(value, quantity);
+  const double number = value / scale.size;
+  const int decimals = number >= 100 || scale.size == 1 ? 0 : number >= 10 ? 1 : 2;
+  const bool seconds = quantity == Quantity::kSeconds && scale.size == 1;
+  return with_unit(grouped(number, seconds && number < 100 ? 2 : decimals), scale);
+}
+
+std::string chart_html(const Chart& chart) {
+  const std::string head = fmt::format("<section class=\"card\" id=\"{}\"><h2>{}</h2>",
+                                       escaped(chart.id), escaped(chart.title));
+  if (chart.x.empty()) return head + "<p class=\"note\">Nothing was recorded.</p></section>\n";
+  double most = 0;
+  for (const Curve& curve : chart.curves) {
+    for (const double y : curve.y) most = std::max(most, y);
+  }
+  const Frame frame{axis_of(chart.x.back(), Quantity::kSeconds, false),
+                    axis_of(most, chart.quantity, true)};
+  std::string rows;
+  for (double at = 0; at <= frame.y.most * (1 + 1e-9); at += frame.y.step) {
+    rows += fmt::format("<span style=\"bottom:{:.2f}%\">{}</span>", at / frame.y.most * 100,
+                        frame.y.label(at));
+  }
+  std::string columns;
+  for (double at = 0; at <= frame.x.most * (1 + 1e-9); at += frame.x.step) {
+    const double percent = at / frame.x.most * 100;
+    columns += fmt::format("<span class=\"{}\" style=\"left:{:.2f}%\">{}</span>", anchor(percent),
+                           percent, frame.x.label(at));
+  }
+  return head + fmt::format("<p class=\"note\">{}</p>", escaped(chart.note)) + legend(chart) +
+         fmt::format(
+             "<div class=\"chart\">{}<div class=\"rows\">{}</div><div class=\"plot\">{}"
+             "</div><div class=\"columns\">{}</div></div></section>\n",
+             marks_html(chart, frame), rows, svg_of(chart, frame), columns);
+}
+
+}  // namespace sluice::cli

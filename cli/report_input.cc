@@ -1,0 +1,216 @@
+#include "cli/report_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+
+#include "cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using protocol::MetricInfo;
+
+constexpr int kMaxDepth = 8;           // of nesting; ours is 3
+constexpr size_t kMaxPoints = 1024;    // drawn; of more, every so many-th
+constexpr size_t kMaxEpochs = 1024;    // rows of a table
+constexpr size_t kMaxFigures = 1024;   // likewise
+constexpr size_t kShownName = 60;      // characters of a name in a complaint
+constexpr size_t kShownProblem = 120;  // and of what the parser says
+
+struct Bad : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A name, of which UTF-8 is known, for a complaint.
+std::string shown(const std::string& name) {
+  if (name.size() <= kShownName) return one_line(name);
+  size_t end = kShownName;
+  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no half characters
+  return one_line(name.substr(0, end)) + "...";
+}
+
+// "[json.exception.parse_error.101] parse error at line 1, column 1: ...; last read: ...". What was
+// read last may be anything, and any length.
+std::string parser_said(const std::string& text) {
+  const size_t from = text.find("] ");
+  const std::string said = from == std::string::npos ? text : text.substr(from + 2);
+  return said.substr(0, std::min(said.find("; last read"), kShownProblem));
+}
+
+double number(const Json& value, const std::string& what) {
+  if (!value.is_number()) throw Bad(fmt::format("{} is not a number", shown(what)));
+  return value.get<double>();  // finite: the parser refuses others
+}
+
+double amount(const Json& value, const std::string& what) {
+  const double got = number(value, what);
+  if (got < 0) throw Bad(fmt::format("{} is less than 0", shown(what)));
+  return got;
+}
+
+const MetricInfo* metric_of(const std::string& name) {
+  for (const std::span<const MetricInfo> table :
+       {std::span<const MetricInfo>(protocol::kSessionMetrics),
+        std::span<const MetricInfo>(protocol::kClientMetrics)}) {
+    for (const MetricInfo& metric : table) {
+      if (name == metric.name) return &metric;
+    }
+  }
+  return nullptr;
+}
+
+// Fills one column for each field from an object of arrays. Fields that are missing are 0.
+template <size_t kFields>
+void read_table(const Json& root, const char* table, const MetricInfo (&fields)[kFields],
+                std::array<std::vector<double>, kFields>* columns) {
+  const auto at = root.find(table);
+  if (at == root.end()) return;
+  if (!at->is_object()) throw Bad(fmt::format("{} is not an object", table));
+  std::optional<size_t> rows;
+  for (size_t field = 0; field < kFields; ++field) {
+    const auto list = at->find(fields[field].name);
+    if (list == at->end()) continue;
+    const std::string name = fmt::format("{}.{}", table, fields[field].name);
+    if (!list->is_array()) throw Bad(name + " is not an array");
+    if (rows && *rows != list->size()) {
+      throw Bad(fmt::format("{} has {} values, others {}", name, list->size(), *rows));
+    }
+    rows = list->size();
+    for (const Json& value : *list) (*columns)[field].push_back(amount(value, name));
+  }
+  for (std::vector<double>& column : *columns) column.resize(rows.value_or(0));
+}
+
+void demand_order(const std::vector<double>& times, const char* name) {
+  if (!std::is_sorted(times.begin(), times.end())) {
+    throw Bad(fmt::format("{} goes backwards", name));
+  }
+}
+
+// So many points can be told apart on no screen. The last one stays: it has the totals.
+void thin(RunReport* run) {
+  const size_t points = run->of(protocol::HistoryField::time_ns).size();
+  if (points <= kMaxPoints) return;
+  const size_t step = (points + kMaxPoints - 1) / kMaxPoints;
+  for (std::vector<double>& column : run->history) {
+    const double last = column.back();
+    size_t kept = 0;
+    for (size_t at = 0; at + 1 < points; at += step) column[kept++] = column[at];
+    column.resize(kept);
+    column.push_back(last);
+  }
+}
+
+RunReport run_report(const Json& root) {
+  RunReport run;
+  const auto read_figures = [&](std::span<const MetricInfo> metrics) {
+    for (const MetricInfo& metric : metrics) {
+      const auto at = root.find(metric.name);
+      if (at != root.end()) run.figures.push_back({&metric, amount(*at, metric.name)});
+    }
+  };
+  read_figures(protocol::kSessionMetrics);
+  read_figures(protocol::kClientMetrics);
+  read_table(root, "history", protocol::kHistoryFields, &run.history);
+  read_table(root, "epochs", protocol::kEpochFields, &run.epochs);
+  demand_order(run.of(protocol::HistoryField::time_ns), "history.time_ns");
+  const size_t epochs = run.of(protocol::EpochField::epoch).size();
+  if (epochs > kMaxEpochs) throw Bad(fmt::format("{} epochs are too many", epochs));
+  run.epochs_seen = static_cast<double>(epochs);
+  if (const auto at = root.find("epochs"); at != root.end() && at->contains("seen")) {
+    run.epochs_seen = std::max(run.epochs_seen, amount(at->at("seen"), "epochs.seen"));
+  }
+  thin(&run);
+  return run;
+}
+
+// bench.json does not say it: shares, ratios of hits and speed-ups are to be high, all others low.
+bool wants_high(const std::string& name) {
+  for (const char* word : {"_share", "_speedup"}) {
+    if (name.find(word) != std::string::npos) return true;
+  }
+  constexpr std::string_view kHit = "_hit_";  // of a cache of so many percent; not hit_over_...
+  const size_t hit = name.find(kHit);
+  return hit != std::string::npos && hit + kHit.size() < name.size() &&
+         name[hit + kHit.size()] >= '0' && name[hit + kHit.size()] <= '9';
+}
+
+BenchFigure bench_figure(const std::string& name, const Json& entry) {
+  const auto given = [&](const char* key) {
+    const auto at = entry.find(key);
+    return at == entry.end() || at->is_null()
+               ? std::nullopt
+               : std::optional(number(*at, fmt::format("{}.{}", name, key)));
+  };
+  BenchFigure figure;
+  figure.name = name;
+  figure.least = wants_high(name);
+  const std::optional<double> value = given("value");
+  if (!value) throw Bad(fmt::format("{} has no value", shown(name)));
+  figure.value = *value;
+  figure.goal = given("goal");
+  figure.low = given("low").value_or(figure.value);
+  figure.high = given("high").value_or(figure.value);
+  if (const auto unit = entry.find("unit"); unit != entry.end()) {
+    if (!unit->is_string()) throw Bad(fmt::format("{}.unit is not text", shown(name)));
+    figure.unit = unit->get<std::string>();
+  }
+  return figure;
+}
+
+BenchReport bench_report(const Json& root) {
+  if (root.size() > kMaxFigures) throw Bad(fmt::format("{} figures are too many", root.size()));
+  BenchReport bench;
+  for (const auto& [name, entry] : root.items()) bench.push_back(bench_figure(name, entry));
+  return bench;
+}
+
+ReportInput recognised(const Json& root) {
+  if (root.is_object()) {
+    for (const auto& [name, value] : root.items()) {
+      if (metric_of(name) != nullptr) return run_report(root);
+    }
+    const bool objects =
+        std::all_of(root.begin(), root.end(), [](const Json& value) { return value.is_object(); });
+    if (objects && !root.empty()) return bench_report(root);
+  }
+  throw Bad("neither a report of a run (SLUICE_REPORT) nor a bench.json");
+}
+
+}  // namespace
+
+double RunReport::figure(const char* name) const {
+  for (const Figure& figure : figures) {
+    if (strcmp(figure.metric->name, name) == 0) return figure.value;
+  }
+  return 0;
+}
+
+std::optional<bool> BenchFigure::met() const {
+  if (!goal) return std::nullopt;
+  return least ? value >= *goal : value <= *goal;
+}
+
+std::optional<ReportInput> parse_report(const std::string& text, std::string* problem) {
+  try {
+    const Json root = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMaxDepth) throw Bad("nested too deeply for a report");
+      return true;
+    });
+    return recognised(root);
+  } catch (const Bad& bad) {
+    *problem = one_line(bad.what());
+  } catch (const Json::exception& bad) {
+    *problem = "not JSON: " + one_line(parser_said(bad.what()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,22 @@
+// The pages of `sluice report`: one file each, without scripts and without anything to load.
+#pragma once
+
+#include <string>
+
+#include "cli/report_input.h"
+
+namespace sluice::cli {
+
+// `source` names the file that the figures are from.
+std::string run_page(const RunReport& run, const std::string& source);
+std::string bench_page(const BenchReport& bench, const std::string& source);
+
+// What pages are made of. `body` is HTML, the rest is text.
+std::string page(const std::string& title, const std::string& source, const std::string& body);
+struct Tile {
+  std::string name, value, note;
+  const char* tone = "";  // good, bad, or neither
+};
+std::string tiles_html(const std::vector<Tile>& tiles);
+
+}  // namespace sluice::cli

@@ -1,0 +1,111 @@
+// What goes into the histories of sessions: points, and what epochs count.
+#include <algorithm>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::EpochField;
+using protocol::HistoryField;
+
+uint64_t counter(const SessionMetrics* metrics, SessionMetric metric) {
+  return metrics == nullptr ? 0 : (*metrics)[static_cast<size_t>(metric)];
+}
+
+}  // namespace
+
+void Optimizer::record(uint64_t now) {
+  for (const auto& [id, session] : sessions_) {
+    if (session->history.due(now)) add_point(*session, now);
+  }
+}
+
+void Optimizer::add_point(Session& session, uint64_t now) {
+  note_streamed(session, now);
+  const SessionView view = scheduler_.view(session.id, now);
+  const SessionMetrics* metrics = scheduler_.metrics(session.id);
+  protocol::HistoryPoint point{};
+  const auto set = [&point](HistoryField field, uint64_t value) {
+    point[static_cast<size_t>(field)] = value;
+  };
+  const StagePlan::Flow staged = stage_plan_.flow(now);
+  set(HistoryField::ahead_bytes, view.ahead + stage_plan_.ahead());
+  set(HistoryField::precached_bytes, counter(metrics, SessionMetric::precached_bytes));
+  set(HistoryField::stall_ns, counter(metrics, SessionMetric::stall_ns));
+  set(HistoryField::outstanding_bytes, view.outstanding + stage_plan_.used());
+  set(HistoryField::budget_bytes, view.budget);
+  set(HistoryField::in_flight, view.in_flight + staged.in_flight);
+  set(HistoryField::depth, view.depth + staged.depth);
+  set(HistoryField::bandwidth, std::max(static_cast<uint64_t>(view.bandwidth), staged.bandwidth));
+  session.history.add(point, now);
+}
+
+void Optimizer::note_streamed(Session& session, uint64_t now) {
+  const SessionView view = scheduler_.view(session.id, now);
+  session.history.streamed(view.passed, view.passed_ready,
+                           counter(scheduler_.metrics(session.id), SessionMetric::late_bytes), now);
+}
+
+// After an access: does a pass begin with it?
+void Optimizer::note_pass(Session& session, uint64_t now) {
+  if (session.history.by_order()) return;
+  const uint64_t passes = scheduler_.passes(session.id);
+  if (passes == session.history.epoch()) return;
+  note_streamed(session, now);
+  session.history.enter(passes, now);
+}
+
+// Workers may be sessions of their own: the history is that of the session whose order they read.
+Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now) {
+  const auto order = samples_.running(session.id, dataset);
+  if (!order) return session;
+  const auto at = sessions_.find(order->session);
+  if (at == sessions_.end()) return session;
+  SessionHistory& history = at->second->history;
+  if (!history.by_order() || order->epoch > history.epoch()) {
+    note_streamed(*at->second, now);
+    history.set_by_order();
+    history.enter(order->epoch, now);
+  }
+  return *at->second;
+}
+
+void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
+  const std::span<const Extent> parts = samples_.begin(session.id, reader, dataset, index);
+  // How it went is told in one place, the session's counters.
+  const SessionMetrics* metrics = scheduler_.metrics(session.id);
+  const uint64_t hits = counter(metrics, SessionMetric::sample_hits);
+  const uint64_t late = counter(metrics, SessionMetric::sample_late);
+  const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
+  scheduler_.on_sample_begin(session.id, parts);
+
+  const uint64_t now = now_ns();
+  SessionHistory& history = whose_epoch(session, dataset, now).history;
+  const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;
+  const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
+  history.count(EpochField::sample_hits, hit, now);
+  history.count(EpochField::sample_late, came_late, now);
+  history.count(EpochField::sample_misses, counter(metrics, SessionMetric::sample_misses) - misses,
+                now);
+  history.count(EpochField::sample_unknown, parts.empty() ? 1 : 0, now);
+  if (!samples_.reads_at_random(reader)) return;  // its bytes are counted as a stream's
+  const uint64_t bytes = samples_.bytes_of(parts);
+  history.count(EpochField::memory_bytes, hit * bytes, now);
+  history.count(EpochField::late_bytes, came_late * bytes, now);
+}
+
+bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
+  const bool random = samples_.reads_at_random(reader);
+  if (!samples_.end(reader, dataset, index)) return false;
+  const std::span<const Extent> parts = samples_.parts(dataset, index);
+  scheduler_.on_sample_end(session.id, parts);
+  if (!random) return true;
+  const uint64_t now = now_ns();
+  whose_epoch(session, dataset, now)
+      .history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
+  return true;
+}
+
+}  // namespace sluice::optimizer

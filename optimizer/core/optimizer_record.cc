@@ -1,0 +1,46 @@
+// Sessions that want their samples recorded.
+#include <fstream>
+#include <string>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/daemon/log.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageKind;
+
+// The process that began `pid`; 0 if it cannot be told. procfs: never blocks.
+uint32_t parent_of(uint32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  uint32_t parent = 0;
+  for (std::string word; file >> word;) {
+    if (word == "PPid:" && file >> parent) break;
+  }
+  return parent;
+}
+
+}  // namespace
+
+void Optimizer::on_record(const Peer& peer, const RecordMessage& message,
+                          std::vector<UniqueFd> fds) {
+  Session* session = session_of(message.record.session, message.record.token);
+  if (session == nullptr || fds.size() != 1 || recordings_.attached(session->id)) {
+    server_.refuse(peer.connection, session == nullptr ? "no such session"
+                                    : fds.size() != 1  ? "a trace comes as one descriptor"
+                                                       : "this session has a trace already");
+    return;
+  }
+  const uint32_t id = session->id;
+  recordings_.attach(id, session->peer_pid, parent_of(session->peer_pid), std::move(fds.front()),
+                     [this, id, connection = peer.connection](const std::string& problem) {
+                       if (problem.empty()) {
+                         server_.send(connection, MessageKind::kDone, {});
+                         return;
+                       }
+                       say(Level::kWarn, "session {}: not recorded: {}", id, problem);
+                       server_.refuse(connection, problem);
+                     });
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,75 @@
+// What the records of a trace say (protocol/trace.h): from samples that begin and end to jobs,
+// epochs and numbers. Pure; one thread.
+//
+// A job of the trace is one order over one dataset: a process that trains and validates is two
+// jobs, ranks that read shares of one dataset are one job each, and the workers of a loader belong
+// to its process's job whatever session they are in. Datasets lie behind each other in the
+// trace's numbers, those of the same name and size in the same place.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/trace.h"
+
+namespace sluice::optimizer {
+
+class Recorder {
+ public:
+  // Jobs are numbered from `first_job` on.
+  explicit Recorder(uint32_t first_job = 0) : next_job_(first_job) {}
+
+  // What is known of a dataset, and of who reads it, when a sample begins.
+  struct Origin {
+    std::string_view name;
+    uint64_t samples = 0;
+    uint32_t dataset = 0;
+    uint32_t owner = 0;             // the session whose order it is; 0: there is none
+    std::optional<uint32_t> epoch;  // the running one of that order; none: counted by repeats
+  };
+
+  // `reader` (a thread: pid << 32 | tid) begins the sample. False if the trace can hold no more:
+  // problem() says why.
+  bool begin(uint64_t reader, uint64_t index, const Origin& origin);
+  // The record of a sample of `bytes` bytes that has ended; none if it had not begun.
+  std::optional<protocol::TraceRecord> end(uint64_t reader, uint32_t dataset, uint64_t index,
+                                           uint64_t bytes);
+  void forget_process(uint32_t pid);
+  const char* problem() const { return problem_; }
+
+  static constexpr size_t kMaxReaders = 4096;
+  static constexpr size_t kMaxOpen = 4096;  // samples that one reader has begun at a time
+  // Without an order, samples from here on begin no epoch: what was seen takes a bit each.
+  static constexpr uint64_t kMaxCounted = uint64_t{1} << 28;
+
+ private:
+  struct Job {
+    uint32_t number = 0;
+    uint32_t counted = 0;    // the epoch that repeats have led to
+    uint32_t written = 0;    // of its latest record
+    std::vector<bool> seen;  // in epoch `counted`
+  };
+  struct Open {
+    uint32_t dataset = 0, epoch = 0, sample = 0;
+    uint64_t index = 0;
+    Job* job = nullptr;
+  };
+
+  Job* job_of(const Origin& origin);
+  std::optional<uint64_t> base_of(const Origin& origin);
+  static uint32_t epoch_of(Job& job, uint64_t index, const Origin& origin);
+
+  uint32_t next_job_;
+  uint64_t next_base_ = 0;
+  const char* problem_ = nullptr;
+  std::map<std::pair<uint32_t, uint32_t>, Job> jobs_;          // by owner and dataset
+  std::map<std::pair<std::string, uint64_t>, uint64_t> base_;  // by name and size
+  std::unordered_map<uint64_t, std::vector<Open>> open_;       // by reader
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,142 @@
+#include "preload/report_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/session/client.h"
+#include "preload/sys.h"
+#include "protocol/history_io.h"
+
+namespace sluice::preload {
+
+ReportFile::ReportFile(const char* path)
+    : fd_(sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                    0644)) {
+  if (sys::failed(fd_)) error_ = static_cast<int>(-fd_);
+  add("{");
+}
+
+ReportFile::~ReportFile() {
+  if (!sys::failed(fd_)) sys::close(static_cast<int>(fd_));
+}
+
+void ReportFile::flush() {
+  for (size_t done = 0; done < used_ && error_ == 0;) {
+    const long wrote =
+        sys::call(SYS_write, fd_, sys::word(buffer_ + done), static_cast<long>(used_ - done));
+    if (wrote == -EINTR) continue;
+    if (wrote <= 0) {
+      error_ = wrote < 0 ? static_cast<int>(-wrote) : EIO;
+    } else {
+      done += static_cast<size_t>(wrote);
+    }
+  }
+  used_ = 0;
+}
+
+void ReportFile::add(const char* text) {
+  const size_t length = strlen(text);  // far less than the buffer
+  if (used_ + length > sizeof buffer_) flush();
+  memcpy(buffer_ + used_, text, length);
+  used_ += length;
+}
+
+void ReportFile::add(uint64_t value) {
+  char digits[24];
+  char* at = digits + sizeof digits;
+  *--at = '\0';
+  do {
+    *--at = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  add(at);
+}
+
+void ReportFile::name(const char* name) {
+  add(first_ ? "\n" : ",\n");
+  first_ = false;
+  for (unsigned i = 0; i < depth_; ++i) add("  ");
+  add("\"");
+  add(name);  // one of ours: nothing to escape
+  add("\": ");
+}
+
+void ReportFile::begin(const char* object) {
+  name(object);
+  add("{");
+  ++depth_;
+  first_ = true;
+}
+
+void ReportFile::end() {
+  --depth_;
+  add("\n");
+  for (unsigned i = 0; i < depth_; ++i) add("  ");
+  add("}");
+  first_ = false;
+}
+
+void ReportFile::number(const char* what, uint64_t value) {
+  name(what);
+  add(value);
+}
+
+void ReportFile::list(const char* what) {
+  name(what);
+  add("[");
+  first_ = true;
+}
+
+void ReportFile::item(uint64_t value) {
+  if (!first_) add(", ");
+  first_ = false;
+  add(value);
+}
+
+void ReportFile::end_list() {
+  add("]");
+  first_ = false;
+}
+
+int ReportFile::finish() {
+  add("\n}\n");
+  flush();
+  return error_;
+}
+
+// A process has several sessions only if its optimizer died; the last that had time for a point is
+// the one that tells most.
+void write_history(ReportFile& file) {
+  const long memory = sys::call(SYS_mmap, 0, sizeof(protocol::HistoryCopy), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (sys::failed(memory)) return;
+  auto& history = *reinterpret_cast<protocol::HistoryCopy*>(memory);
+  for (uint32_t at = kMaxConnections; at-- > 0;) {
+    const protocol::Shared* shared = connections()[at].shared;
+    if (shared == nullptr || !protocol::copy(shared->history, history)) history.points = 0;
+    if (history.points != 0) break;
+  }
+  file.begin("history");
+  file.number("interval_ns", history.interval_ns);
+  for (uint32_t field = 0; field < protocol::kHistoryFieldCount; ++field) {
+    file.list(protocol::kHistoryFields[field].name);
+    for (uint64_t at = 0; at < history.points; ++at) file.item(history.point[at][field]);
+    file.end_list();
+  }
+  file.end();
+  file.begin("epochs");
+  if (history.points == 0) history.epochs = history.epochs_seen = 0;
+  file.number("seen", history.epochs_seen);
+  for (uint32_t field = 0; field < protocol::kEpochFieldCount; ++field) {
+    file.list(protocol::kEpochFields[field].name);
+    for (uint64_t at = 0; at < history.epochs; ++at) file.item(history.epoch[at][field]);
+    file.end_list();
+  }
+  file.end();
+  sys::call(SYS_munmap, memory, sizeof(protocol::HistoryCopy));
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,83 @@
+// How a session went over time, in its shared memory: points at intervals that grow with the
+// session, and how each epoch went. The library writes them into SLUICE_REPORT, `sluice report`
+// draws them.
+//
+// One table of fields for both sides, the documents and the report. X(name, unit, help).
+// Memory ordering lives in history_io.h and nowhere else.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "protocol/metrics.h"
+
+// Of one moment. Figures that count from the session's start say "so far".
+#define SLUICE_HISTORY_FIELDS(X)                                                                 \
+  X(time_ns, "ns", "time since the session began")                                               \
+  X(read_bytes, "bytes", "what readers have passed of followed files so far")                    \
+  X(ahead_bytes, "bytes", "in memory and not passed yet: how far the frontier is ahead")         \
+  X(precached_bytes, "bytes", "read ahead from storage so far")                                  \
+  X(late_bytes, "bytes", "passed before the pre-cache got there, so far")                        \
+  X(stall_ns, "ns", "estimate: time that the reader has spent at the frontier so far")           \
+  X(outstanding_bytes, "bytes", "of the budget in use: read ahead and not passed, or under way") \
+  X(budget_bytes, "bytes", "the most that may be in use")                                        \
+  X(in_flight, "count", "reads under way: the queue's depth")                                    \
+  X(depth, "count", "reads that may be under way; 0: nothing is followed")                       \
+  X(bandwidth, "bytes/s", "what the storage was seen to deliver at most; 0: not known")          \
+  X(sample_hits, "count", "samples in memory when begun, so far")                                \
+  X(sample_late, "count", "samples still being fetched then, so far")                            \
+  X(sample_misses, "count", "samples that were not, so far")                                     \
+  X(epoch, "number", "the epoch that is running")
+
+// Of one epoch. Without samples it is a pass: a reader is back near the start of a file of which
+// at least half was read since.
+#define SLUICE_EPOCH_FIELDS(X)                                                                 \
+  X(epoch, "number", "as the job counts them, or the number of the pass")                      \
+  X(begin_ns, "ns", "time of its first reading, since the session began")                      \
+  X(end_ns, "ns", "time of its last reading")                                                  \
+  X(sample_hits, "count", "samples in memory when a worker began them")                        \
+  X(sample_late, "count", "samples still being fetched then")                                  \
+  X(sample_misses, "count", "samples that were not, though it was known where they are")       \
+  X(sample_unknown, "count", "samples of which it was not known yet where they are")           \
+  X(read_bytes, "bytes", "what readers passed")                                                \
+  X(memory_bytes, "bytes", "of these, read ahead or found in the page cache before they came") \
+  X(late_bytes, "bytes", "of these, expected and not in memory yet")
+
+namespace sluice::protocol {
+
+#define SLUICE_ENUM(name, unit, help) name,
+enum class HistoryField : uint32_t { SLUICE_HISTORY_FIELDS(SLUICE_ENUM) kCount };
+enum class EpochField : uint32_t { SLUICE_EPOCH_FIELDS(SLUICE_ENUM) kCount };
+#undef SLUICE_ENUM
+
+#define SLUICE_INFO(name, unit, help) {#name, unit, help},
+inline constexpr MetricInfo kHistoryFields[] = {SLUICE_HISTORY_FIELDS(SLUICE_INFO)};
+inline constexpr MetricInfo kEpochFields[] = {SLUICE_EPOCH_FIELDS(SLUICE_INFO)};
+#undef SLUICE_INFO
+
+inline constexpr uint32_t kHistoryFieldCount = static_cast<uint32_t>(HistoryField::kCount);
+inline constexpr uint32_t kEpochFieldCount = static_cast<uint32_t>(EpochField::kCount);
+inline constexpr uint32_t kHistoryPoints = 512;  // when full every second one goes; even
+inline constexpr uint32_t kHistoryEpochs = 64;   // later ones are added to the last
+
+// A point or an epoch by itself, indexed by its enumeration.
+using HistoryPoint = std::array<uint64_t, kHistoryFieldCount>;
+using EpochEntry = std::array<uint64_t, kEpochFieldCount>;
+
+// A page that nobody writes costs no memory: a short session has few.
+struct alignas(64) History {
+  std::atomic<uint64_t> sequence;     // optimizer: odd while it changes what follows
+  std::atomic<uint64_t> points;       // optimizer: of them valid, in order of time
+  std::atomic<uint64_t> epochs;       // optimizer: of them valid, in order of time
+  std::atomic<uint64_t> epochs_seen;  // optimizer: with those that were added to the last
+  std::atomic<uint64_t> interval_ns;  // optimizer: least time between two points
+  uint64_t reserved[3];
+  std::atomic<uint64_t> epoch[kHistoryEpochs][kEpochFieldCount];    // optimizer
+  std::atomic<uint64_t> point[kHistoryPoints][kHistoryFieldCount];  // optimizer
+};
+static_assert(kHistoryPoints % 2 == 0);
+static_assert(sizeof(History) ==
+              64 + 8 * (kHistoryEpochs * kEpochFieldCount + kHistoryPoints * kHistoryFieldCount));
+
+}  // namespace sluice::protocol

@@ -1,0 +1,323 @@
+// Who is staged, kept and evicted: pure decisions, and the numbers of files that samples are.
+#include "optimizer/stage/stage_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kBytes = 100'000;
+constexpr uint64_t kDevice = 42;
+constexpr uint64_t kMillisecond = 1'000'000;
+
+TEST(FileTable, FindsWhatItHasAndNothingElse) {
+  FileTable files;
+  std::map<std::string, uint32_t> known;
+  std::mt19937 draw(1);
+  for (int i = 0; i < 5000; ++i) {
+    const std::string path =
+        "/data/" + std::to_string(draw() % 50) + "/" + std::to_string(draw() % 1000);
+    const uint32_t file = files.intern(path);
+    const auto [at, added] = known.emplace(path, file);
+    EXPECT_EQ(at->second, file) << path;
+  }
+  EXPECT_EQ(files.size(), known.size());
+  for (const auto& [path, file] : known) {
+    EXPECT_EQ(files.path(file), path);
+    EXPECT_EQ(files.find(path), file);
+  }
+  EXPECT_EQ(files.find("/data/1/none"), FileTable::kNone);
+  EXPECT_EQ(files.find("/data/none/1"), FileTable::kNone);
+  EXPECT_TRUE(files.has_folder_below("/data"));
+  EXPECT_TRUE(files.has_folder_below("/data/7"));
+  EXPECT_FALSE(files.has_folder_below("/dat"));
+  EXPECT_FALSE(files.has_folder_below("/data/7/1"));
+}
+
+TEST(FileTable, EveryByteThatANameMayHold) {
+  FileTable files;
+  std::string name;
+  for (int c = 1; c < 256; ++c) {
+    if (c != '/') name += static_cast<char>(c);
+  }
+  const uint32_t file = files.intern("/d/" + name);
+  EXPECT_EQ(files.path(file), "/d/" + name);
+  EXPECT_EQ(files.path(files.intern("/top")), "/top");
+}
+
+TEST(FileTable, UnknownSizesAreTheMeanOfTheKnown) {
+  FileTable files;
+  const uint32_t a = files.intern("/a");
+  const uint32_t b = files.intern("/b");
+  const uint32_t c = files.intern("/c");
+  files.set_bytes(a, 1000);
+  files.set_bytes(b, 3000);
+  EXPECT_EQ(files.bytes(c), 2000U);
+  files.set_bytes(b, 1000);
+  EXPECT_EQ(files.bytes(c), 1000U);
+  files.set_bytes(c, 0);
+  EXPECT_EQ(files.bytes(c), 0U);
+}
+
+// A stage whose storage answers as the test says, and what jobs would see of it.
+class StagePlanTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kMuch = 1ULL << 40;
+
+  uint32_t file(int i) { return files.intern("/data/" + std::to_string(i)); }
+  std::vector<uint32_t> numbers(const std::vector<int>& samples) {
+    std::vector<uint32_t> out;
+    for (const int i : samples) out.push_back(file(i));
+    return out;
+  }
+
+  // True if the copy is there, or on its way, afterwards.
+  bool want(int i) {
+    now += kMillisecond;
+    const StagePlan::Answer answer = plan.judge(file(i), now);
+    if (answer == StagePlan::Answer::kTake) flying.push_back(plan.start(file(i), 1, now));
+    check();
+    return answer != StagePlan::Answer::kLater;
+  }
+  void arrive() {
+    for (const PlannedFetch& fetch : flying) {
+      now += kMillisecond;
+      if (fetch.check) {
+        plan.on_valid(fetch);
+        continue;
+      }
+      ++fetched;
+      if (plan.on_staged(fetch, kDevice, kBytes, StagePlan::charge(kBytes), now)) {
+        there.insert(fetch.file);
+      }
+    }
+    flying.clear();
+    check();
+  }
+  void check() {
+    for (const uint32_t gone : plan.evicted()) {
+      EXPECT_EQ(there.erase(gone), 1U) << "evicted twice, or never staged: " << gone;
+    }
+    plan.evicted().clear();
+    EXPECT_LE(plan.used(), plan.budget());
+    EXPECT_LE(plan.ahead(), plan.used());
+    uint64_t charged = there.size() * StagePlan::charge(kBytes);
+    EXPECT_GE(plan.used(), charged);
+  }
+
+  FileTable files;
+  StagePlan plan{&files};
+  std::vector<PlannedFetch> flying;
+  std::set<uint32_t> there;
+  uint64_t now = 1'000'000'000'000;
+  int fetched = 0;
+};
+
+TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
+  plan.set_budget(kMuch, 1000);
+  EXPECT_TRUE(want(1));
+  EXPECT_TRUE(want(1));
+  EXPECT_EQ(flying.size(), 1U);
+  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kComing);
+  arrive();
+  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kStaged);
+  EXPECT_TRUE(want(1));
+  EXPECT_TRUE(flying.empty());
+}
+
+TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
+  plan.set_policy("minio");
+  plan.set_budget(3 * StagePlan::charge(kBytes), 1000);
+  want(1);
+  want(1);  // for a second job
+  arrive();
+  plan.on_read(1, file(1));
+  want(2);
+  want(3);
+  arrive();
+  EXPECT_FALSE(want(4)) << "two are ahead, one is wanted once more";
+  plan.on_read(2, file(1));
+  EXPECT_EQ(there.count(file(1)), 1U);
+}
+
+TEST_F(StagePlanTest, AFileThatChangedWhileItCameIsNotTaken) {
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  plan.drop(file(1));
+  arrive();
+  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kNot);
+  EXPECT_EQ(plan.used(), 0U);
+  EXPECT_TRUE(want(1)) << "the next time it is fetched anew";
+  arrive();
+  EXPECT_EQ(there.size(), 1U);
+}
+
+TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
+  plan.set_stale(3000 * kMillisecond);
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  arrive();
+  plan.on_read(1, file(1));
+  now += 2000 * kMillisecond;
+  want(1);
+  ASSERT_EQ(flying.size(), 1U);
+  EXPECT_TRUE(flying.front().check);
+  arrive();
+  EXPECT_EQ(fetched, 1);
+  now += 2000 * kMillisecond;
+  want(1);
+  ASSERT_EQ(flying.size(), 1U);
+  plan.on_failed(flying.front(), StagePlan::Failure::kChanged);
+  flying.clear();
+  check();
+  EXPECT_TRUE(there.empty());
+}
+
+TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
+  plan.set_stale(3000 * kMillisecond);
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  want(2);
+  arrive();
+  plan.on_read(1, file(2));
+  for (int i = 1; i <= 3; ++i) {
+    now += 1600 * kMillisecond;
+    plan.look_again(now, &flying);
+    ASSERT_EQ(flying.size(), 1U) << "the one that was not read yet";
+    EXPECT_TRUE(flying.front().check);
+    EXPECT_EQ(flying.front().file, file(1));
+    arrive();
+    plan.look_again(now, &flying);
+    EXPECT_TRUE(flying.empty());
+  }
+}
+
+TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  arrive();
+  now += 2000 * kMillisecond;
+  want(1);
+  const PlannedFetch look = flying.front();
+  flying.clear();
+  plan.drop(file(1));
+  check();
+  want(1);  // fetched again
+  plan.on_failed(look, StagePlan::Failure::kChanged);
+  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kComing);
+  EXPECT_FALSE(plan.on_valid(look));
+  arrive();
+  EXPECT_EQ(there.size(), 1U);
+}
+
+TEST_F(StagePlanTest, ALateFetchIsNotAheadOfAnybody) {
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  plan.on_read(1, file(1));  // from the original
+  arrive();
+  EXPECT_EQ(plan.ahead(), 0U);
+}
+
+TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  plan.on_failed(flying.front(), StagePlan::Failure::kError);
+  flying.clear();
+  EXPECT_TRUE(want(1));
+  EXPECT_TRUE(flying.empty());
+  plan.foretell(numbers({1}));
+  want(1);
+  EXPECT_EQ(flying.size(), 1U);
+  plan.on_failed(flying.front(), StagePlan::Failure::kMount);
+  flying.clear();
+  plan.foretell(numbers({1, 2}));
+  want(1);
+  want(2);
+  EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
+}
+
+TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
+  plan.set_budget(kBytes / 2, 1000);
+  EXPECT_TRUE(want(1));
+  EXPECT_TRUE(flying.empty());
+  EXPECT_EQ(plan.used(), 0U);
+}
+
+TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
+  plan.set_budget(kMuch, 1000);
+  for (int i = 0; i < 8; ++i) want(i);
+  arrive();
+  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  want(100);
+  plan.on_failed(flying.front(), StagePlan::Failure::kFull);
+  flying.clear();
+  check();
+  EXPECT_LT(there.size(), 8U) << "some of what was read makes room";
+}
+
+TEST_F(StagePlanTest, ASmallerBudgetIsKeptAtOnce) {
+  plan.set_budget(kMuch, 1000);
+  for (int i = 0; i < 8; ++i) want(i);
+  arrive();
+  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  plan.set_budget(4 * StagePlan::charge(kBytes), 1000);
+  check();
+  EXPECT_EQ(there.size(), 4U);
+}
+
+TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
+  plan.set_budget(kMuch, 1000);
+  plan.foretell(numbers({1, 2, 3}));
+  for (int i = 1; i <= 3; ++i) want(i);
+  arrive();
+  EXPECT_EQ(plan.ahead(), 3 * StagePlan::charge(kBytes));
+  plan.foretell(numbers({3, 4}));
+  EXPECT_EQ(plan.ahead(), StagePlan::charge(kBytes));
+  plan.drop_all();
+  check();
+  EXPECT_EQ(plan.used(), 0U);
+}
+
+// Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
+class Epochs : public StagePlanTest, public testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr int kFiles = 4000;
+
+  // Share of the files that the last of `count` epochs fetched.
+  double share(int count, double part) {
+    plan.set_policy(GetParam());
+    plan.set_budget(static_cast<uint64_t>(kFiles * part) * StagePlan::charge(kBytes), 1 << 20);
+    std::mt19937 draw(7);
+    std::vector<int> order(kFiles);
+    std::iota(order.begin(), order.end(), 0);
+    for (int epoch = 0; epoch < count; ++epoch) {
+      std::shuffle(order.begin(), order.end(), draw);
+      plan.foretell(numbers(order));
+      fetched = 0;
+      size_t ahead = 0;
+      for (size_t at = 0; at < order.size(); ++at) {
+        while (ahead < std::min(order.size(), at + 16) && want(order[ahead])) ++ahead;
+        arrive();
+        if (ahead <= at) ahead = at + 1;  // it went to the original
+        plan.on_read(1, file(order[at]));
+        check();
+      }
+    }
+    return static_cast<double>(fetched) / kFiles;
+  }
+};
+
+TEST_P(Epochs, NoMoreIsFetchedThanTheMemoryIsShortOf) {
+  // A cache of a part c hits at most c of a uniform reshuffle (facts: even Belady's MIN).
+  EXPECT_LE(share(4, 0.2), 0.82);
+}
+INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values("auto", "belady"));
+
+}  // namespace
+}  // namespace sluice::optimizer

@@ -128,12 +128,8 @@ void FileTable::set_bytes(uint32_t file, uint64_t bytes) {
 
 FileTable::Refused FileTable::refused(uint32_t file) const {
   const File& entry = files_[file - 1];
-  if (entry.era == kAlways || folder_refused_[entry.folder]) return Refused::kForGood;
+  if (folder_refused_[entry.folder]) return Refused::kForGood;
   return entry.era == era_ ? Refused::kForNow : Refused::kNo;
-}
-
-void FileTable::refuse(uint32_t file, bool for_good) {
-  files_[file - 1].era = for_good ? kAlways : era_;
 }
 
 }  // namespace sluice::optimizer

@@ -39,12 +39,12 @@ class FileTable {
   uint64_t bytes(uint32_t file) const;
   void set_bytes(uint32_t file, uint64_t bytes);
 
-  // Why a file is not staged, as far as that is known. kForGood: on a mount that is not staged,
-  // or not a regular file. kForNow: an error, or too large for the budget: tried again when the
-  // next order is told.
+  // Whether a file is not staged, as far as that is known. kForGood: on a mount that is not staged.
+  // kForNow: no regular file, an error, or too large for the budget: tried again when the next order
+  // is told.
   enum class Refused : uint8_t { kNo, kForNow, kForGood };
   Refused refused(uint32_t file) const;
-  void refuse(uint32_t file, bool for_good);
+  void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
   void forgive() { ++era_; }
 
@@ -54,11 +54,10 @@ class FileTable {
     uint64_t length : 24;
     uint32_t folder;
     uint32_t bytes;  // kUnknown
-    uint32_t era;    // kForNow while it is era_, kAlways: kForGood
+    uint32_t era;    // kForNow while it is era_
   };
   static_assert(sizeof(uint64_t) + 3 * sizeof(uint32_t) == 20);
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  static constexpr uint32_t kAlways = UINT32_MAX;
   static constexpr uint64_t kGuess = 64 << 10;  // bytes, as long as no size is known
 
   std::string_view name(uint32_t file) const {

@@ -44,10 +44,7 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
   waiting.resize(first);
   waiting.insert(waiting.end(), indices.begin(), indices.end());
   if (later_.size() > kMaxLater) later_.erase(std::prev(later_.end()));
-  if (head_ == current_.size() && !later_.empty()) {
-    auto next = later_.extract(later_.begin());
-    begin_epoch(next.key(), std::move(next.mapped()));
-  }
+  begin_waiting();
 }
 
 void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
@@ -105,6 +102,12 @@ bool SampleOrder::take_at(uint64_t position) {
   return true;
 }
 
+void SampleOrder::begin_waiting() {
+  if (head_ < current_.size() || later_.empty()) return;
+  auto next = later_.extract(later_.begin());
+  begin_epoch(next.key(), std::move(next.mapped()));
+}
+
 bool SampleOrder::take(uint32_t index) {
   // Near the front of the running epoch first: where its workers are.
   if (const auto near = find(index, kNextFront)) return take_at(*near);
@@ -126,7 +129,11 @@ bool SampleOrder::take(uint32_t index) {
 std::optional<uint32_t> SampleOrder::peek() {
   cursor_ = std::max(cursor_, head_);
   while (cursor_ < current_.size() && (taken_[cursor_] || handed_[cursor_] != 0)) ++cursor_;
-  if (cursor_ >= current_.size()) return std::nullopt;
+  if (cursor_ >= current_.size()) {
+    // The next epoch may have been told before the last events of this one came.
+    begin_waiting();
+    if (cursor_ >= current_.size()) return std::nullopt;
+  }
   return current_[cursor_];
 }
 

@@ -53,6 +53,7 @@ class SampleOrder {
 
  private:
   void begin_epoch(uint32_t epoch, std::vector<uint32_t> indices);
+  void begin_waiting();
   void judge();
   void give_up(uint64_t position);
   bool take_at(uint64_t position);

@@ -85,7 +85,7 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
   if (busy || entries_.size() + kHeadroom >= max_copies_) return Answer::kLater;
   const uint64_t wanted = charge(files_->bytes(file));
   if (wanted > limit()) {
-    files_->refuse(file, false);
+    files_->refuse(file);
     return Answer::kNever;
   }
   return spares_awaited(wanted) && make_room(wanted) ? Answer::kTake : Answer::kLater;
@@ -200,8 +200,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   Entry* entry = find(fetch);
   if (entry == nullptr) return;
   if (failure == Failure::kMount) files_->refuse_folder(files_->folder(fetch.file));
-  if (failure == Failure::kNever) files_->refuse(fetch.file, true);
-  if (failure == Failure::kError) files_->refuse(fetch.file, false);
+  if (failure == Failure::kError) files_->refuse(fetch.file);
   if (entry->place != Place::kFetching) {
     evict(fetch.file);
     return;

@@ -58,10 +58,9 @@ class StagePlan {
                  uint64_t now_ns);
   // A check that found no difference. False: nobody cares any more.
   bool on_valid(const PlannedFetch& fetch);
-  // kError: try again with the next order. kNever: such a file is never staged. kMount: nor is
-  // anything of its folder. kChanged: a check found another file. kFull: the memory file system
+  // kError: try again with the next order. kMount: nothing of its folder is ever staged. kChanged: a check found another file. kFull: the memory file system
   // has no room.
-  enum class Failure : uint8_t { kError, kNever, kMount, kChanged, kFull };
+  enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
   void on_failed(const PlannedFetch& fetch, Failure failure);
   // A reader is at the end of a sample that this file was (part) of. What its copy was good for:
   // bytes that were read for the first time or again, and the time of the storage that it saved.

@@ -123,6 +123,20 @@ TEST(SampleOrder, WithReplacementEachPlaceCounts) {
   EXPECT_TRUE(job.take(2));
 }
 
+// Events come through the ring, orders through a socket: the latter may be first.
+TEST(SampleOrder, AnEpochBeginsWithTheLastEventOfTheOneBefore) {
+  SampleOrder order;
+  order.publish(0, 0, std::vector<uint32_t>{2, 0, 1});
+  order.publish(1, 0, std::vector<uint32_t>{1, 2, 0});
+  order.take(2);
+  order.take(1);
+  EXPECT_EQ(order.epoch(), 0U);
+  EXPECT_EQ(order.peek(), 0U);
+  order.take(0);
+  EXPECT_EQ(order.peek(), 1U) << "wanted before anybody begins it";
+  EXPECT_EQ(order.epoch(), 1U);
+}
+
 TEST(SampleOrder, ALaterEpochWaitsForTheEndOfTheRunningOne) {
   const auto first = shuffled(100, 1);
   const auto second = shuffled(100, 2);

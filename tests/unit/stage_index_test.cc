@@ -218,11 +218,11 @@ TEST_F(StageFiles, AnEmptyFileIsAFile) {
 }
 
 TEST_F(StageFiles, OnlyRegularFiles) {
-  EXPECT_EQ(copy_in(folder, stage.fd(), 5, rules).failure, StagePlan::Failure::kNever);
+  EXPECT_EQ(copy_in(folder, stage.fd(), 5, rules).failure, StagePlan::Failure::kError);
   const std::string pipe = folder + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(copy_in(pipe, stage.fd(), 5, rules).failure, StagePlan::Failure::kNever);
-  EXPECT_EQ(copy_in("/dev/null", stage.fd(), 5, rules).failure, StagePlan::Failure::kNever);
+  EXPECT_EQ(copy_in(pipe, stage.fd(), 5, rules).failure, StagePlan::Failure::kError);
+  EXPECT_EQ(copy_in("/dev/null", stage.fd(), 5, rules).failure, StagePlan::Failure::kError);
   EXPECT_EQ(copy_in(folder + "/none", stage.fd(), 5, rules).failure, StagePlan::Failure::kError);
   const CopyResult large =
       copy_in(write("a", std::string((1 << 20) + 1, 'x')), stage.fd(), 5, rules);

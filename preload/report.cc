@@ -82,7 +82,7 @@ bool met_data(const Totals& totals) {
   for (const uint64_t value : totals.client) {
     if (value != 0) return true;
   }
-  return totals.of(SessionMetric::trace_lost) != 0 ||
+  return totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
          totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
 }
 

@@ -72,6 +72,7 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     return;
   }
   orders_new_ = true;
+  stage_plan_.forgive();
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

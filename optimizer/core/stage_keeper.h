@@ -36,7 +36,10 @@ class StageKeeper {
   const std::string& folder() const { return folder_->path(); }
 
   // Also files of local mounts, from now on.
-  void stage_any_mount() { rules_.any_mount = true; }
+  void stage_any_mount() {
+    if (!rules_.any_mount) files_->forgive_folders();
+    rules_.any_mount = true;
+  }
   // Starts what was planned (emptied), after what has to go is gone.
   void carry_out(std::vector<PlannedFetch>* fetches);
   // Removes the copies that the plan gave up.

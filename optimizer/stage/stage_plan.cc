@@ -72,7 +72,7 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
   const bool busy = mount.in_flight >= mount.model.depth(now_ns);
   if (at != entries_.end()) {
     Entry& entry = at->second;
-    const bool old = now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
+    const bool old = stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
     const bool look = entry.place != Place::kFetching && old && !entry.checking;
     if (look && busy) return Answer::kLater;
     ++entry.wants;
@@ -183,6 +183,14 @@ void StagePlan::looked_at(uint32_t file, Entry& entry) {
 }
 
 void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
+  while (!again_.empty()) {
+    const auto [file, session] = again_.front();
+    const Answer answer = judge(file, now_ns);
+    if (answer == Answer::kLater) return;
+    again_.pop_front();
+    if (answer == Answer::kTake) checks->push_back(start(file, session, now_ns));
+  }
+  if (stale_ns_ == 0) return;  // every reader looks for itself
   while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
     const auto [file, when] = looked_.front();
     const auto at = entries_.find(file);
@@ -202,6 +210,9 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   if (failure == Failure::kMount) files_->refuse_folder(files_->folder(fetch.file));
   if (failure == Failure::kError) files_->refuse(fetch.file);
   if (entry->place != Place::kFetching) {
+    if (failure == Failure::kChanged && entry->wants > 0) {
+      again_.emplace_back(fetch.file, entry->session);
+    }
     evict(fetch.file);
     return;
   }

@@ -47,7 +47,7 @@ class StagePlan {
   // Somebody will read the file soon: is it to be fetched (or looked at) now?
   Answer judge(uint32_t file, uint64_t now_ns);
   // Copies that somebody will read and that were looked at long ago: looks at them are under way
-  // then, as after start().
+  // then, as after start(). So are fetches of those that were found to be others.
   void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: room is made and the fetch is under way. It must end in on_staged() or
   // on_failed().
@@ -73,6 +73,8 @@ class StagePlan {
   void drop(uint32_t file);
   void drop_all();
 
+  // An order was told: what could not be staged is tried again.
+  void forgive() { files_->forgive(); }
   // Who reads what next, all jobs together; replaces what was said before. Copies that are ahead
   // and not in it are spent.
   void foretell(std::span<const uint32_t> order);
@@ -159,6 +161,7 @@ class StagePlan {
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;
+  std::deque<std::pair<uint32_t, uint32_t>> again_;   // files and sessions
   std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
   std::deque<uint32_t> spent_;           // oldest first; may name files that are spent no more
   std::vector<uint64_t> folder_device_;  // by folder; 0: not known

@@ -177,6 +177,23 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   flying.clear();
   check();
   EXPECT_TRUE(there.empty());
+  plan.look_again(now, &flying);
+  ASSERT_EQ(flying.size(), 1U) << "its reader still comes";
+  EXPECT_FALSE(flying.front().check);
+  arrive();
+  EXPECT_EQ(there.size(), 1U);
+}
+
+TEST_F(StagePlanTest, WhereEveryReaderLooksNobodyElseDoes) {
+  plan.set_stale(0);
+  plan.set_budget(kMuch, 1000);
+  want(1);
+  arrive();
+  now += 5000 * kMillisecond;
+  plan.look_again(now, &flying);
+  EXPECT_TRUE(flying.empty());
+  want(1);
+  EXPECT_TRUE(flying.empty());
 }
 
 TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {

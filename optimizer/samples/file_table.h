@@ -40,8 +40,8 @@ class FileTable {
   void set_bytes(uint32_t file, uint64_t bytes);
 
   // Whether a file is not staged, as far as that is known. kForGood: on a mount that is not staged.
-  // kForNow: no regular file, an error, or too large for the budget: tried again when the next order
-  // is told.
+  // kForNow: no regular file, an error, or too large for the budget: tried again when the next
+  // order is told.
   enum class Refused : uint8_t { kNo, kForNow, kForGood };
   Refused refused(uint32_t file) const;
   void refuse(uint32_t file) { files_[file - 1].era = era_; }

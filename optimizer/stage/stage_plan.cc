@@ -72,7 +72,8 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
   const bool busy = mount.in_flight >= mount.model.depth(now_ns);
   if (at != entries_.end()) {
     Entry& entry = at->second;
-    const bool old = stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
+    const bool old =
+        stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
     const bool look = entry.place != Place::kFetching && old && !entry.checking;
     if (look && busy) return Answer::kLater;
     ++entry.wants;

@@ -58,8 +58,8 @@ class StagePlan {
                  uint64_t now_ns);
   // A check that found no difference. False: nobody cares any more.
   bool on_valid(const PlannedFetch& fetch);
-  // kError: try again with the next order. kMount: nothing of its folder is ever staged. kChanged: a check found another file. kFull: the memory file system
-  // has no room.
+  // kError: try again with the next order. kMount: nothing of its folder is ever staged. kChanged:
+  // a check found another file. kFull: the memory file system has no room.
   enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
   void on_failed(const PlannedFetch& fetch, Failure failure);
   // A reader is at the end of a sample that this file was (part) of. What its copy was good for:

@@ -51,10 +51,11 @@ std::vector<std::string> entries_of(const std::string& folder) {
 
 // The lock goes last: until then nobody else takes the folder for left behind.
 void remove_folder(const std::string& folder) {
+  const UniqueFd inside(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   for (const std::string& name : entries_of(folder)) {
-    if (name != kLock) unlink((folder + "/" + name).c_str());
+    if (name != kLock) unlinkat(inside.get(), name.c_str(), 0);
   }
-  unlink((folder + "/" + kLock).c_str());
+  unlinkat(inside.get(), kLock, 0);
   rmdir(folder.c_str());
 }
 
@@ -84,7 +85,8 @@ unsigned StageFolder::remove_leftovers() {
     const std::string ours = ours_in(base);
     if (!is_ours(ours)) continue;
     for (const std::string& name : entries_of(ours)) {
-      const std::string folder = ours + "/" + name;
+      std::string folder = ours;
+      folder.append("/").append(name);
       if (!is_ours(folder) || !left_behind(folder)) continue;
       remove_folder(folder);
       ++removed;

@@ -73,6 +73,7 @@ class StagePlanTest : public testing::Test {
   uint32_t file(int i) { return files.intern("/data/" + std::to_string(i)); }
   std::vector<uint32_t> numbers(const std::vector<int>& samples) {
     std::vector<uint32_t> out;
+    out.reserve(samples.size());
     for (const int i : samples) out.push_back(file(i));
     return out;
   }

@@ -193,12 +193,14 @@ void process_ends() {
   say_goodbye();
   remove_leftover_stage();
   const Totals totals = collect();
-  if (!met_data(totals)) return;
+  const bool met = met_data(totals);
+  // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
+  if (!met && g_connection.load(std::memory_order_acquire) == nullptr) return;
   if (!is_root_process()) {
     leave_to_root(totals);
     return;
   }
-  say_line(totals);
+  if (met) say_line(totals);
   say_of_trace(totals);
   const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
   if (path != nullptr && *path != '\0') write_file(totals, path);

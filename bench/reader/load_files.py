@@ -11,33 +11,11 @@ import sys
 import time
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
+
+from whole_files import Files, check
 
 WORKERS, BATCH = 4, 64
-
-
-def listed(root):
-    return [(os.path.join(root, folder, name), label)
-            for label, folder in enumerate(sorted(os.listdir(root)))
-            for name in sorted(os.listdir(os.path.join(root, folder)))]
-
-
-class Files(Dataset):
-    def __init__(self, root):
-        self.samples = listed(root)
-
-    def __len__(self):
-        return len(self.samples)
-
-    def __getitem__(self, index):
-        path, label = self.samples[index]
-        with open(path, "rb") as file:
-            return file.read(), label
-
-
-def check(samples):
-    """Length, first and last bytes of each sample: what is there to compare, at no cost."""
-    return [(len(value), value[:16], value[-16:], label) for value, label in samples]
 
 
 def main():

@@ -5,35 +5,15 @@ seconds and digest, and whether Sluice's adapter is there.
 """
 import hashlib
 import json
-import os
 import sys
 import time
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
+
+from whole_files import Files, check
 
 WORKERS, BATCH = 4, 64
-
-
-class Files(Dataset):
-    """As torchvision's ImageFolder is, with a loader that gives the bytes."""
-
-    def __init__(self, folder):
-        self.samples = [(entry.path, 0) for entry in os.scandir(folder)]
-        self.samples.sort()
-
-    def __len__(self):
-        return len(self.samples)
-
-    def __getitem__(self, index):
-        path, label = self.samples[index]
-        with open(path, "rb") as file:
-            return file.read(), label
-
-
-def check(values):
-    """Length, first and last bytes of each file: what is there to compare, at no cost."""
-    return [(len(value), value[:16], value[-16:], label) for value, label in values]
 
 
 def main():

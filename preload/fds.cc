@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "preload/datasets.h"
+#include "preload/keep_errno.h"
 #include "preload/process.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
@@ -21,11 +22,6 @@ constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before a file is wort
 constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
 
 constinit FdEntry g_fds[kMaxFds];
-
-struct KeepErrno {
-  int saved = errno;
-  ~KeepErrno() { errno = saved; }
-};
 
 bool same_file(int fd, const FdEntry& entry, struct stat* about) {
   return sys::call(SYS_fstat, fd, sys::word(about)) == 0 &&

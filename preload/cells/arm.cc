@@ -12,6 +12,7 @@
 #include "preload/cells/renew.h"
 #include "preload/cells/transition_inside.h"
 #include "preload/datasets.h"
+#include "preload/keep_errno.h"
 #include "preload/log.h"
 #include "preload/process.h"
 #include "preload/session/client.h"
@@ -35,11 +36,6 @@ constexpr uint32_t kVmaShare = 8;  // of vm.max_map_count, for re-armed pages
 constinit std::atomic<bool> g_future_locked{false};
 constinit std::atomic<bool> g_only_observe{false};
 constinit std::atomic<uint32_t> g_vmas_promised{0};
-
-struct KeepErrno {
-  int saved = errno;
-  ~KeepErrno() { errno = saved; }
-};
 
 uint32_t vma_budget() {
   uint32_t limit = kUsualVmaLimit;

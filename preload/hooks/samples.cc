@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "preload/keep_errno.h"
 #include "preload/process.h"
 #include "preload/real.h"
 #include "preload/samples/datasets.h"
@@ -17,11 +18,6 @@
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
-
-struct KeepErrno {
-  int saved = errno;
-  ~KeepErrno() { errno = saved; }
-};
 
 bool usable() {
   if (g_settings.off || in_vfork_child()) return false;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/keep_errno.h"
 #include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/samples/samples.h"
@@ -89,11 +90,6 @@ struct Seen {
 };
 constinit Spinlock g_seen_lock;
 constinit Seen g_seen = {};
-
-struct KeepErrno {
-  int saved = errno;
-  ~KeepErrno() { errno = saved; }
-};
 
 // REQUIRES: g_seen_lock.
 void tell_locked() {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "preload/keep_errno.h"
 #include "preload/process.h"
 #include "preload/session/client.h"
 #include "preload/settings.h"
@@ -148,23 +149,21 @@ void path_changed(int folder, const char* path) {
     fd_changed(folder);
     return;
   }
-  const int saved = errno;
+  const KeepErrno keep;
   StagePath absolute;
   const bool named = stage_path_of(*stage, folder, path, &absolute);
   tell_changed(*stage, named ? &absolute : nullptr, 0, 0);
-  errno = saved;
 }
 
 void fd_changed(int fd) {
   const Stage* stage = stage_in_use();
   if (stage == nullptr) return;
-  const int saved = errno;
+  const KeepErrno keep;
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && S_ISREG(about.st_mode) &&
       holds_originals(*stage, about.st_dev)) {
     tell_changed(*stage, nullptr, about.st_dev, about.st_ino);
   }
-  errno = saved;
 }
 
 void opened_for_writing(int fd, int folder, const char* path) {
@@ -175,11 +174,10 @@ void opened_for_writing(int fd, int folder, const char* path) {
   const Stage* stage = stage_in_use();
   if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
   use_originals_of(about.st_dev, about.st_ino);
-  const int saved = errno;
+  const KeepErrno keep;
   StagePath absolute;
   const bool named = stage_path_of(*stage, folder, path, &absolute);
   tell_changed(*stage, named ? &absolute : nullptr, about.st_dev, about.st_ino);
-  errno = saved;
 }
 
 }  // namespace sluice::preload

@@ -15,6 +15,9 @@
 namespace sluice::optimizer {
 namespace {
 
+constexpr int kLookMs = 2;
+constexpr int kTakeOverMs = 10000;
+
 std::string standard_path() {
   char cgroup[8192] = {};
   const UniqueFd fd(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC));
@@ -110,6 +113,8 @@ bool Seat::listen_on(std::string* reason) {
   return true;
 }
 
+bool Seat::nobody_listens() const { return access(path_.c_str(), F_OK) != 0 && errno == ENOENT; }
+
 Seat::Result Seat::take(const std::string& path, std::string* reason) {
   path_ = path.empty() ? standard_path() : path;
   if (path_.empty() || path_.front() != '/') {
@@ -120,14 +125,23 @@ Seat::Result Seat::take(const std::string& path, std::string* reason) {
   folder_ = path_.substr(0, path_.find_last_of('/'));
   const bool dotted = path_.size() > 5 && path_.compare(path_.size() - 5, 5, ".sock") == 0;
   lock_path_ = (dotted ? path_.substr(0, path_.size() - 5) : path_) + ".lock";
-  bool busy = false;
-  for (int attempt = 0; attempt < 10; ++attempt) {
+  int waited_ms = 0;
+  for (int attempt = 0; attempt < 10;) {
     if (!make_folder(reason)) return Result::kRefused;
     reason->clear();
+    bool busy = false;
     if (lock(&busy, reason)) return listen_on(reason) ? Result::kTaken : Result::kRefused;
-    if (busy) return Result::kBusy;
+    if (busy) {
+      // Whoever started us found nobody listening. An optimizer that is ending no longer listens,
+      // but keeps its seat until it has removed what is its own: then it is ours.
+      if (!nobody_listens() || waited_ms >= kTakeOverMs) return Result::kBusy;
+      usleep(kLookMs * 1000);
+      waited_ms += kLookMs;
+      continue;
+    }
     // ENOENT: one that just ended took its empty folder with it.
     if (access(folder_.c_str(), F_OK) == 0) break;
+    ++attempt;
   }
   return Result::kRefused;
 }

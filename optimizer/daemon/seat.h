@@ -17,8 +17,9 @@ class Seat {
   Seat& operator=(const Seat&) = delete;
   ~Seat() { leave(); }
 
-  // Makes the folder, takes the lock and listens on `path` (empty: the standard place). kBusy:
-  // another optimizer sits there. kRefused: *reason is one line.
+  // Makes the folder, takes the lock and listens on `path` (empty: the standard place). Waits, up
+  // to ten seconds, for one that no longer listens and is about to end. kBusy: another optimizer
+  // sits there. kRefused: *reason is one line.
   Result take(const std::string& path, std::string* reason);
 
   // Removes the socket and refuses who still has it. The lock stays, so that nobody starts in our
@@ -37,6 +38,7 @@ class Seat {
 
  private:
   bool make_folder(std::string* reason);
+  bool nobody_listens() const;
   bool lock(bool* busy, std::string* reason);
   bool listen_on(std::string* reason);
 

@@ -29,7 +29,8 @@ constexpr uint64_t kAnswerNs = 250 * kMillisecond;      // for one question
 constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;     // for the last one, before the process ends
 constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer to listen
 constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
-constexpr uint64_t kRetryNs = 10000 * kMillisecond;     // between attempts after a failure
+constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
+constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
 constexpr uint32_t kMaxFiles = 256;
 constexpr size_t kMaxReason = 1024;  // bytes of a refusal that is shown
 
@@ -48,6 +49,7 @@ constinit uint64_t g_session = 0;
 constinit uint64_t g_token = 0;
 constinit uint64_t g_waited_ns = 0;
 constinit uint64_t g_not_before_ns = 0;
+constinit uint64_t g_retry_ns = kRetryNs;
 constinit bool g_said = false;
 constinit char g_path[108] = {};
 constinit char g_folder[108] = {};
@@ -59,6 +61,13 @@ constinit Answer g_answer;
 void complain(const char* what) {
   if (!g_said) say(LogLevel::kWarn, "%s; the job runs without pre-caching", what);
   g_said = true;
+}
+
+// Leaves the optimizer alone for a while. What it costs a job to try is bounded: attempts become
+// rare, but a machine that was busy for a moment does not cost the job its whole run.
+void put_off() {
+  g_not_before_ns = sys::now_ns() + g_retry_ns;
+  g_retry_ns = g_retry_ns < kMaxRetryNs ? 2 * g_retry_ns : kMaxRetryNs;
 }
 
 long read_small(const char* path, char* out, size_t size) {
@@ -172,6 +181,7 @@ bool enter_session() {
   g_token = welcome.token;
   g_optimizer_pid = g_answer.peer;
   g_file_count = 0;
+  g_retry_ns = kRetryNs;
   Connection& connection = g_connections[g_connection_count];
   connection.shared = shared;
   connection.number = g_connection_count++;
@@ -277,7 +287,7 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
       g_answer.size != sizeof known) {
     count(asked == Asked::kAnswered ? protocol::ClientMetric::passed_refused
                                     : protocol::ClientMetric::passed_no_optimizer);
-    g_not_before_ns = sys::now_ns() + kRetryNs;
+    put_off();
     return false;
   }
   memcpy(&known, g_answer.body, sizeof known);
@@ -317,7 +327,7 @@ int ask_in_session(const Question& question) {
   Locked locked(g_session_lock);
   if (sys::now_ns() < g_not_before_ns) return -EAGAIN;
   if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
-    g_not_before_ns = sys::now_ns() + kRetryNs;
+    put_off();
     return -ENOTCONN;
   }
   const uint64_t session[2] = {g_session, g_token};
@@ -352,7 +362,7 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
     return false;
   }
   if (lost && (g_connection_count == kMaxConnections || !begin_session())) {
-    g_not_before_ns = sys::now_ns() + kRetryNs;
+    put_off();
     count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }

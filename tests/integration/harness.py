@@ -1,6 +1,7 @@
 """What the integration tests share: jobs under the library, each with an optimizer of its own."""
 import importlib.machinery
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -109,6 +110,20 @@ class Place:
         found = set(drive.optimizers_of(self.sockets))
         owner = drive.lock_owner(self.sockets)
         return sorted(found | {owner} if owner else found)
+
+
+def status(place):
+    """What the optimizer says of itself, as `sluice status --json`; None if it does not answer."""
+    asked = subprocess.run([os.path.join(BUILD, "sluice"), "status", "--json", "--socket",
+                            os.path.join(place.sockets, "s.sock")],
+                           capture_output=True, text=True, check=False)
+    return json.loads(asked.stdout) if asked.returncode == 0 else None
+
+
+def processes_followed(place):
+    """The processes of all jobs that the optimizer serves."""
+    found = status(place) or {"jobs": []}
+    return [pid for job in found["jobs"] for pid in job["processes"]]
 
 
 def sluice_lines(done):

@@ -15,6 +15,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/storage_model.cc \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
+  optimizer/samples/place_list.cc \
   optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
@@ -27,6 +28,7 @@ OPTIMIZER_PURE_SRCS := \
 OPTIMIZER_IO_SRCS := \
   optimizer/daemon/log.cc \
   optimizer/io/memory.cc \
+  optimizer/io/place_store.cc \
   optimizer/io/pool_engine.cc \
   optimizer/io/reopen.cc \
   optimizer/io/residency.cc \
@@ -49,6 +51,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer_samples.cc \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/optimizer_stage.cc \
+  optimizer/core/place_keeper.cc \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \
   optimizer/core/session.cc \

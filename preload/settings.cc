@@ -109,6 +109,27 @@ void check_values() {
   }
 }
 
+// Where XDG's rules put it; nowhere if the user has no home.
+void find_places() {
+  const char*& text = g_settings.text[static_cast<size_t>(Option::kPlaces)];
+  if (text != nullptr) {
+    if (*text == '/' || strcmp(text, "off") == 0) return;
+    say(LogLevel::kWarn, "SLUICE_PLACES=%s is no absolute path; nothing is kept", text);
+    text = "off";
+    return;
+  }
+  const char* cache = getenv("XDG_CACHE_HOME");
+  const char* home = getenv("HOME");
+  char path[1024];
+  int length = -1;
+  if (cache != nullptr && *cache == '/') {
+    length = snprintf(path, sizeof path, "%s/sluice", cache);
+  } else if (home != nullptr && *home == '/') {
+    length = snprintf(path, sizeof path, "%s/.cache/sluice", home);
+  }
+  if (length > 0 && static_cast<size_t>(length) < sizeof path) text = keep(path);
+}
+
 void apply() {
   static constexpr protocol::CheckpointMode kModes[] = {
       protocol::CheckpointMode::kCell, protocol::CheckpointMode::kCell,
@@ -146,11 +167,13 @@ void read_settings() {
     any = any || text != nullptr;
   }
   g_settings.off = false;
-  if (!any) return;
-  const char* config = g_settings.text[static_cast<size_t>(Option::kConfig)];
-  if (config != nullptr && *config != '\0') read_file(config);
-  check_values();
-  apply();
+  if (any) {
+    const char* config = g_settings.text[static_cast<size_t>(Option::kConfig)];
+    if (config != nullptr && *config != '\0') read_file(config);
+    check_values();
+    apply();
+  }
+  find_places();
 }
 
 }  // namespace sluice::preload

@@ -66,6 +66,15 @@ enum class MessageKind : uint32_t {
   // job -> optimizer. Body Record; one descriptor: the file that this session's samples are
   // recorded in (trace.h), opened for this alone. Answered by kDone.
   kRecord = 20,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` Places: samples
+  // [first, first + count) are these bytes of the followed file `file`. Answered by kDone.
+  // sluice.h: sluice_locate_extents.
+  kLocateExtents = 21,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` lengths, 4 bytes each,
+  // then
+  // the keys one after the other: samples [first, first + count) are the records with these keys of
+  // the followed LMDB file `file`. Answered by kDone. sluice.h: sluice_locate_keys.
+  kLocateKeys = 22,
 };
 
 struct MessageHeader {
@@ -130,6 +139,13 @@ struct Samples {
   uint32_t dataset;
   uint32_t epoch;  // kOrder
   uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
+  uint32_t file;   // kLocateExtents, kLocateKeys: its id
+};
+
+// [offset, offset + length) of a file, bytes.
+struct Place {
+  uint64_t offset;
+  uint32_t length;
   uint32_t reserved;
 };
 
@@ -161,6 +177,7 @@ struct Bye {
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
+static_assert(sizeof(Place) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
 
 }  // namespace sluice::protocol

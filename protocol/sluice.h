@@ -41,14 +41,20 @@ int sluice_end(int dataset, uint64_t index);
  * the current folder, now. They are fetched as an order says, from the first epoch on. */
 int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
 
-/* Extents and keys are learned by watching alone in this version: both answer -ENOSYS. */
+/* Samples [first, first + count) are the bytes [offsets[i], offsets[i] + lengths[i]) of the file
+ * `path`; a length of 0 says nothing of that sample. The file is opened once, to be followed from
+ * then on, and closed again. */
+int sluice_locate_extents(int dataset, uint64_t first, const char* path, const uint64_t* offsets,
+                          const uint32_t* lengths, uint64_t count);
 
-/* Sample `index` is [offset, offset + length) of the file `path`, bytes. */
+/* The same for one sample: `index` is [offset, offset + length) of the file `path`, bytes. */
 int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t offset,
                          uint64_t length);
 
-/* Samples [first, first + count) are the LMDB records with these keys, in the file `path`
- * (data.mdb). keys holds them one after the other, lengths[] their lengths in bytes. */
+/* Samples [first, first + count) are the LMDB records with these keys, in the main database of the
+ * file `path` (data.mdb). keys holds them one after the other, lengths[] their lengths in bytes; a
+ * length of 0 says nothing of that sample. Where they lie is found out by reading the file's index,
+ * which takes a moment; a file whose records were written while that went on is not used. */
 int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                        const uint32_t* lengths, uint64_t count);
 

@@ -16,6 +16,10 @@ optimizer_samples_test_DEPS := $(B)/sluice-optimizer
 samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc optimizer/samples/file_table.cc \
   optimizer/samples/sample_order.cc optimizer/samples/sample_set.cc
 
+UNIT_TESTS += places_test
+places_test_SRCS := tests/unit/places_test.cc optimizer/io/place_store.cc optimizer/samples/place_list.cc
+places_test_LIBS := -lfmt
+
 UNIT_TESTS += optimizer_scheduler_test
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
 

@@ -24,8 +24,8 @@ import array
 import ctypes
 import os
 
-__all__ = ["available", "begin", "dataset", "end", "locate_extent", "locate_files", "locate_keys",
-           "publish_order", "sample"]
+__all__ = ["available", "begin", "dataset", "end", "locate_extent", "locate_extents", "locate_files",
+           "locate_keys", "publish_order", "sample"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
@@ -45,6 +45,7 @@ def _find():
         (cheap, "sluice_end", (number, u64)),
         (waiting, "sluice_locate_files", (number, u64, texts, u64)),
         (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
+        (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
     )
     found = {}
@@ -159,9 +160,23 @@ def locate_extent(number, index, path, offset, length):
         number, index, os.path.abspath(_text(path)), offset, length)
 
 
+def locate_extents(number, first, path, offsets, lengths):
+    """Sample `first` + i is the `lengths[i]` bytes from byte `offsets[i]` on of the file `path`; a
+    length of 0 says nothing. `offsets` and `lengths`: sequences of whole numbers, as long as each
+    other; a length is below 4 GiB."""
+    if not available:
+        return 0
+    offsets, lengths = array.array("Q", offsets), array.array("I", lengths)
+    if len(offsets) != len(lengths):
+        raise ValueError("not as many lengths as offsets")
+    return _found["sluice_locate_extents"](
+        number, first, os.path.abspath(_text(path)), offsets.buffer_info()[0],
+        lengths.buffer_info()[0], len(offsets))
+
+
 def locate_keys(number, first, path, keys):
     """Samples `first`, `first` + 1, ... are the records with the keys `keys` (a sequence of bytes)
-    of the LMDB file `path` (data.mdb)."""
+    of the LMDB file `path` (data.mdb); an empty key says nothing."""
     if not available:
         return 0
     path = os.path.abspath(_text(path))

@@ -89,6 +89,9 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kCacheDir:
       options->cache_dir = value;
       break;
+    case protocol::Option::kPlaces:
+      options->places = value == "off" ? "" : value;
+      break;
     case protocol::Option::kForceFallback:
       apply_fallbacks(value, options);
       break;
@@ -115,6 +118,20 @@ bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_
     text.remove_prefix(end + 1);
   }
   return true;
+}
+
+bool parse_keys(std::string_view text, uint64_t count, std::vector<std::string_view>* keys) {
+  keys->clear();
+  if (count > text.size() / sizeof(uint32_t)) return false;
+  std::string_view rest = text.substr(count * sizeof(uint32_t));
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t length = 0;
+    memcpy(&length, text.data() + i * sizeof length, sizeof length);
+    if (length > rest.size()) return false;
+    keys->push_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
+  return rest.empty();
 }
 
 std::string printable(std::string_view text, size_t limit) {
@@ -203,12 +220,18 @@ Message parse_packet(std::span<const std::byte> packet) {
       }
       return order;
     }
-    case MessageKind::kLocate: {
-      LocateMessage locate;
+    case MessageKind::kLocate:
+    case MessageKind::kLocateExtents:
+    case MessageKind::kLocateKeys: {
+      LocateMessage locate{header.kind, {}};
       if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
       const protocol::Samples& told = locate.samples;
       if (told.count > kMaxOrder || told.first > protocol::kMaxSamples || told.bytes > kMaxPaths) {
         return BadMessage{"too many places at once"};
+      }
+      const bool extents = header.kind == MessageKind::kLocateExtents;
+      if (extents && told.bytes != told.count * sizeof(protocol::Place)) {
+        return BadMessage{"places that are no places"};
       }
       return locate;
     }

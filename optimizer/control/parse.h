@@ -33,6 +33,7 @@ struct SessionOptions {
   uint32_t stale = 3;     // seconds
   std::string policy;     // a name of the policies' table; empty: the default
   std::string cache_dir;  // empty: none
+  std::string places;     // folder; empty: none
 };
 
 struct HelloMessage {
@@ -55,8 +56,10 @@ struct DatasetMessage {
 struct SamplesMessage {
   protocol::Samples samples{};
 };
-// kLocate; `count` fits what one memfd may hold, paths are not looked at yet.
+// kLocate, kLocateExtents, kLocateKeys; `count` and `bytes` fit what one memfd may hold, which is
+// not looked at yet.
 struct LocateMessage {
+  protocol::MessageKind kind = protocol::MessageKind::kLocate;
   protocol::Samples samples{};
 };
 // kSeen: what samples were seen to open.
@@ -90,6 +93,9 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
 
 // `count` absolute paths, each ended by a NUL. False: `text` holds something else.
 bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths);
+
+// `count` lengths and then the keys, as kLocateKeys has them. False: `text` holds something else.
+bool parse_keys(std::string_view text, uint64_t count, std::vector<std::string_view>* keys);
 
 // True if the event can mean something for a file of `file_size` bytes (0: not known yet).
 bool event_is_sane(const protocol::EventData& event, uint64_t file_size);

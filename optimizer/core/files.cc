@@ -82,12 +82,14 @@ void Files::opened(uint32_t id, Reopened result) {
     return;
   }
   file.size = result.size;
+  file.modified_ns = result.modified_ns;
   uint64_t ignored = 0;
   file.residency_known = cached_bytes(file.fd.get(), {0, 1}, no_cachestat_, &ignored);
   scheduler_->resize_file(id, result.size);
   file.state = FileEntry::State::kReady;
   scheduler_->file_usable(id, true);
   say(Level::kInfo, "file {}: {} ({} bytes)", id, file.path, file.size);
+  if (on_ready) on_ready(file);
 }
 
 void Files::turn_off(FileEntry& file, const std::string& why) {

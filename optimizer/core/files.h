@@ -22,8 +22,9 @@ struct FileEntry {
   enum class State { kOpening, kReady, kOff, kClosing };
   uint32_t id = 0;
   uint64_t device = 0, inode = 0, size = 0;
-  std::string path;  // display
-  std::string why;   // kOff: one line
+  int64_t modified_ns = 0;  // since 1970, when it was opened; REQUIRES: kReady
+  std::string path;         // display
+  std::string why;          // kOff: one line
   State state = State::kOpening;
   bool residency_known = true;  // the kernel tells us what is cached of it
   UniqueFd fd;
@@ -56,6 +57,8 @@ class Files {
   // Adds `session` to the file's users, opening it through `passed` if it is new. Never blocks.
   FileEntry& use(uint32_t session, const protocol::File& file, const std::string& path,
                  UniqueFd passed, uint64_t now_ns);
+  // Makes `session` a user of a file that others use already.
+  void share(FileEntry& file, uint32_t session) { file.sessions.insert(session); }
   // `session` no longer uses any file. Calls `cancel` for reads that nobody wants any more.
   void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);
 
@@ -76,6 +79,8 @@ class Files {
   size_t closing() const { return closing_; }
   // Called on the core thread whenever the last descriptor under way was closed.
   std::function<void()> on_all_closed;
+  // A file can be read now.
+  std::function<void(const FileEntry&)> on_ready;
   // A file's mount was refused, for the sessions that use it.
   std::function<void(const FileEntry&)> on_refused;
 

@@ -40,6 +40,8 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       mailbox_(std::make_shared<Mailbox>()),
       stage_(&stage_plan_, &sample_files_, mailbox_),
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
+      places_(&samples_, &sample_files_, &files_, &executor_, mailbox_,
+              [this] { orders_new_ = true; }),
       recordings_(&executor_, mailbox_),
       server_(
           seat->listener(),
@@ -54,6 +56,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
   stage_.on_staged = [this](uint32_t session, uint64_t bytes) {
     scheduler_.on_staged(session, bytes);
   };
+  files_.on_ready = [this](const FileEntry& file) { places_.file_ready(file); };
   files_.on_all_closed = [this] { answer_waiters(false); };
   recordings_.on_settled = [this] { answer_waiters(false); };
   files_.on_refused = [this](const FileEntry& file) {
@@ -156,7 +159,10 @@ void Optimizer::run() {
   while (!sessions_.empty()) end_session(sessions_.begin()->first);
   // Whoever asked us to stop may want to unmount next.
   const uint64_t deadline = now_ns() + kSecond;
-  while (files_.closing() + recordings_.unsettled() > 0 && now_ns() < deadline) turn(kLookNs);
+  while (files_.closing() + recordings_.unsettled() + places_.unsettled() > 0 &&
+         now_ns() < deadline) {
+    turn(kLookNs);
+  }
   answer_waiters(true);
 }
 

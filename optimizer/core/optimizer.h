@@ -14,6 +14,7 @@
 #include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
 #include "optimizer/core/mailbox.h"
+#include "optimizer/core/place_keeper.h"
 #include "optimizer/core/server.h"
 #include "optimizer/core/session.h"
 #include "optimizer/core/stage_keeper.h"
@@ -76,8 +77,12 @@ class Optimizer : private Residency {
   void on_dataset(const Peer& peer, const DatasetMessage& dataset);
   void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
+  bool locate_files(const Session& session, const protocol::Samples& told, std::string_view text);
+  bool locate_extents(const Session& session, const protocol::Samples& told, std::string_view text);
+  bool locate_keys(const Session& session, const protocol::Samples& told, std::string_view text);
   void on_seen(const Peer& peer, const SeenMessage& seen);
   bool on_sample_event(Session& session, const TakenEvent& event);
+  void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
   void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
   // optimizer_stage.cc: the stage
@@ -145,6 +150,7 @@ class Optimizer : private Residency {
   Executor executor_;
   StageKeeper stage_;
   Files files_;
+  PlaceKeeper places_;
   Recordings recordings_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;

@@ -19,7 +19,6 @@ namespace {
 using protocol::MessageKind;
 
 constexpr size_t kMaxSessions = 512;
-constexpr size_t kMaxFilesPerSession = 64;
 constexpr uint64_t kGoneDeadlineNs = kSecond;
 
 template <typename Body>
@@ -185,7 +184,7 @@ void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vecto
       known = file;
     }
   }
-  if (known == nullptr && before >= kMaxFilesPerSession) {
+  if (known == nullptr && before >= Session::kMaxFiles) {
     server_.refuse(peer.connection,
                    "this session follows " + std::to_string(before) + " files already");
     return;

@@ -74,15 +74,17 @@ Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now
 
 void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
   const std::span<const Extent> parts = samples_.begin(session.id, reader, dataset, index);
-  // How it went is told in one place, the session's counters.
-  const SessionMetrics* metrics = scheduler_.metrics(session.id);
+  const uint64_t now = now_ns();
+  // How it went is told in one place, the counters of the session whose order it is: a worker that
+  // is a session of its own is gone when the job reports.
+  Session& owner = whose_epoch(session, dataset, now);
+  const SessionMetrics* metrics = scheduler_.metrics(owner.id);
   const uint64_t hits = counter(metrics, SessionMetric::sample_hits);
   const uint64_t late = counter(metrics, SessionMetric::sample_late);
   const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
-  scheduler_.on_sample_begin(session.id, parts);
+  scheduler_.on_sample_begin(owner.id, parts);
 
-  const uint64_t now = now_ns();
-  SessionHistory& history = whose_epoch(session, dataset, now).history;
+  SessionHistory& history = owner.history;
   const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
   history.count(EpochField::sample_hits, hit, now);
@@ -100,11 +102,11 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   const bool random = samples_.reads_at_random(reader);
   if (!samples_.end(reader, dataset, index)) return false;
   const std::span<const Extent> parts = samples_.parts(dataset, index);
-  scheduler_.on_sample_end(session.id, parts);
-  if (!random) return true;
   const uint64_t now = now_ns();
-  whose_epoch(session, dataset, now)
-      .history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
+  Session& owner = whose_epoch(session, dataset, now);
+  scheduler_.on_sample_end(owner.id, parts);
+  if (!random) return true;
+  owner.history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
@@ -49,6 +50,7 @@ void Optimizer::on_dataset(const Peer& peer, const DatasetMessage& message) {
     server_.refuse(peer.connection, "too many datasets");
     return;
   }
+  places_.use(id, session->options.places, message.name, message.dataset.samples);
   const protocol::DatasetKnown answer{id, 0};
   server_.send(peer.connection, MessageKind::kDatasetKnown, std::as_bytes(std::span(&answer, 1)));
 }
@@ -86,23 +88,53 @@ void Optimizer::on_locate(const Peer& peer, const LocateMessage& message,
     return;
   }
   std::string text(told.bytes, '\0');
-  std::vector<std::string_view> paths;
-  if (!read_memory(fds.front().get(), text.data(), text.size()) ||
-      !parse_paths(text, told.count, &paths)) {
+  bool good = read_memory(fds.front().get(), text.data(), text.size());
+  if (good && message.kind == MessageKind::kLocateExtents) {
+    good = locate_extents(*session, told, text);
+  } else if (good && message.kind == MessageKind::kLocateKeys) {
+    good = locate_keys(*session, told, text);
+  } else if (good) {
+    good = locate_files(*session, told, text);
+  }
+  if (!good) {
     server_.refuse(peer.connection, "places that make no sense");
     return;
   }
+  orders_new_ = true;
+  server_.send(peer.connection, MessageKind::kDone, {});
+}
+
+bool Optimizer::locate_files(const Session& session, const protocol::Samples& told,
+                             std::string_view text) {
+  std::vector<std::string_view> paths;
+  if (!parse_paths(text, told.count, &paths)) return false;
   for (uint64_t i = 0; i < told.count; ++i) {
     const uint32_t file = sample_files_.intern(paths[i]);
     if (file == FileTable::kNone) break;  // no room for more: these are read where they are
-    if (!samples_.locate(session->id, told.dataset, told.first + i, {{0, 0, kWholeFile | file}},
-                         false)) {
-      server_.refuse(peer.connection, "places of samples that there are not");
-      return;
+    if (!samples_.locate(session.id, told.dataset, told.first + i, {{0, 0, kWholeFile | file}},
+                         Source::kTold)) {
+      return false;
     }
   }
-  orders_new_ = true;
-  server_.send(peer.connection, MessageKind::kDone, {});
+  return true;
+}
+
+bool Optimizer::locate_extents(const Session& session, const protocol::Samples& told,
+                               std::string_view text) {
+  const FileEntry* file = session.files.count(told.file) != 0 ? files_.find(told.file) : nullptr;
+  if (file == nullptr) return false;
+  for (uint64_t i = 0; i < told.count; ++i) {
+    protocol::Place place{};
+    memcpy(&place, text.data() + i * sizeof place, sizeof place);
+    if (place.length == 0 || place.offset >= file->size) continue;
+    const auto length =
+        static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
+    if (!samples_.locate(session.id, told.dataset, told.first + i,
+                         {{place.offset, length, told.file}}, Source::kTold)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
@@ -122,11 +154,27 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
       }
     }
     if (!parts.empty()) {
-      samples_.locate(session->id, told.dataset, sample, std::move(parts), true);
+      samples_.locate(session->id, told.dataset, sample, std::move(parts), Source::kSeen);
     }
   }
   orders_new_ = true;
   server_.send(peer.connection, MessageKind::kDone, {});
+}
+
+bool Optimizer::locate_keys(const Session& session, const protocol::Samples& told,
+                            std::string_view text) {
+  std::vector<std::string_view> keys;
+  return session.files.count(told.file) != 0 && parse_keys(text, told.count, &keys);
+}
+
+// Workers that are sessions of their own end with their epoch. What they opened is what the order's
+// session will read in the next one: it goes on using the file, or what was learned would be lost.
+void Optimizer::share_file(uint32_t session, uint32_t dataset, FileEntry& file) {
+  const auto whose = samples_.running(session, dataset);
+  if (!whose || whose->session == session) return;
+  const auto at = sessions_.find(whose->session);
+  if (at == sessions_.end() || at->second->files.size() >= Session::kMaxFiles) return;
+  if (at->second->files.insert(file.id).second) files_.share(file, whose->session);
 }
 
 bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
@@ -145,7 +193,7 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
       }
       return true;
     case EventKind::kSamplePart: {
-      const FileEntry* file =
+      FileEntry* file =
           session.files.count(event.data.file) != 0 ? files_.find(event.data.file) : nullptr;
       if (file == nullptr || event.data.offset >= file->size || event.data.length == 0)
         return false;
@@ -153,6 +201,7 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
       if (length > UINT32_MAX) return false;
       samples_.part(reader, dataset, index,
                     {event.data.offset, static_cast<uint32_t>(length), event.data.file});
+      share_file(session.id, dataset, *file);
       return true;
     }
     default:

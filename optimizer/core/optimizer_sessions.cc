@@ -147,6 +147,7 @@ void Optimizer::end_session(uint32_t id) {
   session->memory.get()->header.closed.store(1, std::memory_order_release);
   sessions_.erase(at);
   recordings_.leave(id);
+  places_.leave(id);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
   samples_.leave(id);

@@ -67,6 +67,7 @@ struct Session {
   uint64_t empty_since_ns = 0;  // no process left since then; 0: some are
   std::array<Process, protocol::kSlots> processes;
   std::set<uint32_t> files;
+  static constexpr size_t kMaxFiles = 64;
   std::vector<Mapping> mappings;
   std::list<ObservedMapping> observed;
   ClientMetrics freed_metrics{};  // sums of the slots that were freed

@@ -113,6 +113,7 @@ Reopened reopen(int passed, uint64_t device, uint64_t inode, bool no_cachestat) 
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
   result.mount = mount_facts(info.st_dev);
   result.size = size;
+  result.modified_ns = info.st_mtim.tv_sec * int64_t{1000000000} + info.st_mtim.tv_nsec;
   result.fd = std::move(fd);
   return result;
 }

@@ -19,9 +19,10 @@ struct MountFacts {
 };
 
 struct Reopened {
-  UniqueFd fd;          // ours: read-only, close-on-exec, POSIX_FADV_RANDOM
-  std::string problem;  // one line; empty if fd is good
-  uint64_t size = 0;    // bytes
+  UniqueFd fd;              // ours: read-only, close-on-exec, POSIX_FADV_RANDOM
+  std::string problem;      // one line; empty if fd is good
+  uint64_t size = 0;        // bytes
+  int64_t modified_ns = 0;  // since 1970
   MountFacts mount;
   bool cache_dropped = false;  // the open emptied the file's page cache
 };

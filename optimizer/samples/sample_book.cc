@@ -48,14 +48,37 @@ bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uin
 }
 
 bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
-                        std::vector<Extent> parts, bool seen) {
+                        std::vector<Extent> parts, Source source) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end() || at->second.sessions.count(session) == 0 ||
       index >= at->second.set.samples()) {
     return false;
   }
-  if (seen || at->second.set.parts(index).empty()) at->second.set.learn(index, std::move(parts));
+  at->second.set.learn(index, std::move(parts), source);
   return true;
+}
+
+void SampleBook::learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source) {
+  const auto at = datasets_.find(dataset);
+  if (at != datasets_.end()) at->second.set.learn(index, std::move(parts), source);
+}
+
+void SampleBook::forget_guesses(uint32_t dataset) {
+  const auto at = datasets_.find(dataset);
+  if (at != datasets_.end()) at->second.set.forget_guesses();
+}
+
+const SampleSet* SampleBook::set(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? nullptr : &at->second.set;
+}
+
+std::vector<uint32_t> SampleBook::only_of(uint32_t session) const {
+  std::vector<uint32_t> found;
+  for (const auto& [id, dataset] : datasets_) {
+    if (dataset.sessions.size() == 1 && *dataset.sessions.begin() == session) found.push_back(id);
+  }
+  return found;
 }
 
 uint64_t SampleBook::bytes_of(std::span<const Extent> parts) const {

@@ -41,10 +41,17 @@ class SampleBook {
   bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
 
-  // The sample consists of `parts`, somebody says; what was seen of it before counts more if
-  // `seen` is not set. False: no such sample, or a dataset that is not the session's.
+  // The sample consists of `parts`, a session says. False: no such sample, or a dataset that is not
+  // the session's.
   bool locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,
-              bool seen);
+              Source source);
+  // The same for who serves all sessions. Nothing happens if there is no such dataset.
+  void learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source);
+  void forget_guesses(uint32_t dataset);
+  // What is known of a dataset; null: there is none. Good until a session leaves.
+  const SampleSet* set(uint32_t dataset) const;
+  // Datasets that nobody but the session uses: they are forgotten when it leaves.
+  std::vector<uint32_t> only_of(uint32_t session) const;
 
   // A thread (`reader`) begins and ends a sample; in between, what belongs to it. begin() returns
   // what is known of the sample. False from end(): it had not begun.

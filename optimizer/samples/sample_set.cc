@@ -23,13 +23,37 @@ void merge_neighbours(std::vector<Extent>* parts) {
   *parts = std::move(merged);
 }
 
-void SampleSet::learn(uint64_t index, std::vector<Extent> parts) {
+// Whether what is said of the sample replaces what is known of it.
+bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Source source) {
+  const std::span<const Extent> before = this->parts(index);
+  if (before.empty()) {
+    news_ += (source == Source::kSeen && !parts.empty() ? 1 : 0);
+    return true;
+  }
+  const Source known = sources_[index];
+  if (source != Source::kSeen) {
+    return source == Source::kTold && (known == Source::kTold || known == Source::kGuessed);
+  }
+  const bool same = std::equal(before.begin(), before.end(), parts.begin(), parts.end());
+  misguessed_ |= known == Source::kGuessed && !same;
+  news_ += (!same || known == Source::kGuessed ? 1 : 0);
+  return !same || known != Source::kTold;  // what the job says anyway need not be kept
+}
+
+void SampleSet::learn(uint64_t index, std::vector<Extent> parts, Source source) {
   if (index >= samples_) return;
   merge_neighbours(&parts);
   if (parts.size() > kMaxParts) parts.clear();
+  if (!overrides(index, parts, source)) return;
+  set(index, std::move(parts));
+  if (index < sources_.size()) sources_[index] = source;
+}
+
+void SampleSet::set(uint64_t index, std::vector<Extent> parts) {
   if (index >= single_.size()) {
     if (parts.empty()) return;
     single_.resize(index + 1);
+    sources_.resize(index + 1);
   }
   Extent& entry = single_[index];
   if (entry.file == kMany) many_.erase(index);
@@ -40,6 +64,13 @@ void SampleSet::learn(uint64_t index, std::vector<Extent> parts) {
   } else {
     entry = {0, 0, kMany};
     many_[index] = std::move(parts);
+  }
+}
+
+void SampleSet::forget_guesses() {
+  misguessed_ = false;
+  for (uint64_t index = 0; index < single_.size(); ++index) {
+    if (single_[index].file != 0 && sources_[index] == Source::kGuessed) set(index, {});
   }
 }
 

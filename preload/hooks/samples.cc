@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "preload/real.h"
 #include "preload/samples/datasets.h"
+#include "preload/samples/extents.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
@@ -71,11 +72,23 @@ SLUICE_EXPORT int sluice_locate_files(int dataset, uint64_t first, const char* c
   return usable() ? locate_files(dataset, first, paths, count) : -ENOTSUP;
 }
 
-// These places are learned by watching; what the job says of them is not used yet.
-SLUICE_EXPORT int sluice_locate_extent(int, uint64_t, const char*, uint64_t, uint64_t) {
-  return -ENOSYS;
+SLUICE_EXPORT int sluice_locate_extents(int dataset, uint64_t first, const char* path,
+                                        const uint64_t* offsets, const uint32_t* lengths,
+                                        uint64_t count) {
+  const KeepErrno keep;
+  return usable() ? locate_extents(dataset, first, path, offsets, lengths, count) : -ENOTSUP;
 }
-SLUICE_EXPORT int sluice_locate_keys(int, uint64_t, const char*, const void*, const uint32_t*,
-                                     uint64_t) {
-  return -ENOSYS;
+
+SLUICE_EXPORT int sluice_locate_extent(int dataset, uint64_t index, const char* path,
+                                       uint64_t offset, uint64_t length) {
+  const KeepErrno keep;
+  if (length > UINT32_MAX) return -EINVAL;
+  const auto bytes = static_cast<uint32_t>(length);
+  return usable() ? locate_extents(dataset, index, path, &offset, &bytes, 1) : -ENOTSUP;
+}
+
+SLUICE_EXPORT int sluice_locate_keys(int dataset, uint64_t first, const char* path,
+                                     const void* keys, const uint32_t* lengths, uint64_t count) {
+  const KeepErrno keep;
+  return usable() ? locate_keys(dataset, first, path, keys, lengths, count) : -ENOTSUP;
 }

@@ -1,7 +1,6 @@
 #include "preload/samples/places.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -11,6 +10,7 @@
 #include "preload/keep_errno.h"
 #include "preload/lock.h"
 #include "preload/process.h"
+#include "preload/samples/memory_file.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
 #include "preload/settings.h"
@@ -27,50 +27,12 @@ constexpr size_t kSeenBytes = 12 << 10;    // of one message
 constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
-// A memfd that is written piece by piece.
-class Paths {
- public:
-  Paths() : fd_(sys::call(SYS_memfd_create, sys::word("sluice-places"), MFD_CLOEXEC)) {}
-  ~Paths() {
-    if (!sys::failed(fd_)) sys::close(static_cast<int>(fd_));
-  }
-  Paths(const Paths&) = delete;
-  Paths& operator=(const Paths&) = delete;
-
-  bool add(const char* path, size_t length) {
-    if (used_ + length + 1 > sizeof buffer_ && !flush()) return false;
-    memcpy(buffer_ + used_, path, length);
-    buffer_[used_ + length] = '\0';
-    used_ += length + 1;
-    ++count_;
-    return true;
-  }
-  bool flush() {
-    const auto size = static_cast<long>(used_);
-    if (sys::failed(fd_) || sys::call(SYS_write, fd_, sys::word(buffer_), size) != size) {
-      return false;
-    }
-    bytes_ += used_;
-    used_ = 0;
-    return true;
-  }
-  uint64_t count() const { return count_; }
-  uint64_t bytes() const { return bytes_ + used_; }
-  int fd() const { return static_cast<int>(fd_); }
-
- private:
-  const long fd_;
-  uint64_t count_ = 0, bytes_ = 0;
-  size_t used_ = 0;
-  char buffer_[16384];
-};
-
-int send(int dataset, uint64_t first, Paths& paths) {
-  if (paths.count() == 0) return 0;
+int send(int dataset, uint64_t first, uint64_t count, MemoryFile& paths) {
+  if (count == 0) return 0;
   if (!paths.flush()) return -ENOSPC;
   protocol::Samples body = {};
   body.first = first;
-  body.count = paths.count();
+  body.count = count;
   body.bytes = paths.bytes();
   body.dataset = static_cast<uint32_t>(dataset) & kDatasetMask;
   return ask_in_session({.kind = protocol::MessageKind::kLocate,
@@ -127,7 +89,7 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
   const size_t folder_length = got > 0 ? static_cast<size_t>(got) - 1 : 0;
   char absolute[protocol::kStagePath];
   for (uint64_t at = 0; at < count;) {
-    Paths piece;
+    MemoryFile piece;
     const uint64_t begin = at;
     while (at < count && piece.bytes() < kMostBytes) {
       const size_t length = paths[at] == nullptr
@@ -135,10 +97,12 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
                                 : protocol::stage_path(absolute, folder, folder_length, paths[at],
                                                        strnlen(paths[at], protocol::kStagePath));
       if (length == 0) break;  // such a path has no copy: the run ends before it
-      if (!piece.add(absolute, length)) return -ENOSPC;
+      if (!piece.add(absolute, length + 1)) return -ENOSPC;
       ++at;
     }
-    if (const int error = send(dataset, first + begin, piece); error != 0) return error;
+    if (const int error = send(dataset, first + begin, at - begin, piece); error != 0) {
+      return error;
+    }
     if (at == begin) ++at;
   }
   return 0;

@@ -112,6 +112,15 @@ int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t
   return end_line(&line);
 }
 
+int sluice_locate_extents(int dataset, uint64_t first, const char* path, const uint64_t* offsets,
+                          const uint32_t* lengths, uint64_t count) {
+  struct line line;
+  begin_line(&line, "extents %d %" PRIu64 " %s", dataset, first, path);
+  for (uint64_t i = 0; i < count && !brief(); i++)
+    fprintf(line.text, " %" PRIu64 "+%" PRIu32, offsets[i], lengths[i]);
+  return end_line(&line);
+}
+
 int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                        const uint32_t* lengths, uint64_t count) {
   struct line line;

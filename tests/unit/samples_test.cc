@@ -14,6 +14,7 @@ using optimizer::Extent;
 using optimizer::SampleBook;
 using optimizer::SampleOrder;
 using optimizer::SampleSet;
+using optimizer::Source;
 using Verdict = SampleBook::Verdict;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
@@ -55,6 +56,58 @@ TEST(SampleSet, ASampleOfTooManyPiecesIsNotPlannedWith) {
   for (uint64_t i = 0; i <= SampleSet::kMaxParts; ++i) parts.push_back({i * 100, 10, 1});
   set.learn(0, parts);
   EXPECT_TRUE(set.parts(0).empty());
+}
+
+TEST(SampleSet, WhatWasSeenCountsMost) {
+  const std::vector<Extent> one = {{0, 5, 1}};
+  const std::vector<Extent> other = {{10, 5, 1}};
+  const auto after = [&](Source first, Source second) {
+    SampleSet set(1);
+    set.learn(0, one, first);
+    set.learn(0, other, second);
+    return set.parts(0)[0] == other[0];
+  };
+  using enum Source;
+  EXPECT_TRUE(after(kSeen, kSeen));
+  for (const Source first : {kKept, kTold, kGuessed}) EXPECT_TRUE(after(first, kSeen));
+  for (const Source second : {kKept, kTold, kGuessed}) EXPECT_FALSE(after(kSeen, second));
+  EXPECT_TRUE(after(kTold, kTold));
+  EXPECT_TRUE(after(kGuessed, kTold));
+  for (const Source first : {kKept, kTold, kGuessed}) EXPECT_FALSE(after(first, kGuessed));
+}
+
+TEST(SampleSet, NewsAreWhatNobodyKnewBefore) {
+  SampleSet set(10);
+  set.learn(0, {{0, 5, 1}}, Source::kTold);
+  set.learn(1, {{5, 5, 1}}, Source::kKept);
+  set.learn(2, {{20, 5, 1}}, Source::kGuessed);
+  EXPECT_EQ(set.news(), 0U);
+  set.learn(0, {{0, 5, 1}});
+  set.learn(1, {{5, 5, 1}});
+  EXPECT_EQ(set.news(), 0U);
+  EXPECT_EQ(set.source(0), Source::kTold);
+  EXPECT_EQ(set.source(1), Source::kSeen);
+  set.learn(2, {{20, 5, 1}});  // a guess that was right is known from now on
+  set.learn(3, {{30, 5, 1}});
+  set.learn(3, {{30, 5, 1}});
+  set.learn(3, {{31, 5, 1}});
+  EXPECT_EQ(set.news(), 3U);
+  EXPECT_EQ(set.source(3), Source::kSeen);
+  EXPECT_FALSE(set.misguessed());
+}
+
+TEST(SampleSet, GuessesAreForgottenTogether) {
+  SampleSet set(10);
+  for (uint64_t i = 0; i < 8; ++i) set.learn(i, {{i * 10, 5, 1}}, Source::kGuessed);
+  set.learn(5, {{50, 5, 1}});
+  EXPECT_FALSE(set.misguessed());
+  set.learn(6, {{61, 5, 1}});
+  EXPECT_TRUE(set.misguessed());
+  set.forget_guesses();
+  EXPECT_FALSE(set.misguessed());
+  EXPECT_EQ(set.known(), 2U);
+  EXPECT_TRUE(set.parts(7).empty());
+  EXPECT_EQ(set.parts(6)[0], (Extent{61, 5, 1}));
 }
 
 TEST(SampleOrder, EveryPositionIsHandedOutOnceInOrder) {

@@ -1,0 +1,58 @@
+"""Samples that are records of an LMDB, where the dataset has the list of their keys."""
+import os
+import sys
+
+_LISTS = (list, tuple)
+
+
+def keys(dataset, length):
+    """(path of data.mdb, keys) if the dataset has an LMDB and a list of `length` keys; else None."""
+    attributes = getattr(dataset, "__dict__", {})
+    found = None
+    for value in list(attributes.values()):
+        if type(value) in _LISTS and len(value) == length and _are_keys(value):
+            if found is not None:
+                return None  # captions, say: which of them are keys is not known
+            found = value
+    path = found and _database(attributes)
+    if not path:
+        return None
+    return path, [key.encode() if type(key) is str else bytes(key) for key in found]
+
+
+def _are_keys(values):
+    kinds = set(map(type, values))
+    return bool(kinds) and kinds <= {str, bytes} and all(0 < len(value) <= 511 for value in values)
+
+
+def _database(attributes):
+    lmdb = sys.modules.get("lmdb")
+    if lmdb is None:
+        return None
+    for value in list(attributes.values()):
+        if type(value) is lmdb.Environment:
+            try:
+                return _file(value.path())
+            except lmdb.Error:  # closed
+                continue
+    for value in list(attributes.values()):
+        if isinstance(value, (str, bytes, os.PathLike)) and value:
+            path = _file(value)
+            if path:
+                return path
+    return None
+
+
+def _file(path):
+    path = os.fsencode(path)
+    for name in (os.path.join(path, b"data.mdb"), path):
+        if os.path.isfile(name):
+            return name if _is_lmdb(name) else None
+    return None
+
+
+def _is_lmdb(name):
+    """Whether the file begins as LMDB's do (mdb.c: MDB_meta behind the page's header)."""
+    with open(name, "rb") as file:
+        head = file.read(20)
+    return head[16:] == (0xBEEFC0DE).to_bytes(4, sys.byteorder)

@@ -1,0 +1,189 @@
+#include "optimizer/core/place_keeper.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "optimizer/daemon/log.h"
+#include "optimizer/io/place_store.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kNoMount = 0;        // for the executor: the user's own files
+constexpr uint64_t kWorthKeeping = 16;  // samples of which something new was seen
+
+}  // namespace
+
+PlaceKeeper::PlaceKeeper(SampleBook* samples, FileTable* table, Files* files, Executor* executor,
+                         std::shared_ptr<Mailbox> mailbox, std::function<void()> changed)
+    : samples_(samples),
+      table_(table),
+      files_(files),
+      executor_(executor),
+      mailbox_(std::move(mailbox)),
+      changed_(std::move(changed)) {}
+
+void PlaceKeeper::use(uint32_t dataset, const std::string& folder, const std::string& name,
+                      uint64_t samples) {
+  const auto [at, fresh] = datasets_.try_emplace(dataset);
+  if (!fresh) return;
+  at->second.folder = folder;
+  at->second.name = name;
+  at->second.samples = samples;
+  if (folder.empty()) return;
+  executor_->run(kNoMount, [this, mailbox = mailbox_, dataset, folder, name, samples] {
+    std::string problem;
+    auto places = PlaceStore{folder}.load(name, samples, &problem);
+    if (!problem.empty()) say(Level::kWarn, "places of an earlier run: {}", problem);
+    if (!places) return;
+    auto found = std::make_shared<PlaceList>(std::move(*places));
+    mailbox->post([this, dataset, found] { loaded(dataset, std::move(*found)); });
+  });
+}
+
+void PlaceKeeper::loaded(uint32_t dataset, PlaceList places) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return;
+  say(Level::kInfo, "{} parts of samples are known from an earlier run: {}", places.parts.size(),
+      places.name);
+  at->second.kept = std::move(places);
+  settle(dataset);
+}
+
+const FileEntry* PlaceKeeper::followed(const PlaceList::File& file) const {
+  for (const auto& [id, entry] : files_->all()) {
+    if (entry.state == FileEntry::State::kReady && entry.path == file.path &&
+        entry.size == file.size && entry.modified_ns == file.modified_ns) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+// A sample is told of once all its files can be read.
+void PlaceKeeper::settle(uint32_t dataset) {
+  PlaceList& kept = datasets_.at(dataset).kept;
+  std::vector<uint32_t> ids;
+  for (const PlaceList::File& file : kept.files) {
+    const FileEntry* entry = followed(file);
+    ids.push_back(entry != nullptr ? entry->id : 0);
+  }
+  std::vector<uint32_t> whole;  // interned as they are needed
+  whole.resize(kept.whole.size());
+  std::vector<PlaceList::Part> waiting;
+  std::vector<Extent> parts;
+  for (size_t at = 0, next = 0; at < kept.parts.size(); at = next) {
+    bool ready = true;
+    parts.clear();
+    for (next = at; next < kept.parts.size() && kept.parts[next].sample == kept.parts[at].sample;
+         ++next) {
+      const PlaceList::Part& part = kept.parts[next];
+      if (part.whole == 0) {
+        ready &= ids[part.file] != 0;
+        parts.push_back({part.offset, part.length, ids[part.file]});
+        continue;
+      }
+      uint32_t& number = whole[part.file];
+      if (number == 0) number = table_->intern(kept.whole[part.file]);
+      if (number != FileTable::kNone) parts.push_back({0, 0, kWholeFile | number});
+    }
+    if (ready) {
+      samples_->learn(dataset, kept.parts[at].sample, parts, Source::kKept);
+    } else {
+      waiting.insert(waiting.end(), kept.parts.begin() + static_cast<ptrdiff_t>(at),
+                     kept.parts.begin() + static_cast<ptrdiff_t>(next));
+    }
+  }
+  const bool more = waiting.size() < kept.parts.size();
+  kept.parts = std::move(waiting);
+  if (more) changed_();
+}
+
+void PlaceKeeper::file_ready(const FileEntry& file) {
+  for (auto& [id, dataset] : datasets_) {
+    if (dataset.kept.parts.empty()) continue;
+    for (const PlaceList::File& kept : dataset.kept.files) {
+      if (kept.path != file.path) continue;
+      settle(id);
+      break;
+    }
+  }
+}
+
+// What waited for a file that nobody opened this time is as good as it was, but where the file was
+// opened and is another one now.
+void PlaceKeeper::keep_waiting(const PlaceList& kept, const SampleSet& set, PlaceList* list) {
+  std::vector<bool> stale;
+  for (const PlaceList::File& file : kept.files) {
+    stale.push_back(std::any_of(list->files.begin(), list->files.end(),
+                                [&](const auto& known) { return known.path == file.path; }));
+  }
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> places;
+  for (PlaceList::Part part : kept.parts) {
+    if (!set.parts(part.sample).empty() || (part.whole == 0 && stale[part.file])) continue;
+    const auto next =
+        static_cast<uint32_t>(part.whole != 0 ? list->whole.size() : list->files.size());
+    const auto [at, fresh] = places.try_emplace({part.whole, part.file}, next);
+    if (fresh && part.whole != 0) list->whole.push_back(kept.whole[part.file]);
+    if (fresh && part.whole == 0) list->files.push_back(kept.files[part.file]);
+    part.file = at->second;
+    list->parts.push_back(part);
+  }
+}
+
+PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) const {
+  PlaceList list;
+  list.name = dataset.name;
+  list.samples = dataset.samples;
+  std::unordered_map<uint32_t, uint32_t> places;  // in list.files or list.whole, by Extent::file
+  for (uint64_t index = 0; index < set.samples(); ++index) {
+    const std::span<const Extent> parts = set.parts(index);
+    if (parts.empty() || set.source(index) > Source::kKept) continue;
+    const size_t before = list.parts.size();
+    for (const Extent& part : parts) {
+      const FileEntry* file = is_whole(part) ? nullptr : files_->find(part.file);
+      if (!is_whole(part) && file == nullptr) {
+        list.parts.resize(before);  // half a sample is none
+        break;
+      }
+      const auto next =
+          static_cast<uint32_t>(is_whole(part) ? list.whole.size() : list.files.size());
+      const auto [at, fresh] = places.try_emplace(part.file, next);
+      if (fresh && file != nullptr) {
+        list.files.push_back({file->path, file->size, file->modified_ns});
+      } else if (fresh) {
+        list.whole.push_back(table_->path(whole_file(part)));
+      }
+      list.parts.push_back({part.offset, part.length, static_cast<uint32_t>(index), at->second,
+                            file == nullptr ? 1U : 0U});
+    }
+  }
+  keep_waiting(dataset.kept, set, &list);
+  return list;
+}
+
+void PlaceKeeper::leave(uint32_t session) {
+  for (const uint32_t id : samples_->only_of(session)) {
+    const auto at = datasets_.find(id);
+    const SampleSet* set = samples_->set(id);
+    if (at == datasets_.end() || set == nullptr) continue;
+    const Dataset dataset = std::move(at->second);
+    datasets_.erase(at);
+    if (dataset.folder.empty() || set->news() < std::min(kWorthKeeping, set->samples())) continue;
+    auto list = std::make_shared<const PlaceList>(learned(dataset, *set));
+    ++saving_;
+    executor_->run(kNoMount, [this, mailbox = mailbox_, folder = dataset.folder, list] {
+      std::string problem;
+      if (PlaceStore{folder}.save(*list, &problem)) {
+        say(Level::kInfo, "{} parts of samples are kept for the next run: {}", list->parts.size(),
+            list->name);
+      } else {
+        say(Level::kWarn, "places are not kept: {}", problem);
+      }
+      mailbox->post([this] { --saving_; });
+    });
+  }
+}
+
+}  // namespace sluice::optimizer

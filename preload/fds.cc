@@ -72,7 +72,9 @@ void part(const FdEntry& entry, uint64_t offset, ssize_t bytes) {
 bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   const uint64_t pending = entry.pending.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
-    if (pending < kDecideAfter || in_vfork_child()) return false;
+    // All that was read counts: records that are read at random are small.
+    const uint64_t seen = entry.seen.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (seen < kDecideAfter || in_vfork_child()) return false;
     if (process_is_new()) process_after_fork();
     return decide(fd, entry);
   }
@@ -100,7 +102,14 @@ void fd_opened(int fd, int flags) {
   entry.device.store(about.st_dev, std::memory_order_relaxed);
   entry.inode.store(about.st_ino, std::memory_order_relaxed);
   entry.pending.store(0, std::memory_order_relaxed);
+  entry.seen.store(0, std::memory_order_relaxed);
   entry.expected.store(0, std::memory_order_relaxed);
+  FollowedFile followed;
+  if (follows(about, &followed)) {  // opened again, as workers do: known from the first byte
+    entry.file.store(followed.file, std::memory_order_relaxed);
+    entry.use.store(FdUse::kFollowed, std::memory_order_release);
+    return;
+  }
   entry.use.store(FdUse::kPossible, std::memory_order_release);
 }
 
@@ -133,6 +142,7 @@ void fd_copied(int from, int to) {
   target.device.store(source->device.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.inode.store(source->inode.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.pending.store(0, std::memory_order_relaxed);
+  target.seen.store(0, std::memory_order_relaxed);
   target.expected.store(0, std::memory_order_relaxed);
   target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
 }

@@ -26,7 +26,8 @@ struct FdEntry {
   std::atomic<uint32_t> file{0};
   std::atomic<uint64_t> device{0};
   std::atomic<uint64_t> inode{0};
-  std::atomic<uint64_t> pending{0};   // bytes read since the last event
+  std::atomic<uint64_t> pending{0};   // bytes read since the last event, or the last jump
+  std::atomic<uint64_t> seen{0};      // bytes read before it was decided whether this is data
   std::atomic<uint64_t> expected{0};  // pread: offset that continues the run; bytes
 };
 

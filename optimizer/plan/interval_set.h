@@ -1,6 +1,7 @@
 // A set of bytes of a file as disjoint, maximal intervals. Pure; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -27,6 +28,7 @@ class IntervalSet {
   uint64_t first_gap(uint64_t from) const;
 
   uint64_t bytes() const { return bytes_; }
+  size_t size() const { return pieces_.size(); }  // disjoint pieces
   bool empty() const { return pieces_.empty(); }
   void clear();
   std::vector<Range> pieces() const;

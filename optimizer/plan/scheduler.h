@@ -183,6 +183,7 @@ class Scheduler {
     std::map<uint32_t, Lap> laps;           // by session
     IntervalSet flying;                     // being read
     IntervalSet found;                      // was cached without us, not passed
+    IntervalSet reread;                     // samples were read here; may be cached still
     IntervalSet behind;                     // read ahead and passed, may be dropped
     IntervalSet zapped;                     // no longer mapped by its reader
     uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun

@@ -11,6 +11,7 @@ constexpr uint64_t kLongest = 1 << 20;  // bytes of one read
 constexpr double kWindowSeconds = 0.5;
 constexpr uint64_t kMinWindow = 16 << 20;
 constexpr uint64_t kMaxWindow = 512 << 20;
+constexpr size_t kMaxReread = 1 << 16;  // pieces of one file
 
 Range pages_of(const Extent& extent, uint64_t file_size) {
   const uint64_t end = (extent.offset + extent.length + kPage - 1) / kPage * kPage;
@@ -52,6 +53,7 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
     count(session, SessionMetric::already_cached_bytes, file.found.add(range));
     return Verdict::kNever;
   }
+  file.reread.remove(range);
   const Mount& mount = mounts_.at(file.mount);
   if (mount.in_flight >= mount.model.depth(now_ns)) return Verdict::kLater;
   if (room(session, range.length())) return Verdict::kTake;
@@ -110,7 +112,15 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts)
     }
     for (const Range& piece : file.found.pieces_in(range)) known.add(piece);
     wanted += range.length();
-    here += known.covered(range);
+    uint64_t covered = known.covered(range);
+    if (covered < range.length() && file.reread.covered(range) != 0) {
+      for (const Range& piece : file.reread.pieces_in(range)) known.add(piece);
+      // That was then; nobody told us if it was evicted since.
+      if (known.contains(range) && residency_->cached(part.file, range) >= range.length()) {
+        covered = range.length();
+      }
+    }
+    here += covered;
     coming += file.flying.covered(range);
   }
   count(session,
@@ -136,6 +146,9 @@ void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
     file.last_session = session;
     const Range range = pages_of(part, file.size);
     file.found.remove(range);
+    // Samples may share pages, or be read twice in an epoch.
+    if (file.reread.size() >= kMaxReread) file.reread.clear();
+    file.reread.add(range);
     uint64_t used = 0;
     for (auto& [owner, ready] : file.ready) {
       const uint64_t bytes = ready.remove(range);

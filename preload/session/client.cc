@@ -349,6 +349,15 @@ int ask_in_session(const Question& question) {
   return 0;
 }
 
+bool follows(const struct stat& about, FollowedFile* out) {
+  if (g_connection.load(std::memory_order_acquire) == nullptr) return false;
+  Locked locked(g_session_lock);
+  const FollowedFile* known = known_file(about);
+  if (known == nullptr || session_is_lost()) return false;
+  *out = *known;
+  return true;
+}
+
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out) {
   Locked locked(g_session_lock);

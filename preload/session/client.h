@@ -45,6 +45,10 @@ inline constexpr uint32_t kFileIdBits = 24;
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out);
 
+// Whether the current session follows the file already, and as what. Asks nobody; otherwise as
+// follow_file.
+bool follows(const struct stat& about, FollowedFile* out);
+
 // Whether the optimizer of the current session is gone, or has ended it; true without a session.
 // Any thread.
 bool session_is_lost();

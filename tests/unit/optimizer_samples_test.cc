@@ -69,13 +69,25 @@ struct Job : Client {
     data.address = protocol::sample_key(set, index);
     push(data);
   }
-  void read_sample(uint32_t set, uint64_t index, uint32_t file) {
+  bool locate(uint32_t set, uint32_t file, const std::vector<protocol::Place>& places,
+              uint64_t first = 0, uint64_t less = 0) const {
+    const UniqueFd fd(memfd_create("places", MFD_CLOEXEC));
+    const size_t size = places.size() * sizeof places.front();
+    EXPECT_EQ(write(fd.get(), places.data(), size), static_cast<ssize_t>(size));
+    protocol::Samples told = telling(set, 0, places.size());
+    told.first = first;
+    told.file = file;
+    told.bytes = size - less;
+    const auto reply = ask(MessageKind::kLocateExtents, bytes_of(told), fd.get());
+    return reply && reply->header.kind == MessageKind::kDone;
+  }
+  void read_sample(uint32_t set, uint64_t index, uint32_t file, uint64_t bytes = kBytes) {
     event(EventKind::kSampleBegin, set, index);
     protocol::EventData part;
     part.kind = EventKind::kSamplePart;
     part.file = file;
-    part.offset = index * kBytes;
-    part.length = kBytes;
+    part.offset = index * bytes;
+    part.length = bytes;
     part.address = protocol::sample_key(set, index);
     push(part);
     event(EventKind::kSampleEnd, set, index);
@@ -142,7 +154,82 @@ TEST(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
   ASSERT_TRUE(job.order(set, 1, stepping(64)));
   EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::precached_bytes) == 4 * kMiB; }));
   for (const uint32_t index : stepping(64)) worker.read_sample(set, index, same->file);
-  EXPECT_TRUE(eventually([&] { return worker.metric(SessionMetric::sample_hits) == 64; }));
+  // The job reports; its workers may be gone by then.
+  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::sample_hits) == 64; }));
+  EXPECT_EQ(worker.metric(SessionMetric::sample_hits), 0U);
+}
+
+TEST(OptimizerSamples, AWorkersFileStaysFollowedForTheOrdersSession) {
+  const TempFolder data;
+  const std::string path = data.cold_file("data", 4 * kMiB);
+  const OptimizerProcess process;
+  Job job(process);
+  const uint32_t set = job.dataset(64);
+  ASSERT_TRUE(job.order(set, 0, stepping(64)));
+  {
+    Job worker(process);
+    const auto file = worker.file(path, 0);
+    ASSERT_TRUE(file);
+    ASSERT_EQ(worker.dataset(64), set);
+    for (const uint32_t index : stepping(64)) worker.read_sample(set, index, file->file);
+    ASSERT_TRUE(job.knows(64));
+    EXPECT_TRUE(worker.bye());
+  }
+  ASSERT_EQ(cached(path, 0, 4 * kMiB), 0U);
+  ASSERT_TRUE(job.order(set, 1, stepping(64)));
+  EXPECT_TRUE(eventually([&] { return cached(path, 0, 4 * kMiB) == 4 * kMiB; }));
+}
+
+TEST(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
+  constexpr uint32_t kCount = 256, kSmall = 1000;
+  const TempFolder data;
+  const std::string path = data.cold_file("data", kCount * kSmall);
+  const OptimizerProcess process;
+  Job job(process);
+  const auto file = job.file(path, 0);
+  ASSERT_TRUE(file);
+  const uint32_t set = job.dataset(kCount);
+  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file->file, kSmall);
+  ASSERT_TRUE(job.knows(kCount));
+  const uint64_t missed = job.metric(SessionMetric::sample_misses);
+  ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
+  ASSERT_TRUE(
+      eventually([&] { return job.metric(SessionMetric::precached_bytes) >= kCount * kSmall; }));
+  for (const uint32_t index : stepping(kCount)) job.read_sample(set, index, file->file, kSmall);
+  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::sample_hits) == kCount; }))
+      << job.metric(SessionMetric::sample_hits);
+  EXPECT_EQ(job.metric(SessionMetric::sample_misses), missed);
+  // It was read and was in memory; but it is not any more.
+  evict(path);
+  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file->file, kSmall);
+  EXPECT_TRUE(
+      eventually([&] { return job.metric(SessionMetric::sample_misses) == missed + kCount; }));
+}
+
+TEST(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
+  constexpr uint32_t kCount = 64;
+  const TempFolder data;
+  const std::string path = data.cold_file("data", kCount * kBytes);
+  const OptimizerProcess process;
+  Job job(process);
+  const auto file = job.file(path, 0);
+  ASSERT_TRUE(file);
+  const uint32_t set = job.dataset(kCount);
+  std::vector<protocol::Place> places;
+  // The last lies beyond the file's end, and of the first nothing is said.
+  for (uint64_t i = 0; i < kCount; ++i) places.push_back({i * kBytes, kBytes, 0});
+  places.front().length = 0;
+  places.back().offset = kCount * kBytes;
+  EXPECT_TRUE(job.locate(set, file->file, places));
+  EXPECT_TRUE(job.knows(kCount - 2));
+  ASSERT_TRUE(job.order(set, 0, stepping(kCount)));
+  EXPECT_TRUE(eventually(
+      [&] { return cached(path, kBytes, (kCount - 1) * kBytes) == (kCount - 2) * kBytes; }));
+  EXPECT_EQ(cached(path, 0, kBytes), 0U);
+  EXPECT_FALSE(job.locate(set, file->file + 1, places)) << "of a file that is not followed";
+  EXPECT_FALSE(job.locate(set + 1, file->file, places)) << "of a dataset that there is not";
+  EXPECT_FALSE(job.locate(set, file->file, places, kCount)) << "of samples that there are not";
+  EXPECT_FALSE(job.locate(set, file->file, places, 0, 8)) << "of less memory than they take";
 }
 
 TEST(OptimizerSamples, RefusesOrdersThatMakeNoSense) {

@@ -3,11 +3,13 @@ returns, and tensors over such memory, TensorDataset's included.
 
 The array's address is looked up in the process's own map: nothing of the array is touched.
 """
+import array
 import sys
 
 import torch
 
 SMALLEST = 1 << 20  # bytes; what is smaller is read in no time
+LARGEST = (1 << 32) - 1  # of a row
 
 
 class Rows:
@@ -19,7 +21,8 @@ class Rows:
 
     def extents(self, indices):
         """The rows' offsets, and their lengths."""
-        return ([self.offset + i * self.stride for i in indices], [self.size] * len(indices))
+        return (array.array("Q", (self.offset + i * self.stride for i in indices)),
+                array.array("I", [self.size]) * len(indices))
 
 
 def rows(dataset, length):
@@ -68,7 +71,7 @@ def _layout(value, length):
         if extent != 1 and stride != size:
             return None
         size *= extent
-    return (address, strides[0], size) if 0 < size <= strides[0] else None
+    return (address, strides[0], size) if 0 < size <= min(strides[0], LARGEST) else None
 
 
 def _file_at(begin, end):

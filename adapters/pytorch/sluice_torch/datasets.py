@@ -5,7 +5,7 @@ import os
 
 from torch.utils.data import dataset as torch_datasets
 
-from . import settings
+from . import arrays, records, settings
 from .identity import IdentityMap
 from .told import sluice
 
@@ -16,12 +16,13 @@ NAME_BYTES = 200  # of a name that people read; the rest of a long one is a dige
 
 class Told:
     """A dataset that Sluice knows. epochs: how many iterations over it have begun; last: the serial
-    number of the loader's link that began the latest one; where: see _where."""
-    __slots__ = ("number", "length", "epochs", "last", "where")
+    number of the loader's link that began the latest one; where: see _where; searched: whether it
+    was found out if samples are parts of files."""
+    __slots__ = ("number", "length", "epochs", "last", "where", "searched")
 
     def __init__(self, number, length):
         self.number, self.length = number, length
-        self.epochs, self.last, self.where = 0, None, None
+        self.epochs, self.last, self.where, self.searched = 0, None, None, False
 
 
 _told = IdentityMap()
@@ -154,6 +155,9 @@ def _paths(dataset, length):
 
 def _locate(known, dataset):
     try:
+        if not known.searched:
+            known.searched = True
+            _locate_parts(known, dataset)
         where = _where(dataset)
         if where == known.where:
             return
@@ -165,6 +169,42 @@ def _locate(known, dataset):
             sluice.locate_files(known.number, first, run)
     except Exception as error:  # the dataset's lists are not what they seem
         settings.debug("%s is not located: %s" % (type(dataset).__name__, error))
+
+
+def _locate_parts(known, dataset):
+    """Samples that are rows of a mapped array, or records of which the keys are listed."""
+    for first, part, indices in _parts(dataset):
+        length = len(part)
+        rows = arrays.rows(part, length)
+        if rows is not None:
+            sluice.locate_extents(known.number, first, rows.path,
+                                  *rows.extents(range(length) if indices is None else indices))
+            continue
+        found = records.keys(part, length)
+        if found is not None:
+            path, keys = found
+            sluice.locate_keys(known.number, first, path,
+                               keys if indices is None else [keys[i] for i in indices])
+
+
+def _parts(dataset):
+    """(first, dataset, indices): samples `first`, ... are those samples of that plain dataset; all
+    of it in its order if indices is None."""
+    if type(dataset) is torch_datasets.ConcatDataset:
+        first = 0
+        for part in dataset.datasets:
+            for offset, plain, indices in _parts(part):
+                yield first + offset, plain, indices
+            first += len(part)
+        return
+    if type(dataset) is not torch_datasets.Subset:
+        yield 0, dataset, None
+        return
+    inner = list(_parts(dataset.dataset))
+    if len(inner) == 1:  # else one would have to be taken apart
+        _, plain, indices = inner[0]
+        chosen = _listed(dataset.indices)
+        yield 0, plain, chosen if indices is None else [indices[i] for i in chosen]
 
 
 def _runs(paths):

@@ -16,6 +16,14 @@ optimizer_samples_test_DEPS := $(B)/sluice-optimizer
 samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc optimizer/samples/file_table.cc \
   optimizer/samples/sample_order.cc optimizer/samples/sample_set.cc
 
+UNIT_TESTS += lmdb_records_test key_guess_test
+LMDB_LISTING_SRCS := tests/unit/lmdb_files.cc optimizer/samples/lmdb_records.cc $(LMDB_READER_SRCS)
+lmdb_records_test_SRCS := tests/unit/lmdb_records_test.cc $(LMDB_LISTING_SRCS)
+lmdb_records_test_LIBS := -llmdb
+key_guess_test_SRCS := tests/unit/key_guess_test.cc $(LMDB_LISTING_SRCS) \
+  $(addprefix optimizer/samples/,key_guess.cc key_scheme.cc sample_set.cc)
+key_guess_test_LIBS := -llmdb
+
 UNIT_TESTS += optimizer_scheduler_test
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
 

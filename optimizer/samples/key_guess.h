@@ -19,8 +19,9 @@
 
 namespace sluice::optimizer {
 
-// A sample that was watched, and all that was read of the file for it, in the order of reading; as
-// merge_neighbours leaves it or not. Empty: the sample was read, and nothing of the file.
+// A sample that was watched, and all that was read of the file for it, in the order of reading.
+// merge_neighbours() takes no record away: between values a header lies, so that they never touch.
+// Empty: the sample was read, and nothing of the file.
 struct Observation {
   uint64_t index = 0;
   std::vector<Extent> parts;

@@ -1,5 +1,6 @@
 // The one way out of sluice-lmdb for everything that a user, a file or a disk can get wrong: main
-// prints the text as one line and exits with status 1.
+// prints the text as one line and exits with status 1. The optimizer, which has the reader of
+// data.mdb too, does without the file's index then.
 #pragma once
 
 #include <fmt/format.h>

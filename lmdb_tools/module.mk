@@ -3,7 +3,7 @@
 PROGRAMS += sluice-lmdb
 DATUM := $(B)/gen/lmdb_tools/datum.pb
 sluice-lmdb_SRCS := $(wildcard lmdb_tools/*.cc) protocol/options.cc $(DATUM).cc
-sluice-lmdb_LIBS := -llmdb -lprotobuf -ljpeg -lpng -lz -lfmt
+sluice-lmdb_LIBS := -llmdb -lprotobuf -ljpeg -lpng -lz
 
 $(DATUM).cc $(DATUM).h &: lmdb_tools/datum.proto
 	@mkdir -p $(@D)
@@ -12,3 +12,5 @@ $(DATUM).cc $(DATUM).h &: lmdb_tools/datum.proto
 
 # Until a first compilation has listed its headers, nothing else says who needs the generated one.
 $(B)/obj/lmdb_tools/datum.cc.o: | $(DATUM).h
+
+$(B)/obj/lmdb_tools/%.o: CPPFLAGS += -DFMT_HEADER_ONLY

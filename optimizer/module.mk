@@ -16,6 +16,8 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
   optimizer/samples/place_list.cc \
+  optimizer/samples/key_guess.cc \
+  optimizer/samples/key_scheme.cc \
   optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
   optimizer/samples/sample_order.cc \
@@ -25,6 +27,9 @@ OPTIMIZER_PURE_SRCS := \
   protocol/options.cc \
   $(POLICY_SRCS)
 
+# The reader of data.mdb, which sluice-lmdb has too; it needs no liblmdb.
+LMDB_READER_SRCS := $(addprefix lmdb_tools/,database.cc file.cc tree_walk.cc)
+
 OPTIMIZER_IO_SRCS := \
   optimizer/daemon/log.cc \
   optimizer/io/memory.cc \
@@ -33,11 +38,13 @@ OPTIMIZER_IO_SRCS := \
   optimizer/io/reopen.cc \
   optimizer/io/residency.cc \
   optimizer/io/uring_engine.cc \
+  optimizer/samples/lmdb_records.cc \
   optimizer/stage/stage_copy.cc \
   optimizer/stage/stage_folder.cc \
   optimizer/stage/stage_index.cc \
   optimizer/stage/stage_watch.cc \
-  optimizer/observe/page_table.cc
+  optimizer/observe/page_table.cc \
+  $(LMDB_READER_SRCS)
 
 OPTIMIZER_CORE_SRCS := \
   optimizer/core/executor.cc \

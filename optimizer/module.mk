@@ -59,6 +59,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer_sessions.cc \
   optimizer/core/optimizer_stage.cc \
   optimizer/core/place_keeper.cc \
+  optimizer/core/record_keeper.cc \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \
   optimizer/core/session.cc \

@@ -42,6 +42,7 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
       files_(&scheduler_, &executor_, mailbox_, options.no_cachestat),
       places_(&samples_, &sample_files_, &files_, &executor_, mailbox_,
               [this] { orders_new_ = true; }),
+      records_(&samples_, &files_, &executor_, mailbox_, [this] { orders_new_ = true; }),
       recordings_(&executor_, mailbox_),
       server_(
           seat->listener(),
@@ -56,7 +57,10 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
   stage_.on_staged = [this](uint32_t session, uint64_t bytes) {
     scheduler_.on_staged(session, bytes);
   };
-  files_.on_ready = [this](const FileEntry& file) { places_.file_ready(file); };
+  files_.on_ready = [this](const FileEntry& file) {
+    places_.file_ready(file);
+    records_.file_ready(file);
+  };
   files_.on_all_closed = [this] { answer_waiters(false); };
   recordings_.on_settled = [this] { answer_waiters(false); };
   files_.on_refused = [this](const FileEntry& file) {

@@ -15,6 +15,7 @@
 #include "optimizer/core/files.h"
 #include "optimizer/core/mailbox.h"
 #include "optimizer/core/place_keeper.h"
+#include "optimizer/core/record_keeper.h"
 #include "optimizer/core/server.h"
 #include "optimizer/core/session.h"
 #include "optimizer/core/stage_keeper.h"
@@ -151,6 +152,7 @@ class Optimizer : private Residency {
   StageKeeper stage_;
   Files files_;
   PlaceKeeper places_;
+  RecordKeeper records_;
   Recordings recordings_;
   Server server_;
   std::map<uint32_t, std::unique_ptr<Session>> sessions_;

@@ -101,6 +101,7 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
 bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
   const bool random = samples_.reads_at_random(reader);
   if (!samples_.end(reader, dataset, index)) return false;
+  records_.seen(dataset, index);
   const std::span<const Extent> parts = samples_.parts(dataset, index);
   const uint64_t now = now_ns();
   Session& owner = whose_epoch(session, dataset, now);

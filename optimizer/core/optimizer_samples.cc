@@ -164,7 +164,13 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
 bool Optimizer::locate_keys(const Session& session, const protocol::Samples& told,
                             std::string_view text) {
   std::vector<std::string_view> keys;
-  return session.files.count(told.file) != 0 && parse_keys(text, told.count, &keys);
+  const SampleSet* set = samples_.set(told.dataset);
+  if (session.files.count(told.file) == 0 || !parse_keys(text, told.count, &keys) ||
+      set == nullptr || told.first + told.count > set->samples()) {
+    return false;
+  }
+  records_.told(told.dataset, told.file, told.first, keys);
+  return true;
 }
 
 // Workers that are sessions of their own end with their epoch. What they opened is what the order's

@@ -35,7 +35,6 @@ bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Sour
     return source == Source::kTold && (known == Source::kTold || known == Source::kGuessed);
   }
   const bool same = std::equal(before.begin(), before.end(), parts.begin(), parts.end());
-  misguessed_ |= known == Source::kGuessed && !same;
   news_ += (!same || known == Source::kGuessed ? 1 : 0);
   return !same || known != Source::kTold;  // what the job says anyway need not be kept
 }
@@ -68,7 +67,6 @@ void SampleSet::set(uint64_t index, std::vector<Extent> parts) {
 }
 
 void SampleSet::forget_guesses() {
-  misguessed_ = false;
   for (uint64_t index = 0; index < single_.size(); ++index) {
     if (single_[index].file != 0 && sources_[index] == Source::kGuessed) set(index, {});
   }

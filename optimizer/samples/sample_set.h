@@ -48,8 +48,6 @@ class SampleSet {
   uint64_t bytes(uint64_t index) const;
   // Samples that were seen to be made of something else than was known before, or seen first.
   uint64_t news() const { return news_; }
-  // A sample was seen to be something else than was guessed. forget_guesses() answers that.
-  bool misguessed() const { return misguessed_; }
   void forget_guesses();
   static constexpr size_t kMaxParts = 64;
 
@@ -61,7 +59,6 @@ class SampleSet {
 
   const uint64_t samples_;
   uint64_t known_ = 0, news_ = 0;
-  bool misguessed_ = false;
   std::vector<Extent> single_;   // as long as the highest sample known
   std::vector<Source> sources_;  // as long
   std::unordered_map<uint64_t, std::vector<Extent>> many_;

@@ -93,18 +93,14 @@ TEST(SampleSet, NewsAreWhatNobodyKnewBefore) {
   set.learn(3, {{31, 5, 1}});
   EXPECT_EQ(set.news(), 3U);
   EXPECT_EQ(set.source(3), Source::kSeen);
-  EXPECT_FALSE(set.misguessed());
 }
 
 TEST(SampleSet, GuessesAreForgottenTogether) {
   SampleSet set(10);
   for (uint64_t i = 0; i < 8; ++i) set.learn(i, {{i * 10, 5, 1}}, Source::kGuessed);
   set.learn(5, {{50, 5, 1}});
-  EXPECT_FALSE(set.misguessed());
   set.learn(6, {{61, 5, 1}});
-  EXPECT_TRUE(set.misguessed());
   set.forget_guesses();
-  EXPECT_FALSE(set.misguessed());
   EXPECT_EQ(set.known(), 2U);
   EXPECT_TRUE(set.parts(7).empty());
   EXPECT_EQ(set.parts(6)[0], (Extent{61, 5, 1}));

@@ -1,0 +1,219 @@
+#include "optimizer/core/record_keeper.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "optimizer/daemon/log.h"
+#include "optimizer/samples/lmdb_records.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kNever = UINT64_MAX;
+constexpr uint64_t kPatience = 4;          // so many times as many samples until the next guess
+constexpr size_t kMostObserved = 1 << 16;  // samples that one guess is made from
+
+// Null, with *why one line, or empty if the file is something else.
+std::shared_ptr<const RecordList> list_records(const std::string& path,
+                                               const std::atomic<bool>& stop, std::string* why) {
+  std::array<std::byte, 24> beginning{};
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd ||
+      pread(fd.get(), beginning.data(), beginning.size(), 0) !=
+          static_cast<ssize_t>(beginning.size()) ||
+      !looks_like_lmdb(beginning)) {
+    return nullptr;
+  }
+  LmdbListing listing = list_lmdb_records(path, stop);
+  *why = listing.why;
+  if (!listing.records) return nullptr;
+  return std::make_shared<const RecordList>(std::move(*listing.records));
+}
+
+}  // namespace
+
+struct RecordKeeper::Found {
+  std::shared_ptr<const RecordList> records;
+  std::string why;
+  Guessing guessing;
+};
+
+RecordKeeper::RecordKeeper(SampleBook* samples, Files* files, Executor* executor,
+                           std::shared_ptr<Mailbox> mailbox, std::function<void()> changed)
+    : samples_(samples),
+      files_(files),
+      executor_(executor),
+      mailbox_(std::move(mailbox)),
+      changed_(std::move(changed)) {}
+
+RecordKeeper::~RecordKeeper() { stop_->store(true); }
+
+void RecordKeeper::with_file(const FileEntry& file,
+                             std::function<void(const std::string& path)> work,
+                             std::function<void()> done) {
+  files_->read_started(file.id);
+  executor_->run(file.device,
+                 [this, mailbox = mailbox_, id = file.id, work = std::move(work),
+                  path = "/proc/self/fd/" + std::to_string(file.fd.get()), done = std::move(done)] {
+                   work(path);
+                   mailbox->post([this, id, done] {
+                     done();
+                     files_->read_ended(id);
+                   });
+                 });
+}
+
+void RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
+                        const std::vector<std::string_view>& keys) {
+  Told told{dataset, file, first, {keys.begin(), keys.end()}};
+  const FileEntry* entry = files_->find(file);
+  if (entry != nullptr && entry->state == FileEntry::State::kReady) {
+    look_up(*entry, std::move(told));
+  } else if (entry != nullptr && entry->state == FileEntry::State::kOpening) {
+    waiting_.push_back(std::move(told));
+  }
+}
+
+void RecordKeeper::file_ready(const FileEntry& file) {
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    if (at->file != file.id) {
+      ++at;
+      continue;
+    }
+    look_up(file, std::move(*at));
+    at = waiting_.erase(at);
+  }
+}
+
+void RecordKeeper::look_up(const FileEntry& file, Told told) {
+  struct Answer {
+    std::vector<std::pair<uint64_t, Extent>> places;
+    std::string why;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const auto asked = std::make_shared<const Told>(std::move(told));
+  with_file(
+      file,
+      [answer, asked, stop = stop_](const std::string& path) {
+        const auto records = list_records(path, *stop, &answer->why);
+        if (records == nullptr) return;
+        std::unordered_map<std::string_view, size_t> by_key;
+        by_key.reserve(records->size());
+        for (size_t i = 0; i < records->size(); ++i) by_key.emplace(records->key(i), i);
+        for (size_t i = 0; i < asked->keys.size(); ++i) {
+          const auto at = by_key.find(asked->keys[i]);
+          if (at == by_key.end() || asked->keys[i].empty()) continue;
+          answer->places.push_back(
+              {asked->first + i,
+               {records->offset(at->second), records->length(at->second), asked->file}});
+        }
+      },
+      [this, answer, asked, shown = file.path] {
+        if (!answer->why.empty())
+          say(Level::kInfo, "{}: no keys looked up: {}", shown, answer->why);
+        for (const auto& [index, extent] : answer->places) {
+          samples_->learn(asked->dataset, index, {extent}, Source::kTold);
+        }
+        if (!answer->places.empty()) changed_();
+      });
+}
+
+void RecordKeeper::seen(uint32_t id, uint64_t index) {
+  Dataset& dataset = datasets_[id];
+  if (dataset.next_try == 0) dataset.next_try = kEnoughSeen;
+  ++dataset.seen;
+  const SampleSet* set = samples_->set(id);
+  if (set == nullptr) return;
+  if (dataset.guess) {
+    const std::span<const Extent> parts = set->parts(index);
+    const bool mine = !parts.empty() && set->source(index) == Source::kSeen;
+    if (mine && !dataset.guess->agrees({index, {parts.begin(), parts.end()}})) {
+      say(Level::kInfo, "sample {} is not what \"{}\" foretold: that is not believed any more",
+          index, dataset.guess->name());
+      dataset.guess.reset();
+      samples_->forget_guesses(id);
+    }
+    return;
+  }
+  if (dataset.seen < dataset.next_try || dataset.trying || set->known() == set->samples()) return;
+  dataset.next_try = dataset.seen * kPatience;
+  try_guess(id, dataset);
+}
+
+void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
+  const SampleSet& set = *samples_->set(id);
+  auto observed = std::make_shared<std::vector<Observation>>();
+  uint32_t file = 0;
+  for (uint64_t i = 0; i < set.samples() && observed->size() < kMostObserved; ++i) {
+    const std::span<const Extent> parts = set.parts(i);
+    if (parts.empty() || set.source(i) != Source::kSeen) continue;
+    if (file == 0) file = parts.front().file;
+    // Whole files, or several files, follow no key.
+    const auto other = [file](const Extent& part) { return part.file != file; };
+    if (is_whole(parts.front()) || std::any_of(parts.begin(), parts.end(), other)) {
+      dataset.next_try = kNever;
+      return;
+    }
+    observed->push_back({i, {parts.begin(), parts.end()}});
+  }
+  const FileEntry* entry = files_->find(file);
+  if (entry == nullptr || entry->state != FileEntry::State::kReady ||
+      observed->size() < kEnoughSeen) {
+    return;
+  }
+  if (dataset.file != file) dataset.records = nullptr;
+  dataset.file = file;
+  dataset.trying = true;
+  const auto found = std::make_shared<Found>();
+  found->records = dataset.records;
+  with_file(
+      *entry,
+      [found, observed, file, samples = set.samples(), stop = stop_](const std::string& path) {
+        if (found->records == nullptr) found->records = list_records(path, *stop, &found->why);
+        if (found->records != nullptr) {
+          found->guessing = guess_keys(*found->records, file, samples, *observed);
+        }
+      },
+      [this, id, file, found] { guessed(id, file, std::move(*found)); });
+}
+
+void RecordKeeper::guessed(uint32_t id, uint32_t file, Found found) {
+  const auto at = datasets_.find(id);
+  const SampleSet* set = samples_->set(id);
+  if (at == datasets_.end() || set == nullptr) return;
+  Dataset& dataset = at->second;
+  dataset.trying = false;
+  const FileEntry* entry = files_->find(file);
+  const std::string shown = entry != nullptr ? entry->path : "a file";
+  if (found.records == nullptr) {
+    if (!found.why.empty()) say(Level::kInfo, "{}: no records listed: {}", shown, found.why);
+    dataset.next_try = kNever;
+    return;
+  }
+  const bool waits = found.guessing.state == Guessing::State::kWait;
+  dataset.records = waits ? found.records : nullptr;
+  if (found.guessing.state != Guessing::State::kGuessed) return;
+  dataset.guess = std::move(found.guessing.guess);
+  for (uint64_t i = 0; i < std::min(dataset.guess->samples(), set->samples()); ++i) {
+    const std::span<const Extent> parts = dataset.guess->parts(i);
+    if (!parts.empty()) {
+      samples_->learn(id, i, {parts.begin(), parts.end()}, Source::kGuessed);
+    }
+  }
+  say(Level::kInfo, "{}: a sample's record is \"{}\"; {} of {} samples are known", shown,
+      dataset.guess->name(), set->known(), set->samples());
+  changed_();
+}
+
+void RecordKeeper::left() {
+  std::erase_if(datasets_,
+                [this](const auto& entry) { return samples_->set(entry.first) == nullptr; });
+  waiting_.remove_if([this](const Told& told) { return samples_->set(told.dataset) == nullptr; });
+}
+
+}  // namespace sluice::optimizer

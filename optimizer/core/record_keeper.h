@@ -1,0 +1,78 @@
+// Samples that are records of an LMDB file, before they were read: by their keys, where the job
+// told them, or by a rule that was guessed from those that were read (samples/key_guess.h). Core
+// thread only; files are read, and records searched, on the executor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optimizer/core/executor.h"
+#include "optimizer/core/files.h"
+#include "optimizer/core/mailbox.h"
+#include "optimizer/samples/key_guess.h"
+#include "optimizer/samples/record_list.h"
+#include "optimizer/samples/sample_book.h"
+
+namespace sluice::optimizer {
+
+class RecordKeeper {
+ public:
+  // All outlive the keeper. `changed` is called when more is known of some samples.
+  RecordKeeper(SampleBook* samples, Files* files, Executor* executor,
+               std::shared_ptr<Mailbox> mailbox, std::function<void()> changed);
+  RecordKeeper(const RecordKeeper&) = delete;
+  RecordKeeper& operator=(const RecordKeeper&) = delete;
+  // What is under way is given up.
+  ~RecordKeeper();
+
+  // Samples [first, first + keys.size()) are the records with these keys; empty: not said.
+  void told(uint32_t dataset, uint32_t file, uint64_t first,
+            const std::vector<std::string_view>& keys);
+  void file_ready(const FileEntry& file);
+  // A worker has read the sample; what it is made of is learned.
+  void seen(uint32_t dataset, uint64_t index);
+  // A session has left: what belonged to its datasets alone is forgotten.
+  void left();
+
+ private:
+  struct Dataset {
+    uint64_t seen = 0;      // samples read
+    uint64_t next_try = 0;  // a guess is worth trying when so many have been
+    bool trying = false;
+    std::optional<KeyGuess> guess;              // in use
+    std::shared_ptr<const RecordList> records;  // of `file`; kept while nothing is decided
+    uint32_t file = 0;
+  };
+  struct Told {
+    uint32_t dataset = 0, file = 0;
+    uint64_t first = 0;
+    std::vector<std::string> keys;
+  };
+  struct Found;
+
+  void try_guess(uint32_t id, Dataset& dataset);
+  void guessed(uint32_t id, uint32_t file, Found found);
+  void look_up(const FileEntry& file, Told told);
+  // Runs `work` on the executor with the file's path and kept open, and `done` here afterwards.
+  void with_file(const FileEntry& file, std::function<void(const std::string& path)> work,
+                 std::function<void()> done);
+
+  SampleBook* const samples_;
+  Files* const files_;
+  Executor* const executor_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::function<void()> changed_;
+  const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
+  std::map<uint32_t, Dataset> datasets_;
+  std::list<Told> waiting_;  // for their files to be ready
+};
+
+}  // namespace sluice::optimizer

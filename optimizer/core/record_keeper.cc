@@ -1,6 +1,5 @@
 #include "optimizer/core/record_keeper.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/residency.h"
 #include "optimizer/samples/lmdb_records.h"
 
 namespace sluice::optimizer {
@@ -18,18 +18,22 @@ constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kPatience = 4;          // so many times as many samples until the next guess
 constexpr size_t kMostObserved = 1 << 16;  // samples that one guess is made from
 
-// Null, with *why one line, or empty if the file is something else.
-std::shared_ptr<const RecordList> list_records(const std::string& path,
-                                               const std::atomic<bool>& stop, std::string* why) {
+std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// Looks only at what is in memory: whoever has an LMDB open has read its beginning.
+bool seems_lmdb(int fd) {
   std::array<std::byte, 24> beginning{};
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd ||
-      pread(fd.get(), beginning.data(), beginning.size(), 0) !=
-          static_cast<ssize_t>(beginning.size()) ||
-      !looks_like_lmdb(beginning)) {
-    return nullptr;
-  }
-  LmdbListing listing = list_lmdb_records(path, stop);
+  uint64_t here = 0;
+  return cached_bytes(fd, {0, beginning.size()}, false, &here) && here == beginning.size() &&
+         pread(fd, beginning.data(), beginning.size(), 0) ==
+             static_cast<ssize_t>(beginning.size()) &&
+         looks_like_lmdb(beginning);
+}
+
+// Null: *why is one line.
+std::shared_ptr<const RecordList> list_records(int fd, const std::atomic<bool>& stop,
+                                               std::string* why) {
+  LmdbListing listing = list_lmdb_records(path_of(fd), stop);
   *why = listing.why;
   if (!listing.records) return nullptr;
   return std::make_shared<const RecordList>(std::move(*listing.records));
@@ -53,19 +57,17 @@ RecordKeeper::RecordKeeper(SampleBook* samples, Files* files, Executor* executor
 
 RecordKeeper::~RecordKeeper() { stop_->store(true); }
 
-void RecordKeeper::with_file(const FileEntry& file,
-                             std::function<void(const std::string& path)> work,
+void RecordKeeper::with_file(const FileEntry& file, std::function<void(int fd)> work,
                              std::function<void()> done) {
   files_->read_started(file.id);
-  executor_->run(file.device,
-                 [this, mailbox = mailbox_, id = file.id, work = std::move(work),
-                  path = "/proc/self/fd/" + std::to_string(file.fd.get()), done = std::move(done)] {
-                   work(path);
-                   mailbox->post([this, id, done] {
-                     done();
-                     files_->read_ended(id);
-                   });
-                 });
+  executor_->run(file.device, [this, mailbox = mailbox_, id = file.id, work = std::move(work),
+                               fd = file.fd.get(), done = std::move(done)] {
+    work(fd);
+    mailbox->post([this, id, done] {
+      done();
+      files_->read_ended(id);
+    });
+  });
 }
 
 void RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
@@ -99,8 +101,8 @@ void RecordKeeper::look_up(const FileEntry& file, Told told) {
   const auto asked = std::make_shared<const Told>(std::move(told));
   with_file(
       file,
-      [answer, asked, stop = stop_](const std::string& path) {
-        const auto records = list_records(path, *stop, &answer->why);
+      [answer, asked, stop = stop_](int fd) {
+        const auto records = list_records(fd, *stop, &answer->why);
         if (records == nullptr) return;
         std::unordered_map<std::string_view, size_t> by_key;
         by_key.reserve(records->size());
@@ -173,8 +175,10 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   found->records = dataset.records;
   with_file(
       *entry,
-      [found, observed, file, samples = set.samples(), stop = stop_](const std::string& path) {
-        if (found->records == nullptr) found->records = list_records(path, *stop, &found->why);
+      [found, observed, file, samples = set.samples(), stop = stop_](int fd) {
+        if (found->records == nullptr && seems_lmdb(fd)) {
+          found->records = list_records(fd, *stop, &found->why);
+        }
         if (found->records != nullptr) {
           found->guessing = guess_keys(*found->records, file, samples, *observed);
         }

@@ -61,8 +61,8 @@ class RecordKeeper {
   void try_guess(uint32_t id, Dataset& dataset);
   void guessed(uint32_t id, uint32_t file, Found found);
   void look_up(const FileEntry& file, Told told);
-  // Runs `work` on the executor with the file's path and kept open, and `done` here afterwards.
-  void with_file(const FileEntry& file, std::function<void(const std::string& path)> work,
+  // Runs `work` on the executor with the file, which is kept open, and `done` here afterwards.
+  void with_file(const FileEntry& file, std::function<void(int fd)> work,
                  std::function<void()> done);
 
   SampleBook* const samples_;

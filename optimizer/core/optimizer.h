@@ -167,8 +167,8 @@ class Optimizer : private Residency {
   uint64_t stage_most_ = 0;           // bytes, for the stage, whatever is asked for
   double stage_share_ = 1;            // of its budget, while memory is short
   PressureBrake brake_;
-  uint64_t foretold_ns_ = 0;  // when the stage's plan was told the orders last
-  bool orders_new_ = false;   // and whether they are others now
+  uint64_t next_foretelling_ns_ = 0;  // when the stage's plan may be told the orders again
+  bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;
   // Nothing is being read: read by the ring readers.
   std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);

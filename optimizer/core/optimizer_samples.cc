@@ -144,6 +144,8 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
     server_.refuse(peer.connection, "no such session");
     return;
   }
+  const SampleSet* set = samples_.set(told.dataset);
+  const uint64_t news = set != nullptr ? set->news() : 0;
   for (size_t at = 0; at < message.files.size();) {
     const uint32_t sample = message.files[at].first;
     std::vector<Extent> parts;
@@ -157,7 +159,8 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
       samples_.locate(session->id, told.dataset, sample, std::move(parts), Source::kSeen);
     }
   }
-  orders_new_ = true;
+  // That a sample is what it was said to be changes no plan.
+  orders_new_ |= set != nullptr && set->news() != news;
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

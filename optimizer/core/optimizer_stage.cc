@@ -12,6 +12,7 @@ namespace {
 
 using protocol::MessageKind;
 
+constexpr uint64_t kForetellShare = 20;  // of the core thread's time is what it may take
 constexpr uint64_t kForetellNs =
     50 * kMillisecond;  // between two times that orders are gone through
 
@@ -57,13 +58,15 @@ void Optimizer::on_changed(const Peer& peer, const ChangedMessage& message) {
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-// Orders that come piece by piece are gone through a few times a second, not with each piece.
+// Orders that come piece by piece are gone through a few times a second, not with each piece, and
+// long ones less often: most of the time is for fetching.
 void Optimizer::foretell(uint64_t now) {
-  if (!orders_new_ || !stage_.exists() || now - foretold_ns_ < kForetellNs) return;
+  if (!orders_new_ || !stage_.exists() || now < next_foretelling_ns_) return;
   orders_new_ = false;
-  foretold_ns_ = now;
   stage_plan_.foretell(samples_.upcoming_files());
   stage_.remove_evicted();
+  const uint64_t took = now_ns() - now;
+  next_foretelling_ns_ = now + std::max(kForetellNs, kForetellShare * took);
 }
 
 // One budget for the page cache that is filled ahead and for the stage: each may have what the

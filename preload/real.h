@@ -59,7 +59,7 @@
 // Not libc's, resolved by their callers (hooks/lmdb.cc), and our own (hooks/samples.cc).
 #define SLUICE_HOOKS_OTHERS(X) \
   X(mdb_get) X(mdb_cursor_get) \
-  X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_locate_files) \
+  X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_wanted) X(sluice_locate_files) \
   X(sluice_locate_extent) X(sluice_locate_extents) X(sluice_locate_keys)
 #define SLUICE_HOOKS(X) \
   SLUICE_HOOKS_OPEN(X) SLUICE_HOOKS_READ(X) SLUICE_HOOKS_MEMORY(X) SLUICE_HOOKS_SIGNAL(X) \

@@ -111,6 +111,8 @@ struct alignas(kCacheLine) Header {
   alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, one step a ring
   alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: a Waiting
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
+  // optimizer: 1 while it gains nothing to be told which sample is being read
+  std::atomic<uint32_t> samples_idle;
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: what the counters of slots said that it freed
   alignas(kCacheLine) std::atomic<uint64_t> freed[kClientMetricCount];

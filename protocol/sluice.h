@@ -35,6 +35,11 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
 
+/* 1 while it is of use to tell which samples are read; 0 where nothing can be gained (whole files
+ * on a local disk, say): sluice_begin and sluice_end do nothing then, and whoever calls this once
+ * for many samples may leave them out. Changes from epoch to epoch at most. */
+int sluice_wanted(void);
+
 /* What follows tells where samples are before they were read once. */
 
 /* Samples [first, first + count) are the whole files paths[0..count); relative ones are taken from

@@ -25,7 +25,7 @@ import ctypes
 import os
 
 __all__ = ["available", "begin", "dataset", "end", "locate_extent", "locate_extents", "locate_files",
-           "locate_keys", "publish_order", "sample"]
+           "locate_keys", "publish_order", "sample", "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
@@ -43,6 +43,7 @@ def _find():
         (waiting, "sluice_order", (number, u32, u64, indices, u64, u32)),
         (cheap, "sluice_begin", (number, u64)),
         (cheap, "sluice_end", (number, u64)),
+        (cheap, "sluice_wanted", ()),
         (waiting, "sluice_locate_files", (number, u64, texts, u64)),
         (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
         (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
@@ -77,6 +78,12 @@ def end(_dataset, _index):
     return 0
 
 
+def wanted():
+    """Whether it is of use to tell which samples are read; it may change from epoch to epoch. begin and
+    end do nothing while it is not, and may be left out."""
+    return False
+
+
 def _untyped(name):
     """The C function, which takes whole numbers from 0 to SMALL - 1 only and whose result is not
     told: ctypes hands over plain ints as they are, in half the time that declared types take."""
@@ -92,6 +99,8 @@ if available:  # the C functions themselves, without a Python function around th
     quick_begin, quick_end = _untyped("sluice_begin"), _untyped("sluice_end")
     _found["sluice_begin"].__doc__, _found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
     begin, end = _found["sluice_begin"], _found["sluice_end"]
+    _found["sluice_wanted"].__doc__ = wanted.__doc__
+    wanted = _found["sluice_wanted"]
 
 
 class sample:  # used like a function: with sample(dataset, index)

@@ -69,6 +69,12 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     server_.refuse(peer.connection, "the order is shorter than it says");
     return;
   }
+  if (told.first == 0) {  // looked at once an epoch
+    const bool idle = nothing_to_gain(*session);
+    // Without events nobody would notice when the epoch before is over.
+    if (idle) samples_.forget_order(session->id, told.dataset);
+    session->memory.get()->header.samples_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
+  }
   if (!samples_.publish(session->id, told.dataset, told.epoch, told.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");
     return;
@@ -174,6 +180,19 @@ bool Optimizer::locate_keys(const Session& session, const protocol::Samples& tol
   }
   records_.told(told.dataset, told.file, told.first, keys);
   return true;
+}
+
+// Whether all that the session's samples are made of is read where it is: files that are not copied
+// to memory, on a local disk for one, and that are no parts of a file that is filled ahead.
+bool Optimizer::nothing_to_gain(const Session& session) const {
+  if (recordings_.attached(session.id)) return false;
+  const bool stages = stage_.exists() && may_stage(session);
+  return samples_.all_samples(session.id, [&](std::span<const Extent> parts) {
+    return std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
+      return is_whole(part) &&
+             (!stages || sample_files_.refused(whole_file(part)) == FileTable::Refused::kForGood);
+    });
+  });
 }
 
 // Workers that are sessions of their own end with their epoch. What they opened is what the order's

@@ -47,6 +47,20 @@ bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uin
   return true;
 }
 
+bool SampleBook::all_samples(uint32_t session,
+                             const std::function<bool(std::span<const Extent>)>& test) const {
+  bool any = false;
+  for (const auto& [id, dataset] : datasets_) {
+    if (dataset.sessions.count(session) == 0) continue;
+    any = true;
+    if (dataset.set.known() < dataset.set.samples()) return false;
+    for (uint64_t index = 0; index < dataset.set.samples(); ++index) {
+      if (!test(dataset.set.parts(index))) return false;
+    }
+  }
+  return any;
+}
+
 bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
                         std::vector<Extent> parts, Source source) {
   const auto at = datasets_.find(dataset);

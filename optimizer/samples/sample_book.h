@@ -41,6 +41,13 @@ class SampleBook {
   bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
 
+  // What was told of the session's order is forgotten.
+  void forget_order(uint32_t session, uint32_t dataset) { jobs_.erase({session, dataset}); }
+  // Whether it is known of all samples of all datasets of the session what they are made of, and
+  // `test` is true of that. False without a dataset.
+  bool all_samples(uint32_t session,
+                   const std::function<bool(std::span<const Extent>)>& test) const;
+
   // The sample consists of `parts`, a session says. False: no such sample, or a dataset that is not
   // the session's.
   bool locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,

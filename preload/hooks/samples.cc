@@ -47,6 +47,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
 
 SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
   if (process_is_new()) process_after_fork();
   if (t_state.sample_tid == 0) t_state.sample_tid = static_cast<uint32_t>(sys::tid());
   t_state.sample = key_of(dataset, index);
@@ -58,13 +59,15 @@ SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
 
 SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
-  if (t_state.samples_begun == 0) return -EINVAL;
+  if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
   --t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
               key_of(dataset, index));
   tell_seen(false);
   return 0;
 }
+
+SLUICE_EXPORT int sluice_wanted() { return samples_wanted() ? 1 : 0; }
 
 SLUICE_EXPORT int sluice_locate_files(int dataset, uint64_t first, const char* const* paths,
                                       uint64_t count) {

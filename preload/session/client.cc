@@ -306,6 +306,12 @@ bool session_is_lost() {
          connection->shared->header.closed.load(std::memory_order_acquire) != 0 || optimizer_died();
 }
 
+bool samples_wanted() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection != nullptr &&
+         connection->shared->header.samples_idle.load(std::memory_order_relaxed) == 0;
+}
+
 bool optimizer_died() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   return connection != nullptr &&

@@ -54,6 +54,8 @@ bool follows(const struct stat& about, FollowedFile* out);
 bool session_is_lost();
 // Whether it went without ending the session: it was killed. Any thread.
 bool optimizer_died();
+// Whether somebody gains by knowing which sample is being read. Any thread.
+bool samples_wanted();
 // Whether events of this file reach an optimizer. Any thread.
 bool session_of_file_lives(uint32_t file);
 

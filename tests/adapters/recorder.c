@@ -97,6 +97,8 @@ int sluice_end(int dataset, uint64_t index) {
   return end_line(&line);
 }
 
+int sluice_wanted(void) { return 1; }
+
 int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count) {
   struct line line;
   begin_line(&line, "files %d %" PRIu64 " %" PRIu64, dataset, first, count);

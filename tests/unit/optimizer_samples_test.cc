@@ -69,6 +69,17 @@ struct Job : Client {
     data.address = protocol::sample_key(set, index);
     push(data);
   }
+  bool locate_files(uint32_t set, const std::vector<std::string>& paths) const {
+    const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
+    protocol::Samples told = telling(set, 0, paths.size());
+    for (const std::string& path : paths) {
+      told.bytes += path.size() + 1;
+      EXPECT_EQ(write(fd.get(), path.c_str(), path.size() + 1),
+                static_cast<ssize_t>(path.size() + 1));
+    }
+    const auto reply = ask(MessageKind::kLocate, bytes_of(told), fd.get());
+    return reply && reply->header.kind == MessageKind::kDone;
+  }
   bool locate(uint32_t set, uint32_t file, const std::vector<protocol::Place>& places,
               uint64_t first = 0, uint64_t less = 0) const {
     const UniqueFd fd(memfd_create("places", MFD_CLOEXEC));
@@ -230,6 +241,25 @@ TEST(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
   EXPECT_FALSE(job.locate(set + 1, file->file, places)) << "of a dataset that there is not";
   EXPECT_FALSE(job.locate(set, file->file, places, kCount)) << "of samples that there are not";
   EXPECT_FALSE(job.locate(set, file->file, places, 0, 8)) << "of less memory than they take";
+}
+
+TEST(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
+  const OptimizerProcess process;
+  Job job(process);
+  const auto& idle = job.shared()->header.samples_idle;
+  const uint32_t set = job.dataset(2);
+  EXPECT_EQ(idle.load(), 0U);
+  ASSERT_TRUE(job.order(set, 0, {1, 0}));
+  EXPECT_EQ(idle.load(), 0U) << "nothing is known of the samples: they are to be watched";
+  EXPECT_TRUE(job.locate_files(set, {"/somewhere/a", "/somewhere/b"}));
+  ASSERT_TRUE(job.order(set, 1, {1, 0}));
+  EXPECT_EQ(idle.load(), 1U) << "whole files, and this session has no stage";
+  // Orders go on being taken, though nobody says that an epoch is over.
+  for (uint32_t epoch = 2; epoch < 100; ++epoch) ASSERT_TRUE(job.order(set, epoch, {0, 1}));
+  EXPECT_NE(status(job.socket).find("\"epoch\":99,"), std::string::npos);
+  const uint32_t other = job.dataset(2, "other");
+  ASSERT_TRUE(job.order(other, 0, {0, 1}));
+  EXPECT_EQ(idle.load(), 0U) << "of this one nothing is known";
 }
 
 TEST(OptimizerSamples, RefusesOrdersThatMakeNoSense) {

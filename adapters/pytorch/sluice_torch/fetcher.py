@@ -140,7 +140,7 @@ def bracketing(original):
         real = self.dataset
         # A stand-in: another thread is fetching with the same fetcher.
         number = None if settings.is_off() or type(real) is Bracketed else _number(real)
-        if number is None:
+        if number is None or not sluice.wanted():
             return original(self, possibly_batched_index)
         if _goes_one_by_one(self, real, possibly_batched_index):
             batch = Batch(possibly_batched_index, number)

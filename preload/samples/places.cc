@@ -24,6 +24,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = 4 << 20;   // of paths in one message
 constexpr size_t kSeenBytes = 12 << 10;    // of one message
+constexpr off_t kLargestSeen = 64 << 20;   // bytes of a file
 constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
@@ -69,10 +70,14 @@ void tell_locked() {
   g_seen.used = 0;
 }
 
-// Whether a file of this kind may ever be staged.
+// Whether a file of this kind may be a sample and ever be staged. What is larger is opened once, by
+// a worker's first sample, and holds many: a database, an array.
 bool worth_telling(int fd) {
   struct stat about;
-  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode)) return false;
+  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode) ||
+      about.st_size > kLargestSeen) {
+    return false;
+  }
   return g_settings.stage_all || major(about.st_dev) == 0;  // a network or FUSE mount has no disk
 }
 

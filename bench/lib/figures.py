@@ -52,6 +52,8 @@ FIGURES = {
     "lmdb_random_link_share_busy": Figure(
         "ratio", 0.90, "shuffled PyTorch over an LMDB, 2 ms and 200 MB/s, third epoch: rate / link",
         True),
+    "lmdb_random_first_epoch_link_share_busy": Figure(
+        "ratio", None, "the first epoch: the keys are guessed after a few samples", True),
     "lmdb_random_speedup_busy": Figure(
         "ratio", None, "the same epoch without Sluice / with it"),
     "files_link_share_near": Figure(
@@ -66,6 +68,8 @@ FIGURES = {
     "files_speedup_cloud": Figure("ratio", 15, "the same, 10 ms", True),
     "files_hit_over_page_cache": Figure(
         "ratio", 1.3, "open, fstat, read, close of a staged file of 100 KB / of a warm local one"),
+    "files_tmpfs_over_page_cache": Figure(
+        "ratio", None, "the same of copies in /dev/shm without Sluice / of warm local files: the bound"),
     "files_bytes_at_20": Figure(
         "ratio", 0.81, "bytes read from storage in the third epoch / the dataset's, with memory for"
         " 20 % of it"),

@@ -88,7 +88,9 @@ class Sluice:
 
     def environment(self):
         return {"LD_PRELOAD": LIBRARY, "SLUICE_SOCKET": self.socket, "SLUICE_LINGER": "600",
-                "SLUICE_LOG": "error", "SLUICE_REPORT": self.report_path, **self.settings}
+                "SLUICE_LOG": "error", "SLUICE_REPORT": self.report_path,
+                "SLUICE_PLACES": "off",  # each run is the first that saw its data
+                **self.settings}
 
     def status(self):
         """What the optimizer says of itself; None if there is none."""

@@ -105,6 +105,7 @@ void fd_opened(int fd, int flags) {
   entry.seen.store(0, std::memory_order_relaxed);
   entry.expected.store(0, std::memory_order_relaxed);
   FollowedFile followed;
+  if (process_is_new()) process_after_fork();
   if (follows(about, &followed)) {  // opened again, as workers do: known from the first byte
     entry.file.store(followed.file, std::memory_order_relaxed);
     entry.use.store(FdUse::kFollowed, std::memory_order_release);

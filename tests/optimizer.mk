@@ -18,7 +18,6 @@ samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc
 
 UNIT_TESTS += places_test
 places_test_SRCS := tests/unit/places_test.cc optimizer/io/place_store.cc optimizer/samples/place_list.cc
-places_test_LIBS := -lfmt
 
 UNIT_TESTS += lmdb_records_test key_guess_test
 LMDB_LISTING_SRCS := tests/unit/lmdb_files.cc optimizer/samples/lmdb_records.cc $(LMDB_READER_SRCS)

@@ -160,6 +160,7 @@ void Optimizer::run() {
   }
   say(Level::kInfo, "ending");
   seat_->stop_listening();  // before anybody is told that we are gone
+  records_.give_up();
   while (!sessions_.empty()) end_session(sessions_.begin()->first);
   // Whoever asked us to stop may want to unmount next.
   const uint64_t deadline = now_ns() + kSecond;

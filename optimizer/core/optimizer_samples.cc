@@ -72,8 +72,11 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
   if (told.first == 0) {  // looked at once an epoch
     const bool idle = nothing_to_gain(*session);
     // Without events nobody would notice when the epoch before is over.
-    if (idle) samples_.forget_order(session->id, told.dataset);
-    session->memory.get()->header.samples_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
+    auto& was_idle = session->memory.get()->header.samples_idle;
+    if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
+      samples_.forget_order(session->id, told.dataset);
+    }
+    was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   }
   if (!samples_.publish(session->id, told.dataset, told.epoch, told.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");

@@ -11,6 +11,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kNoMount = 0;        // for the executor: the user's own files
+constexpr size_t kMostSeen = 4096;      // files, while nobody has a dataset
 constexpr uint64_t kWorthKeeping = 16;  // samples of which something new was seen
 
 }  // namespace
@@ -101,6 +102,10 @@ void PlaceKeeper::settle(uint32_t dataset) {
 }
 
 void PlaceKeeper::file_ready(const FileEntry& file) {
+  // Also for later: what was learned may be kept after nobody follows the file any more.
+  if (!datasets_.empty() || seen_files_.size() < kMostSeen) {
+    seen_files_[file.id] = {file.path, file.size, file.modified_ns};
+  }
   for (auto& [id, dataset] : datasets_) {
     if (dataset.kept.parts.empty()) continue;
     for (const PlaceList::File& kept : dataset.kept.files) {
@@ -137,12 +142,13 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
   list.name = dataset.name;
   list.samples = dataset.samples;
   std::unordered_map<uint32_t, uint32_t> places;  // in list.files or list.whole, by Extent::file
-  for (uint64_t index = 0; index < set.samples(); ++index) {
+  for (uint64_t index = 0; index < set.reach(); ++index) {
     const std::span<const Extent> parts = set.parts(index);
     if (parts.empty() || set.source(index) > Source::kKept) continue;
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
-      const FileEntry* file = is_whole(part) ? nullptr : files_->find(part.file);
+      const auto known = is_whole(part) ? seen_files_.end() : seen_files_.find(part.file);
+      const PlaceList::File* file = known == seen_files_.end() ? nullptr : &known->second;
       if (!is_whole(part) && file == nullptr) {
         list.parts.resize(before);  // half a sample is none
         break;
@@ -151,7 +157,7 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
           static_cast<uint32_t>(is_whole(part) ? list.whole.size() : list.files.size());
       const auto [at, fresh] = places.try_emplace(part.file, next);
       if (fresh && file != nullptr) {
-        list.files.push_back({file->path, file->size, file->modified_ns});
+        list.files.push_back(*file);
       } else if (fresh) {
         list.whole.push_back(table_->path(whole_file(part)));
       }
@@ -184,6 +190,7 @@ void PlaceKeeper::leave(uint32_t session) {
       mailbox->post([this] { --saving_; });
     });
   }
+  if (datasets_.empty() && seen_files_.size() >= kMostSeen) seen_files_.clear();
 }
 
 }  // namespace sluice::optimizer

@@ -33,7 +33,6 @@ class PlaceKeeper {
   // The file can be read now: samples of earlier runs may lie in it.
   void file_ready(const FileEntry& file);
   // The session is about to leave: keeps what was learned of datasets that leave with it.
-  // REQUIRES: its files are still followed.
   void leave(uint32_t session);
 
   size_t unsettled() const { return saving_; }  // files being written
@@ -58,6 +57,7 @@ class PlaceKeeper {
   const std::shared_ptr<Mailbox> mailbox_;
   const std::function<void()> changed_;
   std::map<uint32_t, Dataset> datasets_;
+  std::map<uint32_t, PlaceList::File> seen_files_;  // by id: what was followed
   size_t saving_ = 0;
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -55,8 +57,6 @@ RecordKeeper::RecordKeeper(SampleBook* samples, Files* files, Executor* executor
       mailbox_(std::move(mailbox)),
       changed_(std::move(changed)) {}
 
-RecordKeeper::~RecordKeeper() { stop_->store(true); }
-
 void RecordKeeper::with_file(const FileEntry& file, std::function<void(int fd)> work,
                              std::function<void()> done) {
   files_->read_started(file.id);
@@ -74,31 +74,27 @@ void RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
                         const std::vector<std::string_view>& keys) {
   Told told{dataset, file, first, {keys.begin(), keys.end()}};
   const FileEntry* entry = files_->find(file);
-  if (entry != nullptr && entry->state == FileEntry::State::kReady) {
-    look_up(*entry, std::move(told));
-  } else if (entry != nullptr && entry->state == FileEntry::State::kOpening) {
-    waiting_.push_back(std::move(told));
-  }
+  if (entry == nullptr || entry->state == FileEntry::State::kOff) return;
+  waiting_.push_back(std::move(told));
+  if (entry->state == FileEntry::State::kReady) look_up(*entry);
 }
 
-void RecordKeeper::file_ready(const FileEntry& file) {
-  for (auto at = waiting_.begin(); at != waiting_.end();) {
-    if (at->file != file.id) {
-      ++at;
-      continue;
-    }
-    look_up(file, std::move(*at));
-    at = waiting_.erase(at);
-  }
-}
-
-void RecordKeeper::look_up(const FileEntry& file, Told told) {
+// Keys come in pieces: those that came while others were looked up are looked up together.
+void RecordKeeper::look_up(const FileEntry& file) {
+  if (looking_.count(file.id) != 0) return;
   struct Answer {
-    std::vector<std::pair<uint64_t, Extent>> places;
+    std::vector<std::tuple<uint32_t, uint64_t, Extent>> places;  // dataset, sample
     std::string why;
   };
   const auto answer = std::make_shared<Answer>();
-  const auto asked = std::make_shared<const Told>(std::move(told));
+  const auto asked = std::make_shared<std::list<Told>>();
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const auto next = std::next(at);
+    if (at->file == file.id) asked->splice(asked->end(), waiting_, at);
+    at = next;
+  }
+  if (asked->empty()) return;
+  looking_.insert(file.id);
   with_file(
       file,
       [answer, asked, stop = stop_](int fd) {
@@ -107,21 +103,27 @@ void RecordKeeper::look_up(const FileEntry& file, Told told) {
         std::unordered_map<std::string_view, size_t> by_key;
         by_key.reserve(records->size());
         for (size_t i = 0; i < records->size(); ++i) by_key.emplace(records->key(i), i);
-        for (size_t i = 0; i < asked->keys.size(); ++i) {
-          const auto at = by_key.find(asked->keys[i]);
-          if (at == by_key.end() || asked->keys[i].empty()) continue;
-          answer->places.push_back(
-              {asked->first + i,
-               {records->offset(at->second), records->length(at->second), asked->file}});
+        for (const Told& told : *asked) {
+          for (size_t i = 0; i < told.keys.size(); ++i) {
+            const auto at = by_key.find(told.keys[i]);
+            if (at == by_key.end() || told.keys[i].empty()) continue;
+            answer->places.push_back(
+                {told.dataset,
+                 told.first + i,
+                 {records->offset(at->second), records->length(at->second), told.file}});
+          }
         }
       },
-      [this, answer, asked, shown = file.path] {
+      [this, answer, id = file.id, shown = file.path] {
+        looking_.erase(id);
         if (!answer->why.empty())
           say(Level::kInfo, "{}: no keys looked up: {}", shown, answer->why);
-        for (const auto& [index, extent] : answer->places) {
-          samples_->learn(asked->dataset, index, {extent}, Source::kTold);
+        for (const auto& [dataset, index, extent] : answer->places) {
+          samples_->learn(dataset, index, {extent}, Source::kTold);
         }
         if (!answer->places.empty()) changed_();
+        const FileEntry* entry = files_->find(id);
+        if (entry != nullptr && entry->state == FileEntry::State::kReady) look_up(*entry);
       });
 }
 
@@ -149,11 +151,17 @@ void RecordKeeper::seen(uint32_t id, uint64_t index) {
 
 void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   const SampleSet& set = *samples_->set(id);
+  if (set.samples() > kMostGuessed) {
+    dataset.next_try = kNever;
+    return;
+  }
   auto observed = std::make_shared<std::vector<Observation>>();
   uint32_t file = 0;
-  for (uint64_t i = 0; i < set.samples() && observed->size() < kMostObserved; ++i) {
+  for (uint64_t i = 0; i < set.reach() && observed->size() < kMostObserved; ++i) {
     const std::span<const Extent> parts = set.parts(i);
     if (parts.empty() || set.source(i) != Source::kSeen) continue;
+    // Of a file that was let go and is followed under another id now.
+    if (!is_whole(parts.front()) && files_->find(parts.front().file) == nullptr) continue;
     if (file == 0) file = parts.front().file;
     // Whole files, or several files, follow no key.
     const auto other = [file](const Extent& part) { return part.file != file; };

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,16 @@ class RecordKeeper {
   RecordKeeper(const RecordKeeper&) = delete;
   RecordKeeper& operator=(const RecordKeeper&) = delete;
   // What is under way is given up.
-  ~RecordKeeper();
+  ~RecordKeeper() { give_up(); }
 
   // Samples [first, first + keys.size()) are the records with these keys; empty: not said.
   void told(uint32_t dataset, uint32_t file, uint64_t first,
             const std::vector<std::string_view>& keys);
-  void file_ready(const FileEntry& file);
+  void file_ready(const FileEntry& file) { look_up(file); }
   // A worker has read the sample; what it is made of is learned.
   void seen(uint32_t dataset, uint64_t index);
+  // Walks under way end soon; none begins. The optimizer is ending.
+  void give_up() { stop_->store(true); }
   // A session has left: what belonged to its datasets alone is forgotten.
   void left();
 
@@ -60,7 +63,7 @@ class RecordKeeper {
 
   void try_guess(uint32_t id, Dataset& dataset);
   void guessed(uint32_t id, uint32_t file, Found found);
-  void look_up(const FileEntry& file, Told told);
+  void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which is kept open, and `done` here afterwards.
   void with_file(const FileEntry& file, std::function<void(int fd)> work,
                  std::function<void()> done);
@@ -72,7 +75,8 @@ class RecordKeeper {
   const std::function<void()> changed_;
   const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   std::map<uint32_t, Dataset> datasets_;
-  std::list<Told> waiting_;  // for their files to be ready
+  std::list<Told> waiting_;     // for their files to be ready, or for others to be looked up
+  std::set<uint32_t> looking_;  // files whose keys are being looked up
 };
 
 }  // namespace sluice::optimizer

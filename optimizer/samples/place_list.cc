@@ -1,7 +1,7 @@
 #include "optimizer/samples/place_list.h"
 
-#include <fmt/format.h>
-
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -120,9 +120,11 @@ bool PlaceList::decode(std::span<const uint8_t> bytes, std::string* problem) {
 }
 
 std::string place_file_name(const std::string& name, uint64_t samples) {
-  const std::string text = fmt::format("{}\n{}", samples, name);
+  const std::string text = std::to_string(samples) + "\n" + name;
   const protocol::Hash128 hash = protocol::siphash(kSecret, text.data(), text.size());
-  return fmt::format("{:016x}{:016x}.places", hash.low, hash.high);
+  char file[48];
+  snprintf(file, sizeof file, "%016" PRIx64 "%016" PRIx64 ".places", hash.low, hash.high);
+  return file;
 }
 
 }  // namespace sluice::optimizer

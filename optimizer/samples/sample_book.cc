@@ -55,6 +55,8 @@ bool SampleBook::all_samples(uint32_t session,
     any = true;
     if (dataset.set.known() < dataset.set.samples()) return false;
     for (uint64_t index = 0; index < dataset.set.samples(); ++index) {
+      const Source source = dataset.set.source(index);
+      if (source != Source::kSeen && source != Source::kTold) return false;
       if (!test(dataset.set.parts(index))) return false;
     }
   }

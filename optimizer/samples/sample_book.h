@@ -43,8 +43,8 @@ class SampleBook {
 
   // What was told of the session's order is forgotten.
   void forget_order(uint32_t session, uint32_t dataset) { jobs_.erase({session, dataset}); }
-  // Whether it is known of all samples of all datasets of the session what they are made of, and
-  // `test` is true of that. False without a dataset.
+  // Whether it was seen in this run, or told, of all samples of all datasets of the session what
+  // they are made of, and `test` is true of that. False without a dataset.
   bool all_samples(uint32_t session,
                    const std::function<bool(std::span<const Extent>)>& test) const;
 

@@ -32,7 +32,7 @@ bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Sour
   }
   const Source known = sources_[index];
   if (source != Source::kSeen) {
-    return source == Source::kTold && (known == Source::kTold || known == Source::kGuessed);
+    return source == Source::kTold && known != Source::kSeen;
   }
   const bool same = std::equal(before.begin(), before.end(), parts.begin(), parts.end());
   news_ += (!same || known == Source::kGuessed ? 1 : 0);

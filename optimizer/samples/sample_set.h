@@ -36,7 +36,8 @@ class SampleSet {
   explicit SampleSet(uint64_t samples) : samples_(samples) {}
 
   uint64_t samples() const { return samples_; }
-  uint64_t known() const { return known_; }  // samples with extents
+  uint64_t known() const { return known_; }          // samples with extents
+  uint64_t reach() const { return single_.size(); }  // of samples from here on nothing is known
   // The sample consists of `parts` from now on, unless more is known of it: what was seen makes way
   // for what is seen later alone, what was kept or told for that and for what is told later, and a
   // guess is for samples of which nothing is known. Too many parts (more than kMaxParts) are as

@@ -31,6 +31,7 @@ constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer t
 constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
 constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
 constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
+constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // between files after one was refused
 constexpr uint32_t kMaxFiles = 256;
 constexpr size_t kMaxReason = 1024;  // bytes of a refusal that is shown
 
@@ -50,6 +51,7 @@ constinit uint64_t g_token = 0;
 constinit uint64_t g_waited_ns = 0;
 constinit uint64_t g_not_before_ns = 0;
 constinit uint64_t g_retry_ns = kRetryNs;
+constinit uint64_t g_no_files_before_ns = 0;
 constinit bool g_said = false;
 constinit char g_path[108] = {};
 constinit char g_folder[108] = {};
@@ -182,6 +184,7 @@ bool enter_session() {
   g_optimizer_pid = g_answer.peer;
   g_file_count = 0;
   g_retry_ns = kRetryNs;
+  g_no_files_before_ns = 0;
   Connection& connection = g_connections[g_connection_count];
   connection.shared = shared;
   connection.number = g_connection_count++;
@@ -285,9 +288,13 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
   protocol::FileKnown known;
   if (asked != Asked::kAnswered || g_answer.kind != protocol::MessageKind::kFileKnown ||
       g_answer.size != sizeof known) {
-    count(asked == Asked::kAnswered ? protocol::ClientMetric::passed_refused
-                                    : protocol::ClientMetric::passed_no_optimizer);
-    put_off();
+    if (asked == Asked::kAnswered) {  // it is there, and has enough files
+      count(protocol::ClientMetric::passed_refused);
+      g_no_files_before_ns = sys::now_ns() + kRefusedNs;
+    } else {
+      count(protocol::ClientMetric::passed_no_optimizer);
+      put_off();
+    }
     return false;
   }
   memcpy(&known, g_answer.body, sizeof known);
@@ -350,6 +357,7 @@ int ask_in_session(const Question& question) {
     }
   }
   if (asked != Asked::kAnswered) return -ETIMEDOUT;
+  g_retry_ns = kRetryNs;
   if (g_answer.kind != question.expected || g_answer.size != question.answer_size) return -EINVAL;
   if (question.answer_size != 0) memcpy(question.answer, g_answer.body, question.answer_size);
   return 0;
@@ -357,11 +365,14 @@ int ask_in_session(const Question& question) {
 
 bool follows(const struct stat& about, FollowedFile* out) {
   if (g_connection.load(std::memory_order_acquire) == nullptr) return false;
-  Locked locked(g_session_lock);
+  // Nobody's open() waits for another thread's question.
+  const sys::SignalsBlocked blocked;
+  if (!g_session_lock.try_lock()) return false;
   const FollowedFile* known = known_file(about);
-  if (known == nullptr || session_is_lost()) return false;
-  *out = *known;
-  return true;
+  const bool live = known != nullptr && !session_is_lost();
+  if (live) *out = *known;
+  g_session_lock.unlock();
+  return live;
 }
 
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
@@ -379,6 +390,10 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
   if (lost && (g_connection_count == kMaxConnections || !begin_session())) {
     put_off();
     count(protocol::ClientMetric::passed_no_optimizer);
+    return false;
+  }
+  if (sys::now_ns() < g_no_files_before_ns) {
+    count(protocol::ClientMetric::passed_refused);
     return false;
   }
   return ask_about_file(fd, about, path, mapped, mode, out);

@@ -4,12 +4,14 @@ returns, and tensors over such memory, TensorDataset's included.
 The array's address is looked up in the process's own map: nothing of the array is touched.
 """
 import array
+import operator
 import sys
 
 import torch
 
 SMALLEST = 1 << 20  # bytes; what is smaller is read in no time
 LARGEST = (1 << 32) - 1  # of a row
+MOST, TINY = 1 << 22, 512  # rows of an array, bytes of one: beyond these telling costs more than it gains
 
 
 class Rows:
@@ -21,7 +23,8 @@ class Rows:
 
     def extents(self, indices):
         """The rows' offsets, and their lengths."""
-        return (array.array("Q", (self.offset + i * self.stride for i in indices)),
+        return (array.array("Q", (self.offset + operator.index(i) * self.stride
+                                  for i in indices)),
                 array.array("I", [self.size]) * len(indices))
 
 
@@ -29,6 +32,8 @@ def rows(dataset, length):
     """The mapped array of which `dataset` has a row for each sample; the one with the largest rows,
     where there are several: labels are small. None without one."""
     best = None
+    if length > MOST:
+        return None
     for value in _values(dataset):
         found = _layout(value, length)
         if found is not None and (best is None or found[2] > best[2]):
@@ -71,7 +76,7 @@ def _layout(value, length):
         if extent != 1 and stride != size:
             return None
         size *= extent
-    return (address, strides[0], size) if 0 < size <= min(strides[0], LARGEST) else None
+    return (address, strides[0], size) if TINY <= size <= min(strides[0], LARGEST) else None
 
 
 def _file_at(begin, end):
@@ -84,6 +89,9 @@ def _file_at(begin, end):
                 return _file_of(words, first, begin) if end <= last else _several(
                     lines, words, first, begin, last, end)
     return None
+
+
+_MEMORY = (b"/memfd:", b"/dev/shm/")
 
 
 def _several(lines, words, first, begin, last, end):
@@ -105,6 +113,6 @@ def _file_of(words, first, address):
     if len(words) < 6 or words[4] == b"0":
         return None
     path = words[5].rstrip(b"\n").replace(b"\\012", b"\n")
-    if not path.startswith(b"/") or path.endswith(b" (deleted)") or path.startswith(b"/memfd:"):
+    if not path.startswith(b"/") or path.endswith(b" (deleted)") or path.startswith(_MEMORY):
         return None
     return path, int(words[2], 16) + address - first

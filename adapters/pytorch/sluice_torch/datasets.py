@@ -18,10 +18,10 @@ class Told:
     """A dataset that Sluice knows. epochs: how many iterations over it have begun; last: the serial
     number of the loader's link that began the latest one; where: see _where; searched: whether it
     was found out if samples are parts of files."""
-    __slots__ = ("number", "length", "epochs", "last", "where", "searched")
+    __slots__ = ("number", "length", "name", "epochs", "last", "where", "searched")
 
-    def __init__(self, number, length):
-        self.number, self.length = number, length
+    def __init__(self, number, length, name):
+        self.number, self.length, self.name = number, length, name
         self.epochs, self.last, self.where, self.searched = 0, None, None, False
 
 
@@ -42,11 +42,14 @@ def told(dataset, reading=False):
     except Exception as error:  # allowed with a sampler of the job's own
         settings.debug("%s has no length: %s" % (type(dataset).__name__, error))
         return None
-    if known is None or known.length != length:
-        number = sluice.dataset(name_of(dataset, length), length)
+    if known is not None and known.length == length:
+        _renew(known)
+    else:
+        name = name_of(dataset, length)
+        number = sluice.dataset(name, length)
         known = _by_number.get(number)
         if known is None:
-            known = Told(number, length)
+            known = Told(number, length, name)
             if number > 0:
                 _by_number[number] = known
         try:
@@ -58,6 +61,14 @@ def told(dataset, reading=False):
     if not reading:
         _locate(known, dataset)
     return known
+
+
+def _renew(known):
+    """Where there was no optimizer, or there is another one now, all is told again."""
+    number = sluice.dataset(known.name, known.length)
+    if number > 0 and number != known.number:
+        known.number, known.where, known.searched = number, None, False
+        _by_number[number] = known
 
 
 def name_of(dataset, length):
@@ -157,7 +168,10 @@ def _locate(known, dataset):
     try:
         if not known.searched:
             known.searched = True
-            _locate_parts(known, dataset)
+            try:
+                _locate_parts(known, dataset)
+            except Exception as error:
+                settings.debug("parts of %s are not located: %s" % (type(dataset).__name__, error))
         where = _where(dataset)
         if where == known.where:
             return

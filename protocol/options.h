@@ -93,8 +93,7 @@ inline constexpr OptionInfo kOptions[] = {
      "folder on a fast disk that takes the staged files where no memory file system can"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
      "absolute folder in which is kept where the samples of datasets are, for the next run; `off` "
-     "is "
-     "none, empty is `sluice` in the user's cache folder"},
+     "is none, empty is `sluice` in the user's cache folder"},
     {Option::kSocket, "socket", "SLUICE_SOCKET", OptionKind::kText, false, "", 0, 0, "",
      "where the optimizer listens; empty is one per user, memory cgroup and mount namespace"},
     {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",

@@ -216,6 +216,7 @@ void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
   const MemoryFacts facts = memory_.read();
   budget_ = budget_bytes(facts, options_.memory, stage_plan_.used());
+  records_.set_budget(budget_);
   stage_most_ = memory_left(facts, stage_plan_.used()) / 4 * 3;
   stage_share_ = brake_.next(facts.pressure);
   share_budget(now_ns());

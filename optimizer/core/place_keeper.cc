@@ -11,7 +11,6 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kNoMount = 0;        // for the executor: the user's own files
-constexpr size_t kMostSeen = 4096;      // files, while nobody has a dataset
 constexpr uint64_t kWorthKeeping = 16;  // samples of which something new was seen
 
 }  // namespace
@@ -103,9 +102,7 @@ void PlaceKeeper::settle(uint32_t dataset) {
 
 void PlaceKeeper::file_ready(const FileEntry& file) {
   // Also for later: what was learned may be kept after nobody follows the file any more.
-  if (!datasets_.empty() || seen_files_.size() < kMostSeen) {
-    seen_files_[file.id] = {file.path, file.size, file.modified_ns};
-  }
+  seen_files_[file.id] = {file.path, file.size, file.modified_ns};
   for (auto& [id, dataset] : datasets_) {
     if (dataset.kept.parts.empty()) continue;
     for (const PlaceList::File& kept : dataset.kept.files) {
@@ -190,7 +187,9 @@ void PlaceKeeper::leave(uint32_t session) {
       mailbox->post([this] { --saving_; });
     });
   }
-  if (datasets_.empty() && seen_files_.size() >= kMostSeen) seen_files_.clear();
+  if (datasets_.empty()) {
+    std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });
+  }
 }
 
 }  // namespace sluice::optimizer

@@ -34,8 +34,8 @@ bool seems_lmdb(int fd) {
 
 // Null: *why is one line.
 std::shared_ptr<const RecordList> list_records(int fd, const std::atomic<bool>& stop,
-                                               std::string* why) {
-  LmdbListing listing = list_lmdb_records(path_of(fd), stop);
+                                               const LmdbLimits& limits, std::string* why) {
+  LmdbListing listing = list_lmdb_records(path_of(fd), stop, limits);
   *why = listing.why;
   if (!listing.records) return nullptr;
   return std::make_shared<const RecordList>(std::move(*listing.records));
@@ -57,17 +57,36 @@ RecordKeeper::RecordKeeper(SampleBook* samples, Files* files, Executor* executor
       mailbox_(std::move(mailbox)),
       changed_(std::move(changed)) {}
 
-void RecordKeeper::with_file(const FileEntry& file, std::function<void(int fd)> work,
+void RecordKeeper::with_file(const FileEntry& file,
+                             std::function<void(int fd, const std::atomic<bool>& stop)> work,
                              std::function<void()> done) {
   files_->read_started(file.id);
-  executor_->run(file.device, [this, mailbox = mailbox_, id = file.id, work = std::move(work),
-                               fd = file.fd.get(), done = std::move(done)] {
-    work(fd);
-    mailbox->post([this, id, done] {
-      done();
-      files_->read_ended(id);
-    });
-  });
+  Reading& reading = reading_[file.id];
+  if (reading.stop == nullptr) reading.stop = std::make_shared<std::atomic<bool>>(given_up_);
+  ++reading.count;
+  executor_->run(file.device,
+                 [this, mailbox = mailbox_, id = file.id, fd = file.fd.get(), stop = reading.stop,
+                  work = std::move(work), done = std::move(done)] {
+                   if (!stop->load()) work(fd, *stop);
+                   mailbox->post([this, id, done] {
+                     if (--reading_.at(id).count == 0) reading_.erase(id);
+                     done();
+                     files_->read_ended(id);
+                   });
+                 });
+}
+
+void RecordKeeper::give_up() {
+  given_up_ = true;
+  for (const auto& [file, reading] : reading_) reading.stop->store(true);
+}
+
+// Keys and where their values lie, and what finds a key: within an eighth of what there is.
+LmdbLimits RecordKeeper::limits() const {
+  LmdbLimits most;
+  most.records = std::min(most.records, budget_ / 1024);
+  most.key_bytes = std::min(most.key_bytes, budget_ / 32);
+  return most;
 }
 
 void RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
@@ -97,8 +116,8 @@ void RecordKeeper::look_up(const FileEntry& file) {
   looking_.insert(file.id);
   with_file(
       file,
-      [answer, asked, stop = stop_](int fd) {
-        const auto records = list_records(fd, *stop, &answer->why);
+      [answer, asked, most = limits()](int fd, const std::atomic<bool>& stop) {
+        const auto records = list_records(fd, stop, most, &answer->why);
         if (records == nullptr) return;
         std::unordered_map<std::string_view, size_t> by_key;
         by_key.reserve(records->size());
@@ -183,9 +202,10 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   found->records = dataset.records;
   with_file(
       *entry,
-      [found, observed, file, samples = set.samples(), stop = stop_](int fd) {
+      [found, observed, file, samples = set.samples(), most = limits()](
+          int fd, const std::atomic<bool>& stop) {
         if (found->records == nullptr && seems_lmdb(fd)) {
-          found->records = list_records(fd, *stop, &found->why);
+          found->records = list_records(fd, stop, most, &found->why);
         }
         if (found->records != nullptr) {
           found->guessing = guess_keys(*found->records, file, samples, *observed);
@@ -226,6 +246,10 @@ void RecordKeeper::left() {
   std::erase_if(datasets_,
                 [this](const auto& entry) { return samples_->set(entry.first) == nullptr; });
   waiting_.remove_if([this](const Told& told) { return samples_->set(told.dataset) == nullptr; });
+  for (const auto& [id, reading] : reading_) {
+    const FileEntry* file = files_->find(id);
+    if (file == nullptr || file->state == FileEntry::State::kClosing) reading.stop->store(true);
+  }
 }
 
 }  // namespace sluice::optimizer

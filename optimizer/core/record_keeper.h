@@ -19,6 +19,7 @@
 #include "optimizer/core/files.h"
 #include "optimizer/core/mailbox.h"
 #include "optimizer/samples/key_guess.h"
+#include "optimizer/samples/lmdb_records.h"
 #include "optimizer/samples/record_list.h"
 #include "optimizer/samples/sample_book.h"
 
@@ -40,10 +41,13 @@ class RecordKeeper {
   void file_ready(const FileEntry& file) { look_up(file); }
   // A worker has read the sample; what it is made of is learned.
   void seen(uint32_t dataset, uint64_t index);
-  // Walks under way end soon; none begins. The optimizer is ending.
-  void give_up() { stop_->store(true); }
-  // A session has left: what belonged to its datasets alone is forgotten.
+  // A session has left, and its files: what belonged to its datasets alone is forgotten, and
+  // whoever still reads one of these files stops, so that the mount may be taken off.
   void left();
+  // The optimizer is ending: the same of all files, and of those to come.
+  void give_up();
+  // Bytes that what it looks through may take.
+  void set_budget(uint64_t bytes) { budget_ = bytes; }
 
  private:
   struct Dataset {
@@ -61,19 +65,30 @@ class RecordKeeper {
   };
   struct Found;
 
+  // Somebody is reading a file; set, it stops between two read calls.
+  using Stop = std::shared_ptr<std::atomic<bool>>;
+  struct Reading {
+    Stop stop;
+    unsigned count = 0;
+  };
+
   void try_guess(uint32_t id, Dataset& dataset);
   void guessed(uint32_t id, uint32_t file, Found found);
   void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which is kept open, and `done` here afterwards.
-  void with_file(const FileEntry& file, std::function<void(int fd)> work,
+  void with_file(const FileEntry& file,
+                 std::function<void(int fd, const std::atomic<bool>& stop)> work,
                  std::function<void()> done);
+  LmdbLimits limits() const;
 
   SampleBook* const samples_;
   Files* const files_;
   Executor* const executor_;
   const std::shared_ptr<Mailbox> mailbox_;
   const std::function<void()> changed_;
-  const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
+  bool given_up_ = false;
+  uint64_t budget_ = 0;
+  std::map<uint32_t, Reading> reading_;  // by file
   std::map<uint32_t, Dataset> datasets_;
   std::list<Told> waiting_;     // for their files to be ready, or for others to be looked up
   std::set<uint32_t> looking_;  // files whose keys are being looked up

@@ -42,6 +42,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
                                uint64_t count, uint32_t flags) {
   const KeepErrno keep;
   if (!usable()) return -ENOTSUP;
+  tell_seen(true);  // the order is of what is known by now
   return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
 }
 

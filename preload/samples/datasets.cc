@@ -1,11 +1,10 @@
 #include "preload/samples/datasets.h"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "preload/lock.h"
+#include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
 #include "preload/stage/session.h"
 #include "preload/sys.h"
@@ -17,7 +16,6 @@ namespace {
 
 constexpr uint32_t kMaxDatasets = 64;
 constexpr size_t kNameBytes = protocol::kMaxPath;
-constexpr size_t kPiece = 1024;  // indices converted at once
 
 struct Known {
   uint64_t samples;
@@ -28,28 +26,14 @@ struct Known {
 constinit Spinlock g_lock;
 constinit Known g_known[kMaxDatasets] = {};  // REQUIRES: g_lock
 
-// A descriptor of memory that holds the indices as 32-bit numbers, or a negative errno.
-long memory_of(const uint64_t* indices, uint64_t count) {
-  const long fd = sys::call(SYS_memfd_create, sys::word("sluice-order"), MFD_CLOEXEC);
-  if (sys::failed(fd)) return fd;
-  uint32_t piece[kPiece];
-  for (uint64_t at = 0; at < count;) {
-    const uint64_t now = count - at < kPiece ? count - at : kPiece;
-    for (uint64_t i = 0; i < now; ++i) {
-      if (indices[at + i] >= protocol::kMaxSamples) {
-        sys::close(static_cast<int>(fd));
-        return -EINVAL;
-      }
-      piece[i] = static_cast<uint32_t>(indices[at + i]);
-    }
-    const auto size = static_cast<long>(now * sizeof *piece);
-    if (sys::call(SYS_write, fd, sys::word(piece), size) != size) {
-      sys::close(static_cast<int>(fd));
-      return -ENOSPC;
-    }
-    at += now;
+// The indices as 32-bit numbers. 0 or a negative errno.
+int put(const uint64_t* indices, uint64_t count, MemoryFile& memory) {
+  for (uint64_t i = 0; i < count; ++i) {
+    if (indices[i] >= protocol::kMaxSamples) return -EINVAL;
+    const auto index = static_cast<uint32_t>(indices[i]);
+    if (!memory.add(&index, sizeof index)) return -ENOSPC;
   }
-  return fd;
+  return 0;
 }
 
 }  // namespace
@@ -95,22 +79,15 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
                   uint64_t count, bool whole) {
   if (dataset <= 0 || (indices == nullptr && count != 0)) return -EINVAL;
   if (!session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
-  const long fd = memory_of(indices, count);
-  if (sys::failed(fd)) return static_cast<int>(fd);
-  protocol::Samples body = {};
-  body.first = first;
-  body.count = count;
-  body.bytes = count * sizeof(uint32_t);
-  body.dataset = static_cast<uint32_t>(dataset) & ((1U << kFileIdBits) - 1);
-  body.epoch = epoch;
-  body.whole = whole ? 1 : 0;
-  const int error = ask_in_session({.kind = protocol::MessageKind::kOrder,
-                                    .expected = protocol::MessageKind::kDone,
-                                    .body = &body,
-                                    .body_size = sizeof body,
-                                    .fd = static_cast<int>(fd)});
-  sys::close(static_cast<int>(fd));
-  return error;
+  MemoryFile memory;
+  if (const int error = put(indices, count, memory); error != 0) return error;
+  protocol::Samples about = {};
+  about.dataset = static_cast<uint32_t>(dataset);
+  about.first = first;
+  about.count = count;
+  about.epoch = epoch;
+  about.whole = whole ? 1 : 0;
+  return tell_samples(protocol::MessageKind::kOrder, about, memory);
 }
 
 void datasets_after_fork() { g_lock.reset(); }

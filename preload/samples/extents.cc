@@ -18,10 +18,9 @@ namespace {
 constexpr uint64_t kPiece = 128 << 10;      // samples in one message
 constexpr uint64_t kPieceBytes = 16 << 20;  // of their keys, about
 constexpr uint32_t kLongestKey = 511;       // bytes: LMDB's own limit
-constexpr uint32_t kMask = (1U << kFileIdBits) - 1;
 
-// The optimizer follows `path` from now on. Its id, > 0, or a negative errno. O_PATH: closing such
-// a descriptor takes none of the job's locks away, and opening one waits for nobody.
+// The optimizer follows `path` from now on. Its id for events, > 0, or a negative errno. O_PATH:
+// closing such a descriptor takes none of the job's locks away, and opening one waits for nobody.
 long follow(const char* path) {
   const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_PATH | O_CLOEXEC);
   if (sys::failed(fd)) return fd;
@@ -38,27 +37,11 @@ long follow(const char* path) {
     shown[length > 0 ? length : 0] = '\0';
     result = follow_file(static_cast<int>(fd), about, shown, false,
                          protocol::CheckpointMode::kStream, &followed)
-                 ? static_cast<long>(followed.file & kMask)
+                 ? static_cast<long>(followed.file)
                  : -ENOTCONN;
   }
   sys::close(static_cast<int>(fd));
   return result;
-}
-
-int send(protocol::MessageKind kind, int dataset, uint64_t first, uint64_t count, long file,
-         MemoryFile& memory) {
-  if (!memory.flush()) return -ENOSPC;
-  protocol::Samples body = {};
-  body.first = first;
-  body.count = count;
-  body.bytes = memory.bytes();
-  body.dataset = static_cast<uint32_t>(dataset) & kMask;
-  body.file = static_cast<uint32_t>(file);
-  return ask_in_session({.kind = kind,
-                         .expected = protocol::MessageKind::kDone,
-                         .body = &body,
-                         .body_size = sizeof body,
-                         .fd = memory.fd()});
 }
 
 int problem_with(int dataset, uint64_t first, const char* path, uint64_t count) {
@@ -69,53 +52,66 @@ int problem_with(int dataset, uint64_t first, const char* path, uint64_t count) 
   return session_of_file_lives(static_cast<uint32_t>(dataset)) ? 0 : -ESTALE;
 }
 
+// Whose samples are told, and of which file; `problem` is 0, or a negative errno.
+struct Telling {
+  Telling(int dataset, uint64_t first, const char* path, uint64_t count)
+      : problem(problem_with(dataset, first, path, count)) {
+    about.dataset = static_cast<uint32_t>(dataset);
+    about.first = first;
+    if (problem != 0 || count == 0) return;
+    const long file = follow(path);
+    if (file <= 0) {
+      problem = static_cast<int>(file);
+    } else {
+      about.file = static_cast<uint32_t>(file);
+    }
+  }
+  // The next `count` samples.
+  void tell(protocol::MessageKind kind, uint64_t count, MemoryFile& memory) {
+    about.count = count;
+    problem = tell_samples(kind, about, memory);
+    about.first += count;
+  }
+  protocol::Samples about = {};
+  int problem;
+};
+
 }  // namespace
 
 int locate_extents(int dataset, uint64_t first, const char* path, const uint64_t* offsets,
                    const uint32_t* lengths, uint64_t count) {
-  if (const int problem = problem_with(dataset, first, path, count); problem != 0) return problem;
-  if (count == 0) return 0;
-  const long file = follow(path);
-  if (file <= 0) return static_cast<int>(file);
-  for (uint64_t at = 0; at < count;) {
+  Telling telling(dataset, first, path, count);
+  for (uint64_t at = 0; at < count && telling.problem == 0;) {
     MemoryFile memory;
     const uint64_t begin = at;
     for (; at < count && at - begin < kPiece; ++at) {
       const protocol::Place place = {offsets[at], lengths[at], 0};
       if (!memory.add(&place, sizeof place)) return -ENOSPC;
     }
-    const int error = send(protocol::MessageKind::kLocateExtents, dataset, first + begin,
-                           at - begin, file, memory);
-    if (error != 0) return error;
+    telling.tell(protocol::MessageKind::kLocateExtents, at - begin, memory);
   }
-  return 0;
+  return telling.problem;
 }
 
 int locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                 const uint32_t* lengths, uint64_t count) {
-  if (const int problem = problem_with(dataset, first, path, count); problem != 0) return problem;
-  if (count == 0) return 0;
-  const long file = follow(path);
-  if (file <= 0) return static_cast<int>(file);
+  Telling telling(dataset, first, path, count);
   const auto* key = static_cast<const char*>(keys);
-  for (uint64_t at = 0; at < count;) {
+  for (uint64_t at = 0; at < count && telling.problem == 0;) {
     MemoryFile memory;
-    uint64_t now = 0;
+    const uint64_t begin = at;
     uint64_t bytes = 0;
-    for (; at + now < count && now < kPiece && bytes < kPieceBytes; ++now) {
-      if (lengths[at + now] > kLongestKey) return -EINVAL;
-      bytes += lengths[at + now];
+    for (; at < count && at - begin < kPiece && bytes < kPieceBytes; ++at) {
+      if (lengths[at] > kLongestKey) return -EINVAL;
+      bytes += lengths[at];
     }
-    if (!memory.add(lengths + at, now * sizeof *lengths) || !memory.add(key, bytes)) {
+    if (!memory.add(lengths + begin, (at - begin) * sizeof *lengths) || !memory.add(key, bytes)) {
       return -ENOSPC;
     }
-    const int error =
-        send(protocol::MessageKind::kLocateKeys, dataset, first + at, now, file, memory);
-    if (error != 0) return error;
     key += bytes;
-    at += now;
+    telling.tell(protocol::MessageKind::kLocateKeys, at - begin, memory);
   }
-  return 0;
+  return telling.problem;
 }
 
 }  // namespace sluice::preload

@@ -1,23 +1,36 @@
 #include "preload/samples/memory_file.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "preload/session/client.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
 
 MemoryFile::MemoryFile()
-    : fd_(sys::call(SYS_memfd_create, sys::word("sluice-places"), MFD_CLOEXEC)) {}
+    : fd_(sys::call(SYS_memfd_create, sys::word("sluice-samples"), MFD_CLOEXEC)) {
+  struct stat about;
+  if (!sys::failed(fd_) && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0) {
+    inode_ = about.st_ino;
+  }
+}
 
 MemoryFile::~MemoryFile() {
-  if (!sys::failed(fd_)) sys::close(static_cast<int>(fd_));
+  if (ours()) sys::close(fd());
+}
+
+bool MemoryFile::ours() const {
+  struct stat about;
+  return !sys::failed(fd_) && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0 &&
+         S_ISREG(about.st_mode) && about.st_ino == inode_;
 }
 
 bool MemoryFile::write(const void* data, size_t size) {
-  if (sys::failed(fd_)) return false;
+  if (!ours()) return false;
   for (size_t done = 0; done < size;) {
     const long wrote = sys::call(SYS_write, fd_, sys::word(static_cast<const char*>(data) + done),
                                  static_cast<long>(size - done));
@@ -41,6 +54,18 @@ bool MemoryFile::flush() {
   const size_t size = used_;
   used_ = 0;
   return write(buffer_, size);
+}
+
+int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory) {
+  if (!memory.flush()) return -ENOSPC;
+  about.bytes = memory.bytes();
+  about.dataset &= (1U << kFileIdBits) - 1;
+  about.file &= (1U << kFileIdBits) - 1;
+  return ask_in_session({.kind = kind,
+                         .expected = protocol::MessageKind::kDone,
+                         .body = &about,
+                         .body_size = sizeof about,
+                         .fd = memory.fd()});
 }
 
 }  // namespace sluice::preload

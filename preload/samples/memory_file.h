@@ -2,8 +2,12 @@
 // signal handler.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+
+#include "protocol/control.h"
 
 namespace sluice::preload {
 
@@ -24,11 +28,18 @@ class MemoryFile {
 
  private:
   bool write(const void* data, size_t size);
+  // A job may close everything and open files of its own under our number meanwhile.
+  bool ours() const;
 
   const long fd_;
+  ino_t inode_ = 0;
   uint64_t bytes_ = 0;
   size_t used_ = 0;
   char buffer_[16384];
 };
+
+// Asks with `memory` as the descriptor. `about` says what it is of; its session, its bytes and the
+// form of its ids are filled in here. 0 or a negative errno.
+int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory);
 
 }  // namespace sluice::preload

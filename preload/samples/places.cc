@@ -28,21 +28,6 @@ constexpr off_t kLargestSeen = 64 << 20;   // bytes of a file
 constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
-int send(int dataset, uint64_t first, uint64_t count, MemoryFile& paths) {
-  if (count == 0) return 0;
-  if (!paths.flush()) return -ENOSPC;
-  protocol::Samples body = {};
-  body.first = first;
-  body.count = count;
-  body.bytes = paths.bytes();
-  body.dataset = static_cast<uint32_t>(dataset) & kDatasetMask;
-  return ask_in_session({.kind = protocol::MessageKind::kLocate,
-                         .expected = protocol::MessageKind::kDone,
-                         .body = &body,
-                         .body_size = sizeof body,
-                         .fd = paths.fd()});
-}
-
 // What workers were seen to open, not told yet. REQUIRES: g_seen_lock.
 struct Seen {
   uint32_t dataset;
@@ -54,20 +39,40 @@ struct Seen {
 constinit Spinlock g_seen_lock;
 constinit Seen g_seen = {};
 
+// What is to be told leaves the lock first: nobody's open() waits for an answer.
 // REQUIRES: g_seen_lock.
-void tell_locked() {
+void take_locked(Seen* taken) {
+  *taken = g_seen;
+  g_seen.count = 0;
+  g_seen.used = 0;
+}
+
+// `*full` is what there was, if this had no room beside it.
+void add_seen(uint32_t dataset, uint32_t sample, const StagePath& path, Seen* full) {
+  const size_t needed = sizeof sample + path.length + 1;
+  const Locked locked(g_seen_lock);
+  if (g_seen.count != 0 && (g_seen.dataset != dataset || g_seen.used + needed > kSeenBytes)) {
+    take_locked(full);
+  }
+  if (g_seen.count == 0) g_seen.since_ns = sys::now_ns();
+  g_seen.dataset = dataset;
+  memcpy(g_seen.text + g_seen.used, &sample, sizeof sample);
+  memcpy(g_seen.text + g_seen.used + sizeof sample, path.text, path.length + 1);
+  g_seen.used += needed;
+  ++g_seen.count;
+}
+
+void tell(const Seen& seen) {
   protocol::Samples body = {};
-  body.count = g_seen.count;
-  body.dataset = g_seen.dataset;
+  body.count = seen.count;
+  body.dataset = seen.dataset;
   // Without an answer it is learned the next time.
   ask_in_session({.kind = protocol::MessageKind::kSeen,
                   .expected = protocol::MessageKind::kDone,
                   .body = &body,
                   .body_size = sizeof body,
-                  .text = g_seen.text,
-                  .text_size = g_seen.used});
-  g_seen.count = 0;
-  g_seen.used = 0;
+                  .text = seen.text,
+                  .text_size = seen.used});
 }
 
 // Whether a file of this kind may be a sample and ever be staged. What is larger is opened once, by
@@ -105,10 +110,16 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
       if (!piece.add(absolute, length + 1)) return -ENOSPC;
       ++at;
     }
-    if (const int error = send(dataset, first + begin, at - begin, piece); error != 0) {
-      return error;
+    if (at == begin) {
+      ++at;
+      continue;
     }
-    if (at == begin) ++at;
+    protocol::Samples about = {};
+    about.dataset = static_cast<uint32_t>(dataset);
+    about.first = first + begin;
+    about.count = at - begin;
+    const int error = tell_samples(protocol::MessageKind::kLocate, about, piece);
+    if (error != 0) return error;
   }
   return 0;
 }
@@ -121,28 +132,24 @@ void file_seen(int fd, int folder, const char* path) {
   const KeepErrno keep;
   StagePath absolute;
   if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;
-  const auto sample = static_cast<uint32_t>(protocol::index_of(key));
-  const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
-  Locked locked(g_seen_lock);
-  const size_t needed = sizeof sample + absolute.length + 1;
-  if (g_seen.count != 0 && (g_seen.dataset != dataset || g_seen.used + needed > kSeenBytes)) {
-    tell_locked();
-  }
-  if (g_seen.count == 0) g_seen.since_ns = sys::now_ns();
-  g_seen.dataset = dataset;
-  memcpy(g_seen.text + g_seen.used, &sample, sizeof sample);
-  memcpy(g_seen.text + g_seen.used + sizeof sample, absolute.text, absolute.length + 1);
-  g_seen.used += needed;
-  ++g_seen.count;
+  Seen full;
+  full.count = 0;
+  add_seen(protocol::dataset_of(key) & kDatasetMask,
+           static_cast<uint32_t>(protocol::index_of(key)), absolute, &full);
+  if (full.count != 0) tell(full);
 }
 
 void tell_seen(bool now) {
   // Looked at without the lock: at worst it is told a little later.
   if (__atomic_load_n(&g_seen.count, __ATOMIC_RELAXED) == 0) return;
   const KeepErrno keep;
-  Locked locked(g_seen_lock);
-  if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < kSeenNs)) return;
-  tell_locked();
+  Seen seen;
+  {
+    const Locked locked(g_seen_lock);
+    if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < kSeenNs)) return;
+    take_locked(&seen);
+  }
+  tell(seen);
 }
 
 void places_after_fork() {

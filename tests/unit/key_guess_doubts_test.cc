@@ -13,6 +13,15 @@ namespace {
 using optimizer::kEnoughSeen;
 using optimizer::kMostGuessed;
 
+// A thousand records with keys of four digits, and `others`; a job that reads some of them.
+struct FourDigits {
+  explicit FourDigits(uint64_t watched, std::vector<std::string> others = {})
+      : data(keys(1000, key, std::move(others))), seen(data.watch(key, some(1000, watched))) {}
+  const KeyOf key = format("%04u");
+  const Data data;
+  std::vector<Observation> seen;
+};
+
 TEST(KeyGuessDoubts, MissingSamples) {
   const KeyOf key = format("%04u");
   std::vector<std::string> some_keys;
@@ -33,18 +42,14 @@ TEST(KeyGuessDoubts, MissingSamples) {
 }
 
 TEST(KeyGuessDoubts, RecordsThatAreNoSamples) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key, {"__len__", "__keys__"}));
-  const std::vector<Observation> seen = data.watch(key, some(1000, 8));
+  const auto [key, data, seen] = FourDigits(8, {"__len__", "__keys__"});
   // More samples than keys: the record after the last is nobody's.
   expect_guess(data, 1010, seen, "key %04d", key);
   expect_guess(data, 900, data.watch(key, some(900, 8)), "key %04d", key);
 }
 
 TEST(KeyGuessDoubts, FewAndEqualSamplesSayNothing) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key));
-  const std::vector<Observation> seen = data.watch(key, some(1000, kEnoughSeen - 1));
+  const auto [key, data, seen] = FourDigits(kEnoughSeen - 1);
   EXPECT_EQ(state_of(data, 1000, {}), State::kWait);
   EXPECT_EQ(state_of(data, 1000, seen), State::kWait);
   std::vector<Observation> again;
@@ -55,9 +60,7 @@ TEST(KeyGuessDoubts, FewAndEqualSamplesSayNothing) {
 }
 
 TEST(KeyGuessDoubts, ContradictionsEndIt) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key));
-  std::vector<Observation> seen = data.watch(key, some(1000, 100));
+  auto [key, data, seen] = FourDigits(100);
   ASSERT_EQ(state_of(data, 1000, seen), State::kGuessed);
   seen[50].parts = data.parts(key(seen[50].index + 1));
   EXPECT_EQ(state_of(data, 1000, seen), State::kNone);
@@ -96,9 +99,7 @@ TEST(KeyGuessDoubts, WaitsWhileTwoHypothesesDiffer) {
 }
 
 TEST(KeyGuessDoubts, PartsOfAValueSayNothing) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key));
-  const std::vector<Observation> good = data.watch(key, some(1000, 20));
+  const auto [key, data, good] = FourDigits(20);
   for (const auto& spoil : std::vector<std::function<void(Extent&)>>{
            [](Extent& part) { part.length -= 1; },
            [](Extent& part) { part.length += 1; },
@@ -119,9 +120,7 @@ TEST(KeyGuessDoubts, PartsOfAValueSayNothing) {
 }
 
 TEST(KeyGuessDoubts, SamplesThatThereAreNot) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key));
-  std::vector<Observation> seen = data.watch(key, some(1000, 20));
+  auto [key, data, seen] = FourDigits(20);
   EXPECT_EQ(state_of(data, 0, seen), State::kNone);
   EXPECT_EQ(state_of(data, kMostGuessed + 1, seen), State::kNone);
   seen.push_back({1000, data.parts(key(5))});
@@ -159,9 +158,8 @@ TEST(KeyGuessDoubts, NamesAreOneShortLine) {
 }
 
 TEST(KeyGuessDoubts, LaterObservations) {
-  const KeyOf key = format("%04u");
-  const Data data(keys(1000, key, {"__len__"}));
-  const Guessing got = data.guess(1010, data.watch(key, some(1000, 20)));
+  const auto [key, data, seen] = FourDigits(20, {"__len__"});
+  const Guessing got = data.guess(1010, seen);
   ASSERT_TRUE(got.guess);
   EXPECT_TRUE(got.guess->agrees(data.seen(77, {key(77)})));
   EXPECT_TRUE(got.guess->agrees(data.seen(77, {"__len__", key(77)})));

@@ -140,8 +140,9 @@ TEST_P(Engines, ReadsThatHangDoNotHoldUpOthersAndCanBeCancelled) {
 }
 
 TEST_P(Engines, WithoutBellsResultsStillComeByAsking) {
-  const std::string path = folder_.cold_file("data", kMiB);
+  const std::string path = folder_.cold_file("data", 16 * kMiB);
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
   engine_->notify(false);
   ASSERT_TRUE(engine_->submit({1, fd.get(), 0, kMiB}));
   engine_->flush();
@@ -153,9 +154,10 @@ TEST_P(Engines, WithoutBellsResultsStillComeByAsking) {
   pollfd ready{engine_->event_fd(), POLLIN, 0};
   EXPECT_EQ(poll(&ready, 1, 0), 0);
   // And what ended while they were off is rung for once they are on.
-  ASSERT_TRUE(engine_->submit({2, fd.get(), 0, 4096}));
+  ASSERT_TRUE(engine_->submit({2, fd.get(), 8 * kMiB, 4096}));
   engine_->flush();
-  usleep(20000);
+  ASSERT_TRUE(
+      test::eventually([&] { return test::cached(path, 8 * kMiB, 8 * kMiB + 4096) == 4096; }));
   engine_->notify(true);
   EXPECT_EQ(wait(1, 2000).size(), 1u);
 }

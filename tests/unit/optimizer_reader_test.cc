@@ -41,7 +41,11 @@ class Bench {
       const std::lock_guard lock(mutex_);
       freed_[slot] = metrics;
     };
-    handler.congested = [this] { return congested_.load(); };
+    handler.congested = [this] {
+      const bool so = congested_.load();
+      held_back_ += so ? 1 : 0;
+      return so;
+    };
     handler.patient = [this] { return patient_.load(); };
     reader_ = std::make_unique<RingReader>(shared_, std::move(handler));
   }
@@ -77,6 +81,7 @@ class Bench {
   std::vector<std::pair<uint32_t, uint32_t>> taken_;
   std::map<uint32_t, ClientMetrics> freed_;
   std::atomic<bool> congested_{false};
+  std::atomic<unsigned> held_back_{0};  // times that it was told to wait
   std::atomic<bool> patient_{false};
   std::unique_ptr<RingReader> reader_;
 };
@@ -186,7 +191,7 @@ TEST(RingReader, AFullRingDropsAndCountsAndLosesNothingElse) {
   ASSERT_TRUE(bench.eventually([&] { return bench.taken_.size() == 1; }));
   bench.congested_ = true;
   bench.ring();
-  usleep(5000);  // whatever it took before, it stops; what it took is counted below
+  ASSERT_TRUE(bench.eventually([&] { return bench.held_back_.load() > 0; }));
   uint64_t pushed = 0;
   for (uint64_t i = 0; i < 2 * protocol::kRingEntries; ++i)
     pushed += push(*slot, event(i, 1)) ? 1 : 0;

@@ -17,7 +17,6 @@ using protocol::EventKind;
 using protocol::MessageKind;
 using protocol::SessionMetric;
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kBytes = 16 * 4096;  // of a sample
 
 UniqueFd memory_of(const std::vector<uint32_t>& indices) {
@@ -45,6 +44,11 @@ struct Job : Client {
     protocol::DatasetKnown known{};
     memcpy(&known, reply->body.data(), std::min(sizeof known, reply->body.size()));
     return known.dataset;
+  }
+  // The id of a file that is followed from now on; 0 if it was refused.
+  uint32_t follow(const std::string& path) {
+    const auto known = file(path, 0);
+    return known ? known->file : 0;
   }
   bool order(const protocol::Samples& told, int fd) const {
     const auto reply = ask(MessageKind::kOrder, bytes_of(told), fd);
@@ -120,19 +124,30 @@ std::vector<uint32_t> stepping(uint32_t count) {
   return order;
 }
 
-TEST(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
-  constexpr uint32_t kCount = 256;
-  const TempFolder data;
-  const std::string path = data.cold_file("data", kCount * kBytes);
+class OptimizerSamples : public testing::Test {
+ protected:
+  // A cold file whose parts of one size are a dataset, both told by the job.
+  void tell_file(uint32_t count, uint64_t bytes = kBytes) {
+    path = folder.cold_file("data", count * bytes);
+    set = job.dataset(count);
+    file = job.follow(path);
+    ASSERT_NE(set, 0U);
+    ASSERT_NE(file, 0U);
+  }
+  const TempFolder folder;
   const OptimizerProcess process;
-  Job job(process);
-  const auto known = job.file(path, 0);
-  ASSERT_TRUE(known);
-  const uint32_t set = job.dataset(kCount);
-  ASSERT_NE(set, 0U);
+  Job job{process};
+  std::string path;
+  uint32_t set = 0;
+  uint32_t file = 0;
+};
+
+TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
+  constexpr uint32_t kCount = 256;
+  tell_file(kCount);
   EXPECT_EQ(job.dataset(kCount), set) << "said twice";
   // The first half is known after it was watched; the next epoch wants it all.
-  for (uint32_t i = 0; i < kCount / 2; ++i) job.read_sample(set, i, known->file);
+  for (uint32_t i = 0; i < kCount / 2; ++i) job.read_sample(set, i, file);
   ASSERT_TRUE(job.knows(kCount / 2));
   ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
   EXPECT_TRUE(
@@ -140,7 +155,7 @@ TEST(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
   EXPECT_TRUE(eventually(
       [&] { return job.metric(SessionMetric::precached_bytes) == kCount * kBytes / 2; }));
   EXPECT_EQ(cached(path, kCount * kBytes / 2, kCount * kBytes), 0U) << "nobody said where";
-  for (const uint32_t index : stepping(kCount / 2)) job.read_sample(set, index, known->file);
+  for (const uint32_t index : stepping(kCount / 2)) job.read_sample(set, index, file);
   EXPECT_TRUE(eventually([&] {
     return job.metric(SessionMetric::sample_hits) == kCount / 2 &&
            job.metric(SessionMetric::precached_used_bytes) == kCount * kBytes / 2;
@@ -149,105 +164,83 @@ TEST(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
   EXPECT_EQ(job.metric(SessionMetric::events_bad), 0U);
 }
 
-TEST(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
-  const TempFolder data;
-  const std::string path = data.cold_file("data", 4 * kMiB);
-  const OptimizerProcess process;
-  Job job(process);
+TEST_F(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
+  tell_file(64);
   Job worker(process);
-  const auto file = job.file(path, 0);
-  const auto same = worker.file(path, 0);
-  ASSERT_TRUE(file && same);
-  const uint32_t set = job.dataset(64);
+  const uint32_t same = worker.follow(path);
+  ASSERT_NE(same, 0U);
   ASSERT_EQ(worker.dataset(64), set) << "one dataset for all";
-  for (uint32_t i = 0; i < 64; ++i) worker.read_sample(set, i, same->file);
+  for (uint32_t i = 0; i < 64; ++i) worker.read_sample(set, i, same);
   ASSERT_TRUE(job.knows(64));
   ASSERT_TRUE(job.order(set, 1, stepping(64)));
-  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::precached_bytes) == 4 * kMiB; }));
-  for (const uint32_t index : stepping(64)) worker.read_sample(set, index, same->file);
+  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::precached_bytes) == 64 * kBytes; }));
+  for (const uint32_t index : stepping(64)) worker.read_sample(set, index, same);
   // The job reports; its workers may be gone by then.
   EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::sample_hits) == 64; }));
   EXPECT_EQ(worker.metric(SessionMetric::sample_hits), 0U);
 }
 
-TEST(OptimizerSamples, AWorkersFileStaysFollowedForTheOrdersSession) {
-  const TempFolder data;
-  const std::string path = data.cold_file("data", 4 * kMiB);
-  const OptimizerProcess process;
-  Job job(process);
-  const uint32_t set = job.dataset(64);
+TEST_F(OptimizerSamples, AWorkersFileStaysFollowedForTheOrdersSession) {
+  path = folder.cold_file("data", 64 * kBytes);
+  set = job.dataset(64);
   ASSERT_TRUE(job.order(set, 0, stepping(64)));
   {
     Job worker(process);
-    const auto file = worker.file(path, 0);
-    ASSERT_TRUE(file);
+    file = worker.follow(path);
+    ASSERT_NE(file, 0U);
     ASSERT_EQ(worker.dataset(64), set);
-    for (const uint32_t index : stepping(64)) worker.read_sample(set, index, file->file);
+    for (const uint32_t index : stepping(64)) worker.read_sample(set, index, file);
     ASSERT_TRUE(job.knows(64));
     EXPECT_TRUE(worker.bye());
   }
-  ASSERT_EQ(cached(path, 0, 4 * kMiB), 0U);
+  ASSERT_EQ(cached(path, 0, 64 * kBytes), 0U);
   ASSERT_TRUE(job.order(set, 1, stepping(64)));
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 4 * kMiB) == 4 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return cached(path, 0, 64 * kBytes) == 64 * kBytes; }));
 }
 
-TEST(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
+TEST_F(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
   constexpr uint32_t kCount = 256, kSmall = 1000;
-  const TempFolder data;
-  const std::string path = data.cold_file("data", kCount * kSmall);
-  const OptimizerProcess process;
-  Job job(process);
-  const auto file = job.file(path, 0);
-  ASSERT_TRUE(file);
-  const uint32_t set = job.dataset(kCount);
-  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file->file, kSmall);
+  tell_file(kCount, kSmall);
+  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file, kSmall);
   ASSERT_TRUE(job.knows(kCount));
   const uint64_t missed = job.metric(SessionMetric::sample_misses);
   ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
   ASSERT_TRUE(
       eventually([&] { return job.metric(SessionMetric::precached_bytes) >= kCount * kSmall; }));
-  for (const uint32_t index : stepping(kCount)) job.read_sample(set, index, file->file, kSmall);
+  for (const uint32_t index : stepping(kCount)) job.read_sample(set, index, file, kSmall);
   EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::sample_hits) == kCount; }))
       << job.metric(SessionMetric::sample_hits);
   EXPECT_EQ(job.metric(SessionMetric::sample_misses), missed);
   // It was read and was in memory; but it is not any more.
   evict(path);
-  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file->file, kSmall);
+  for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file, kSmall);
   EXPECT_TRUE(
       eventually([&] { return job.metric(SessionMetric::sample_misses) == missed + kCount; }));
 }
 
-TEST(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
+TEST_F(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
   constexpr uint32_t kCount = 64;
-  const TempFolder data;
-  const std::string path = data.cold_file("data", kCount * kBytes);
-  const OptimizerProcess process;
-  Job job(process);
-  const auto file = job.file(path, 0);
-  ASSERT_TRUE(file);
-  const uint32_t set = job.dataset(kCount);
+  tell_file(kCount);
   std::vector<protocol::Place> places;
   // The last lies beyond the file's end, and of the first nothing is said.
   for (uint64_t i = 0; i < kCount; ++i) places.push_back({i * kBytes, kBytes, 0});
   places.front().length = 0;
   places.back().offset = kCount * kBytes;
-  EXPECT_TRUE(job.locate(set, file->file, places));
+  EXPECT_TRUE(job.locate(set, file, places));
   EXPECT_TRUE(job.knows(kCount - 2));
   ASSERT_TRUE(job.order(set, 0, stepping(kCount)));
   EXPECT_TRUE(eventually(
       [&] { return cached(path, kBytes, (kCount - 1) * kBytes) == (kCount - 2) * kBytes; }));
   EXPECT_EQ(cached(path, 0, kBytes), 0U);
-  EXPECT_FALSE(job.locate(set, file->file + 1, places)) << "of a file that is not followed";
-  EXPECT_FALSE(job.locate(set + 1, file->file, places)) << "of a dataset that there is not";
-  EXPECT_FALSE(job.locate(set, file->file, places, kCount)) << "of samples that there are not";
-  EXPECT_FALSE(job.locate(set, file->file, places, 0, 8)) << "of less memory than they take";
+  EXPECT_FALSE(job.locate(set, file + 1, places)) << "of a file that is not followed";
+  EXPECT_FALSE(job.locate(set + 1, file, places)) << "of a dataset that there is not";
+  EXPECT_FALSE(job.locate(set, file, places, kCount)) << "of samples that there are not";
+  EXPECT_FALSE(job.locate(set, file, places, 0, 8)) << "of less memory than they take";
 }
 
-TEST(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
-  const OptimizerProcess process;
-  Job job(process);
+TEST_F(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
   const auto& idle = job.shared()->header.samples_idle;
-  const uint32_t set = job.dataset(2);
+  set = job.dataset(2);
   EXPECT_EQ(idle.load(), 0U);
   ASSERT_TRUE(job.order(set, 0, {1, 0}));
   EXPECT_EQ(idle.load(), 0U) << "nothing is known of the samples: they are to be watched";
@@ -262,10 +255,8 @@ TEST(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
   EXPECT_EQ(idle.load(), 0U) << "of this one nothing is known";
 }
 
-TEST(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
-  const OptimizerProcess process;
-  const Job job(process);
-  const uint32_t set = job.dataset(100);
+TEST_F(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
+  set = job.dataset(100);
   ASSERT_NE(set, 0U);
   EXPECT_EQ(job.dataset(0), 0U);
   EXPECT_EQ(job.dataset(protocol::kMaxSamples + 1), 0U);
@@ -287,28 +278,22 @@ TEST(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
   const UniqueFd reading(ends[0]);
   const UniqueFd writing(ends[1]);
   EXPECT_FALSE(job.order(job.telling(set, 0, 2), reading.get()));
-  const UniqueFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  EXPECT_FALSE(job.order(job.telling(set, 0, 2), file.get()));
+  const UniqueFd regular(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(job.order(job.telling(set, 0, 2), regular.get()));
   EXPECT_TRUE(job.order(job.telling(set, 0, 2), two.get())) << "and goes on serving";
 }
 
-TEST(OptimizerSamples, EventsOfSamplesThatAreNotThereDoNothing) {
-  const TempFolder data;
-  const std::string path = data.cold_file("data", 4 * kMiB);
-  const OptimizerProcess process;
-  Job job(process);
-  const auto known = job.file(path, 0);
-  ASSERT_TRUE(known);
-  const uint32_t set = job.dataset(64);
+TEST_F(OptimizerSamples, EventsOfSamplesThatAreNotThereDoNothing) {
+  tell_file(64);
   job.event(EventKind::kSampleEnd, set, 5);
   job.event(EventKind::kSampleBegin, set, 64);
   job.event(EventKind::kSampleBegin, set + 9, 1);
-  job.read_sample(set, 3, known->file + 7);  // a file that is not the session's
-  job.read_sample(set, UINT32_MAX, known->file);
-  job.read_sample(set, 1ULL << 39, known->file);
+  job.read_sample(set, 3, file + 7);  // a file that is not the session's
+  job.read_sample(set, UINT32_MAX, file);
+  job.read_sample(set, 1ULL << 39, file);
   for (int i = 0; i < 200; ++i) job.event(EventKind::kSampleBegin, set, 1);
   ASSERT_TRUE(job.order(set, 1, {0, 1, 2, 3}));
-  for (int i = 0; i < 4; ++i) job.read_sample(set, static_cast<uint64_t>(i), known->file);
+  for (int i = 0; i < 4; ++i) job.read_sample(set, static_cast<uint64_t>(i), file);
   EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::events_seen) >= 215; }));
   EXPECT_EQ(job.metric(SessionMetric::precached_bytes), 0U) << "nothing was known of that order";
   EXPECT_NE(status(process.socket()).find("\"datasets\""), std::string::npos);

@@ -134,8 +134,8 @@ void file_seen(int fd, int folder, const char* path) {
   if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;
   Seen full;
   full.count = 0;
-  add_seen(protocol::dataset_of(key) & kDatasetMask,
-           static_cast<uint32_t>(protocol::index_of(key)), absolute, &full);
+  add_seen(protocol::dataset_of(key) & kDatasetMask, static_cast<uint32_t>(protocol::index_of(key)),
+           absolute, &full);
   if (full.count != 0) tell(full);
 }
 

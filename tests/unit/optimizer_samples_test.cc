@@ -173,7 +173,8 @@ TEST_F(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
   for (uint32_t i = 0; i < 64; ++i) worker.read_sample(set, i, same);
   ASSERT_TRUE(job.knows(64));
   ASSERT_TRUE(job.order(set, 1, stepping(64)));
-  EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::precached_bytes) == 64 * kBytes; }));
+  EXPECT_TRUE(
+      eventually([&] { return job.metric(SessionMetric::precached_bytes) == 64 * kBytes; }));
   for (const uint32_t index : stepping(64)) worker.read_sample(set, index, same);
   // The job reports; its workers may be gone by then.
   EXPECT_TRUE(eventually([&] { return job.metric(SessionMetric::sample_hits) == 64; }));

@@ -137,8 +137,8 @@ std::string memory() {
                 SLUICE_FIELD(Header, size), SLUICE_FIELD(Header, session),
                 SLUICE_FIELD(Header, token), SLUICE_FIELD(Header, doorbell),
                 SLUICE_FIELD(Header, waiting), SLUICE_FIELD(Header, closed),
-                SLUICE_FIELD(Header, samples_idle), SLUICE_FIELD(Header, metrics),
-                SLUICE_FIELD(Header, freed)}) +
+                SLUICE_FIELD(Header, samples_idle), SLUICE_FIELD(Header, pages_wanted),
+                SLUICE_FIELD(Header, metrics), SLUICE_FIELD(Header, freed)}) +
          table("Slot", sizeof(Slot),
                {SLUICE_FIELD(Slot, pid), SLUICE_FIELD(Slot, generation), SLUICE_FIELD(Slot, tail),
                 SLUICE_FIELD(Slot, head), SLUICE_FIELD(Slot, metrics), SLUICE_FIELD(Slot, ring)}) +

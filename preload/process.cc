@@ -10,6 +10,7 @@
 #include "preload/cells/renew.h"
 #include "preload/report.h"
 #include "preload/samples/datasets.h"
+#include "preload/samples/pages.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
@@ -79,6 +80,7 @@ void process_after_fork() {
   renewal_after_fork();
   datasets_after_fork();
   places_after_fork();
+  page_watch_after_fork();
 }
 
 bool in_vfork_child() {

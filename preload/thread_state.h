@@ -28,6 +28,8 @@ struct ThreadState {
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;
+  // What the sample's begin told samples/pages.cc: a PageWatch.
+  uint8_t page_watch;
   // A SIGSEGV sent by somebody while segv_blocked: delivered when it is unblocked.
   bool pending;
   siginfo_t pending_info;

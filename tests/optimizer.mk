@@ -19,7 +19,9 @@ samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc
 UNIT_TESTS += places_test
 places_test_SRCS := tests/unit/places_test.cc optimizer/io/place_store.cc optimizer/samples/place_list.cc
 
-UNIT_TESTS += lmdb_records_test key_guess_test
+UNIT_TESTS += lmdb_records_test key_guess_test row_guess_test
+row_guess_test_SRCS := tests/unit/row_guess_test.cc \
+  $(addprefix optimizer/samples/,row_guess.cc key_guess.cc key_scheme.cc sample_set.cc)
 LMDB_LISTING_SRCS := tests/unit/lmdb_files.cc optimizer/samples/lmdb_records.cc $(LMDB_READER_SRCS)
 lmdb_records_test_SRCS := tests/unit/lmdb_records_test.cc $(LMDB_LISTING_SRCS)
 lmdb_records_test_LIBS := -llmdb

@@ -191,6 +191,7 @@ void Optimizer::tick() {
   files_.complain_of_hung_opens(now, kHungNs);
   recordings_.tick();
   publish_metrics();
+  ask_for_pages();
   server_.expire(now);
   share_budget(now);
   std::erase_if(waiters_, [&](const Waiter& waiter) {

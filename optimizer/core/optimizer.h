@@ -84,6 +84,7 @@ class Optimizer : private Residency {
   void on_seen(const Peer& peer, const SeenMessage& seen);
   bool on_sample_event(Session& session, const TakenEvent& event);
   bool nothing_to_gain(const Session& session) const;
+  void ask_for_pages();
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
   void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 

@@ -83,8 +83,17 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     return;
   }
   orders_new_ = true;
+  ask_for_pages();
   stage_plan_.forgive();
   server_.send(peer.connection, MessageKind::kDone, {});
+}
+
+// Workers may be sessions of their own.
+void Optimizer::ask_for_pages() {
+  const uint32_t wanted = samples_.wants_places() ? 1 : 0;
+  for (const auto& [id, session] : sessions_) {
+    session->memory.get()->header.pages_wanted.store(wanted, std::memory_order_relaxed);
+  }
 }
 
 void Optimizer::on_locate(const Peer& peer, const LocateMessage& message,

@@ -12,6 +12,7 @@
 #include "optimizer/daemon/log.h"
 #include "optimizer/io/residency.h"
 #include "optimizer/samples/lmdb_records.h"
+#include "optimizer/samples/row_guess.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -160,6 +161,9 @@ void RecordKeeper::seen(uint32_t id, uint64_t index) {
           index, dataset.guess->name());
       dataset.guess.reset();
       samples_->forget_guesses(id);
+    } else if (mine && dataset.guess->is_finer()) {
+      const std::span<const Extent> exact = dataset.guess->parts(index);
+      if (!exact.empty()) samples_->learn(id, index, {exact.begin(), exact.end()}, Source::kSeen);
     }
     return;
   }
@@ -202,13 +206,15 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   found->records = dataset.records;
   with_file(
       *entry,
-      [found, observed, file, samples = set.samples(), most = limits()](
+      [found, observed, file, size = entry->size, samples = set.samples(), most = limits()](
           int fd, const std::atomic<bool>& stop) {
         if (found->records == nullptr && seems_lmdb(fd)) {
           found->records = list_records(fd, stop, most, &found->why);
         }
         if (found->records != nullptr) {
           found->guessing = guess_keys(*found->records, file, samples, *observed);
+        } else if (found->why.empty()) {
+          found->guessing = guess_rows(size, file, samples, *observed);
         }
       },
       [this, id, file, found] { guessed(id, file, std::move(*found)); });
@@ -222,8 +228,8 @@ void RecordKeeper::guessed(uint32_t id, uint32_t file, Found found) {
   dataset.trying = false;
   const FileEntry* entry = files_->find(file);
   const std::string shown = entry != nullptr ? entry->path : "a file";
-  if (found.records == nullptr) {
-    if (!found.why.empty()) say(Level::kInfo, "{}: no records listed: {}", shown, found.why);
+  if (!found.why.empty()) {
+    say(Level::kInfo, "{}: no records listed: {}", shown, found.why);
     dataset.next_try = kNever;
     return;
   }

@@ -8,26 +8,15 @@
 #include <cerrno>
 #include <string>
 
+#include "protocol/pagemap.h"
+
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kPresentBit = 1ULL << 63;  // of a pagemap entry
-constexpr uint64_t kFaultAround = 64 << 10;   // bytes that one fault maps, at most
-constexpr size_t kReadPages = 2048;           // entries of one read: 8 MiB of mapping
-constexpr uint64_t kMaxSamples = 2048;        // of one look without PAGEMAP_SCAN
-
-// Debian 12's headers are older than the call: linux/fs.h of 6.7.
-struct PageRegion {
-  uint64_t start, end, categories;
-};
-struct ScanArguments {
-  uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
-  uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-static_assert(sizeof(ScanArguments) == 96);
-constexpr unsigned long kPagemapScan = _IOWR('f', 16, ScanArguments);
-constexpr uint64_t kPageIsPresent = 1 << 3;
+constexpr uint64_t kPage = protocol::kPagemapPage;
+constexpr uint64_t kFaultAround = 64 << 10;  // bytes that one fault maps, at most
+constexpr size_t kReadPages = 2048;          // entries of one read: 8 MiB of mapping
+constexpr uint64_t kMaxSamples = 2048;       // of one look without PAGEMAP_SCAN
 
 void append(std::vector<Range>* out, Range range) {
   if (!out->empty() && out->back().end == range.begin) {
@@ -38,17 +27,17 @@ void append(std::vector<Range>* out, Range range) {
 }
 
 bool scan(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
-  PageRegion regions[128];
+  protocol::PageRegion regions[128];
   while (begin < end) {
-    ScanArguments arguments{};
+    protocol::PagemapScan arguments{};
     arguments.size = sizeof arguments;
     arguments.start = begin;
     arguments.end = end;
     arguments.vec = reinterpret_cast<uint64_t>(regions);
     arguments.vec_len = std::size(regions);
-    arguments.category_mask = kPageIsPresent;
-    arguments.return_mask = kPageIsPresent;
-    const int count = ioctl(fd, kPagemapScan, &arguments);
+    arguments.category_mask = protocol::kPageIsPresent;
+    arguments.return_mask = protocol::kPageIsPresent;
+    const int count = ioctl(fd, protocol::kPagemapScan, &arguments);
     if (count < 0) return false;
     for (int i = 0; i < count; ++i) append(out, {regions[i].start, regions[i].end});
     if (arguments.walk_end <= begin) break;
@@ -66,7 +55,7 @@ bool read_all(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
     if (got <= 0) return got == 0;
     const size_t known = static_cast<size_t>(got) / sizeof entries[0];
     for (size_t i = 0; i < known; ++i, at += kPage) {
-      if ((entries[i] & kPresentBit) != 0) append(out, {at, at + kPage});
+      if ((entries[i] & protocol::kEntryPresent) != 0) append(out, {at, at + kPage});
     }
   }
   return true;
@@ -81,7 +70,7 @@ bool sample(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
     const ssize_t got =
         pread(fd, &entry, sizeof entry, static_cast<off_t>(at / kPage * sizeof entry));
     if (got != sizeof entry) return got == 0;
-    if ((entry & kPresentBit) == 0) continue;
+    if ((entry & protocol::kEntryPresent) == 0) continue;
     // Around a hit everything is looked at.
     const uint64_t low = at - std::min(at - begin, kFaultAround);
     if (!read_all(fd, low, std::min(at + kFaultAround, end), out)) return false;

@@ -207,8 +207,12 @@ std::span<const Extent> KeyGuess::parts(uint64_t index) const {
 
 bool KeyGuess::agrees(const Observation& seen) const {
   const std::span<const Extent> expected = parts(seen.index);
+  const auto of_header = [this](const Extent& part) { return part.offset < match_.header; };
+  if (!match_.exact && std::all_of(seen.parts.begin(), seen.parts.end(), of_header)) return true;
   return std::all_of(expected.begin(), expected.end(), [&](const Extent& part) {
-    return std::find(seen.parts.begin(), seen.parts.end(), part) != seen.parts.end();
+    return std::any_of(seen.parts.begin(), seen.parts.end(), [&](const Extent& one) {
+      return match_.exact ? one == part : contains(one, part);
+    });
   });
 }
 

@@ -27,11 +27,19 @@ struct Observation {
   std::vector<Extent> parts;
 };
 
+// What is watched of a record is the record; or may be more on both sides, and of what begins below
+// `header` nothing follows.
+struct GuessMatch {
+  bool exact = true;
+  uint64_t header = 0;
+};
+
 // Extents of all samples: 16 bytes for each record of a sample.
 class KeyGuess {
  public:
-  KeyGuess(std::string name, size_t records_each, std::vector<Extent> extents)
-      : name_(std::move(name)), each_(records_each), extents_(std::move(extents)) {}
+  KeyGuess(std::string name, size_t records_each, std::vector<Extent> extents,
+           GuessMatch match = {})
+      : name_(std::move(name)), each_(records_each), extents_(std::move(extents)), match_(match) {}
 
   // For the log, one line.
   const std::string& name() const { return name_; }
@@ -43,11 +51,14 @@ class KeyGuess {
   // What is foretold of the sample is among what was read for it. A guess that does not agree with
   // a later observation is wrong for all samples.
   bool agrees(const Observation& seen) const;
+  // What was watched says less of a sample than what is foretold.
+  bool is_finer() const { return !match_.exact; }
 
  private:
   std::string name_;
   size_t each_;
   std::vector<Extent> extents_;  // `each_` for every sample; the first without a file: none
+  GuessMatch match_;
 };
 
 struct Guessing {

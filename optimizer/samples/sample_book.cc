@@ -63,6 +63,15 @@ bool SampleBook::all_samples(uint32_t session,
   return any;
 }
 
+bool SampleBook::wants_places() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+    const auto at = datasets_.find(entry.first.second);
+    if (at == datasets_.end() || entry.second.order.sequential()) return false;
+    const SampleSet& set = at->second.set;
+    return set.known() < set.samples() - set.samples() / 20;
+  });
+}
+
 bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
                         std::vector<Extent> parts, Source source) {
   const auto at = datasets_.find(dataset);

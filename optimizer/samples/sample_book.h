@@ -48,6 +48,9 @@ class SampleBook {
   bool all_samples(uint32_t session,
                    const std::function<bool(std::span<const Extent>)>& test) const;
 
+  // Whether some order that is not the file's is of samples of which too little is known.
+  bool wants_places() const;
+
   // The sample consists of `parts`, a session says. False: no such sample, or a dataset that is not
   // the session's.
   bool locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,

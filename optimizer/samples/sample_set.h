@@ -20,6 +20,11 @@ struct Extent {
 };
 static_assert(sizeof(Extent) == 16);
 
+inline bool contains(const Extent& outer, const Extent& inner) {
+  return outer.file == inner.file && outer.offset <= inner.offset &&
+         outer.offset + outer.length >= inner.offset + inner.length;
+}
+
 // Joins neighbours of the same file; keeps the order otherwise.
 void merge_neighbours(std::vector<Extent>* parts);
 

@@ -222,7 +222,8 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   request.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
   request.page_mode = mode == CheckpointMode::kPage;
   if (mode == CheckpointMode::kObserve) {
-    observe_mapping(request.file.file, request.offset, request.base, request.end);
+    const bool clearable = request.shared && (flags & (MAP_POPULATE | MAP_LOCKED)) == 0;
+    observe_mapping(request.file.file, request.offset, request.base, request.end, clearable);
     return;
   }
   if (!protectable(prot, flags)) {

@@ -10,9 +10,11 @@ struct Observed {
   uintptr_t base, end;  // end 0: free
   uint64_t offset;
   uint32_t file;
+  bool clearable;
 };
 
 constexpr uint32_t kMaxObserved = 256;
+constexpr uintptr_t kPart = 256 << 20;  // bytes of a mapping that are looked at under the lock
 constinit Spinlock g_lock;
 constinit Observed g_observed[kMaxObserved] = {};
 constinit std::atomic<uint32_t> g_count{0};  // entries ever used; writer: g_lock's holder
@@ -23,11 +25,12 @@ void tell(const Observed& entry) {
 
 }  // namespace
 
-void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end) {
+void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end,
+                     bool clearable) {
   Locked locked(g_lock);
   for (uint32_t i = 0; i < kMaxObserved; ++i) {
     if (g_observed[i].end != 0) continue;
-    g_observed[i] = {base, end, offset, file};
+    g_observed[i] = {base, end, offset, file, clearable};
     if (i >= g_count.load()) g_count.store(i + 1);
     tell(g_observed[i]);
     count(protocol::ClientMetric::mappings_observed);
@@ -62,6 +65,25 @@ bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* off
   }
   return false;
 }
+
+bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const ObservedPart& part),
+                    void* context) {
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (; walk->index < used; ++walk->index, walk->at = 0) {
+    Observed& entry = g_observed[walk->index];
+    if (entry.end == 0 || !entry.clearable) continue;
+    const uintptr_t begin = walk->at > entry.base ? walk->at : entry.base;
+    if (begin >= entry.end) continue;
+    const uintptr_t end = entry.end - begin > kPart ? begin + kPart : entry.end;
+    walk->at = end;
+    entry.clearable = visit(context, {entry.file, entry.offset + (begin - entry.base), begin, end});
+    return true;
+  }
+  return false;
+}
+
+bool any_observed() { return g_count.load(std::memory_order_relaxed) != 0; }
 
 void renew_observed(uint32_t old, uint32_t file) {
   Locked locked(g_lock);

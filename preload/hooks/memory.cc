@@ -7,12 +7,14 @@
 #include "preload/cells/arm.h"
 #include "preload/cells/mapping.h"
 #include "preload/real.h"
+#include "preload/samples/pages.h"
 #include "preload/stage/original.h"
 
 using sluice::preload::consider_mapping;
 using sluice::preload::disarm;
 using sluice::preload::disarm_all;
 using sluice::preload::forget_stale;
+using sluice::preload::page_watch_unmaps;
 using sluice::preload::set_future_locked;
 using sluice::preload::use_original;
 
@@ -69,6 +71,7 @@ SLUICE_EXPORT void* mmap64(void* address, size_t length, int prot, int flags, in
   return map(REAL(mmap64), address, length, prot, flags, fd, offset);
 }
 SLUICE_EXPORT int munmap(void* address, size_t length) noexcept {
+  page_watch_unmaps(address, length);
   disarm(address, length);
   return REAL(munmap)(address, length);
 }

@@ -319,6 +319,12 @@ bool samples_wanted() {
          connection->shared->header.samples_idle.load(std::memory_order_relaxed) == 0;
 }
 
+bool pages_wanted() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return connection != nullptr &&
+         connection->shared->header.pages_wanted.load(std::memory_order_relaxed) != 0;
+}
+
 bool optimizer_died() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   return connection != nullptr &&

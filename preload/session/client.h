@@ -56,6 +56,8 @@ bool session_is_lost();
 bool optimizer_died();
 // Whether somebody gains by knowing which sample is being read. Any thread.
 bool samples_wanted();
+// Whether it wants to know which pages of mapped files samples touch. Any thread.
+bool pages_wanted();
 // Whether events of this file reach an optimizer. Any thread.
 bool session_of_file_lives(uint32_t file);
 

@@ -30,6 +30,8 @@ key_guess_test_SRCS := tests/unit/key_guess_test.cc tests/unit/key_guess_doubts_
 key_guess_test_LIBS := -llmdb
 
 UNIT_TESTS += optimizer_scheduler_test
+UNIT_TESTS += sample_places_test
+sample_places_test_SRCS := tests/unit/sample_places_test.cc $(SIMULATOR_SRCS)
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
 
 # Recorded events in, plans out: tests/replay/plans compares them with what was kept.

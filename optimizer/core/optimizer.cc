@@ -84,6 +84,11 @@ void Optimizer::watch(int fd, Tag tag, uint64_t value, uint32_t events, bool add
   epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
 }
 
+bool Optimizer::awaited(uint32_t id) const {
+  const auto at = files_.all().find(id);
+  return at != files_.all().end() && at->second.state == FileEntry::State::kOpening;
+}
+
 uint64_t Optimizer::cached(uint32_t id, Range range) {
   const FileEntry* file = files_.find(id);
   uint64_t bytes = 0;

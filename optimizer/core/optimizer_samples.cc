@@ -90,9 +90,9 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
 
 // Workers may be sessions of their own.
 void Optimizer::ask_for_pages() {
-  const uint32_t wanted = samples_.wants_places() ? 1 : 0;
   for (const auto& [id, session] : sessions_) {
-    session->memory.get()->header.pages_wanted.store(wanted, std::memory_order_relaxed);
+    session->memory.get()->header.pages_wanted.store(samples_.wants_places(id) ? 1 : 0,
+                                                     std::memory_order_relaxed);
   }
 }
 

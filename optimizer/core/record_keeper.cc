@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kPatience = 4;          // so many times as many samples until the next guess
+constexpr uint64_t kSlice = 1 << 15;       // samples that are made known at once
 constexpr size_t kMostObserved = 1 << 16;  // samples that one guess is made from
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
@@ -147,6 +148,15 @@ void RecordKeeper::look_up(const FileEntry& file) {
       });
 }
 
+void RecordKeeper::file_ready(const FileEntry& file) {
+  look_up(file);
+  for (auto& [id, dataset] : datasets_) {
+    if (dataset.waits_for != file.id) continue;
+    dataset.waits_for = 0;
+    if (samples_->set(id) != nullptr && !dataset.trying && !dataset.guess) try_guess(id, dataset);
+  }
+}
+
 void RecordKeeper::seen(uint32_t id, uint64_t index) {
   Dataset& dataset = datasets_[id];
   if (dataset.next_try == 0) dataset.next_try = kEnoughSeen;
@@ -163,7 +173,7 @@ void RecordKeeper::seen(uint32_t id, uint64_t index) {
       samples_->forget_guesses(id);
     } else if (mine && dataset.guess->is_finer()) {
       const std::span<const Extent> exact = dataset.guess->parts(index);
-      if (!exact.empty()) samples_->learn(id, index, {exact.begin(), exact.end()}, Source::kSeen);
+      if (!exact.empty()) samples_->refine(id, index, {exact.begin(), exact.end()});
     }
     return;
   }
@@ -174,7 +184,7 @@ void RecordKeeper::seen(uint32_t id, uint64_t index) {
 
 void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   const SampleSet& set = *samples_->set(id);
-  if (set.samples() > kMostGuessed) {
+  if (set.samples() > std::min(kMostGuessed, limits().records)) {
     dataset.next_try = kNever;
     return;
   }
@@ -195,8 +205,9 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
     observed->push_back({i, {parts.begin(), parts.end()}});
   }
   const FileEntry* entry = files_->find(file);
-  if (entry == nullptr || entry->state != FileEntry::State::kReady ||
-      observed->size() < kEnoughSeen) {
+  if (entry == nullptr || observed->size() < kEnoughSeen) return;
+  if (entry->state != FileEntry::State::kReady) {
+    dataset.waits_for = file;
     return;
   }
   if (dataset.file != file) dataset.records = nullptr;
@@ -226,10 +237,10 @@ void RecordKeeper::guessed(uint32_t id, uint32_t file, Found found) {
   if (at == datasets_.end() || set == nullptr) return;
   Dataset& dataset = at->second;
   dataset.trying = false;
-  const FileEntry* entry = files_->find(file);
-  const std::string shown = entry != nullptr ? entry->path : "a file";
   if (!found.why.empty()) {
-    say(Level::kInfo, "{}: no records listed: {}", shown, found.why);
+    const FileEntry* entry = files_->find(file);
+    say(Level::kInfo, "{}: no records listed: {}", entry != nullptr ? entry->path : "a file",
+        found.why);
     dataset.next_try = kNever;
     return;
   }
@@ -237,15 +248,31 @@ void RecordKeeper::guessed(uint32_t id, uint32_t file, Found found) {
   dataset.records = waits ? found.records : nullptr;
   if (found.guessing.state != Guessing::State::kGuessed) return;
   dataset.guess = std::move(found.guessing.guess);
-  for (uint64_t i = 0; i < std::min(dataset.guess->samples(), set->samples()); ++i) {
-    const std::span<const Extent> parts = dataset.guess->parts(i);
+  apply_guess(id, 0);
+}
+
+// Millions of samples would hold up everybody else: a slice at a time.
+void RecordKeeper::apply_guess(uint32_t id, uint64_t first) {
+  const auto at = datasets_.find(id);
+  const SampleSet* set = samples_->set(id);
+  if (at == datasets_.end() || set == nullptr || !at->second.guess) return;
+  const KeyGuess& guess = *at->second.guess;
+  const uint64_t count = std::min(guess.samples(), set->samples());
+  const uint64_t end = std::min(count, first + kSlice);
+  for (uint64_t i = first; i < end; ++i) {
+    const std::span<const Extent> parts = guess.parts(i);
     if (!parts.empty()) {
       samples_->learn(id, i, {parts.begin(), parts.end()}, Source::kGuessed);
     }
   }
-  say(Level::kInfo, "{}: a sample's record is \"{}\"; {} of {} samples are known", shown,
-      dataset.guess->name(), set->known(), set->samples());
   changed_();
+  if (end < count) {
+    mailbox_->post([this, id, end] { apply_guess(id, end); });
+    return;
+  }
+  const FileEntry* entry = files_->find(at->second.file);
+  say(Level::kInfo, "{}: a sample's record is \"{}\"; {} of {} samples are known",
+      entry != nullptr ? entry->path : "a file", guess.name(), set->known(), set->samples());
 }
 
 void RecordKeeper::left() {

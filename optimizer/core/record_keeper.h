@@ -38,7 +38,7 @@ class RecordKeeper {
   // Samples [first, first + keys.size()) are the records with these keys; empty: not said.
   void told(uint32_t dataset, uint32_t file, uint64_t first,
             const std::vector<std::string_view>& keys);
-  void file_ready(const FileEntry& file) { look_up(file); }
+  void file_ready(const FileEntry& file);
   // A worker has read the sample; what it is made of is learned.
   void seen(uint32_t dataset, uint64_t index);
   // A session has left, and its files: what belonged to its datasets alone is forgotten, and
@@ -57,6 +57,7 @@ class RecordKeeper {
     std::optional<KeyGuess> guess;              // in use
     std::shared_ptr<const RecordList> records;  // of `file`; kept while nothing is decided
     uint32_t file = 0;
+    uint32_t waits_for = 0;  // a file that is being opened; 0: none
   };
   struct Told {
     uint32_t dataset = 0, file = 0;
@@ -74,6 +75,7 @@ class RecordKeeper {
 
   void try_guess(uint32_t id, Dataset& dataset);
   void guessed(uint32_t id, uint32_t file, Found found);
+  void apply_guess(uint32_t id, uint64_t first);
   void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which is kept open, and `done` here afterwards.
   void with_file(const FileEntry& file,

@@ -27,7 +27,8 @@ namespace sluice::optimizer {
 using protocol::SessionMetric;
 using SessionMetrics = std::array<uint64_t, protocol::kSessionMetricCount>;
 
-// What the page cache holds. The one question that planning asks of the world.
+// What the page cache holds, and what will be there to read. The questions that planning asks of
+// the world.
 class Residency {
  public:
   Residency() = default;
@@ -38,6 +39,8 @@ class Residency {
   virtual uint64_t cached(uint32_t file, Range range) = 0;
   // False if it cannot be: the kernel tells only who owns a file or may write it.
   virtual bool known(uint32_t file) const = 0;
+  // The file is being opened: it will be told of, unless that fails.
+  virtual bool awaited(uint32_t /*file*/) const { return false; }
 };
 
 struct PlannedRead {

@@ -40,8 +40,10 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   if (is_whole(extent)) return judge_file(session, whole_file(extent), now_ns);
   const auto at = files_.find(extent.file);
   const auto owner = sessions_.find(session);
-  if (at == files_.end() || !at->second.usable || owner == sessions_.end() ||
-      !owner->second.prefetch || extent.offset >= at->second.size) {
+  const bool usable = at != files_.end() && at->second.usable;
+  if (!usable && residency_->awaited(extent.file)) return Verdict::kLater;
+  if (!usable || owner == sessions_.end() || !owner->second.prefetch ||
+      extent.offset >= at->second.size) {
     return Verdict::kNever;
   }
   File& file = at->second;

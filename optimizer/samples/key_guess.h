@@ -28,9 +28,10 @@ struct Observation {
 };
 
 // What is watched of a record is the record; or may be more on both sides, and of what begins below
-// `header` nothing follows.
+// `header` nothing follows. `finer`: what is watched says less of a sample than what is foretold.
 struct GuessMatch {
   bool exact = true;
+  bool finer = false;
   uint64_t header = 0;
 };
 
@@ -51,8 +52,7 @@ class KeyGuess {
   // What is foretold of the sample is among what was read for it. A guess that does not agree with
   // a later observation is wrong for all samples.
   bool agrees(const Observation& seen) const;
-  // What was watched says less of a sample than what is foretold.
-  bool is_finer() const { return !match_.exact; }
+  bool is_finer() const { return match_.finer; }
 
  private:
   std::string name_;

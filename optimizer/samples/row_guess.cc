@@ -159,10 +159,12 @@ Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
   }
   // Pages first: those of rows of about whole pages seem to be rows themselves.
   std::vector<Rows> found = whole_file(size, file, samples, distinct);
+  const bool by_pages = !found.empty();
   if (found.empty()) found = exact_rows(size, file, distinct);
   if (found.empty()) return result;
   uint64_t header = found.front().base;
   for (const Rows& rows : found) header = std::min(header, rows.base);
+  header = std::min(header, kMostHeader);
   std::vector<Extent> extents;
   extents.reserve(samples * found.size());
   for (uint64_t i = 0; i < samples; ++i) {
@@ -175,7 +177,7 @@ Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
       std::fill(extents.end() - static_cast<ptrdiff_t>(found.size()), extents.end(), Extent{});
   }
   result.guess.emplace(name_of(found), found.size(), std::move(extents),
-                       GuessMatch{.exact = false, .header = header});
+                       GuessMatch{.exact = false, .finer = by_pages, .header = header});
   result.state = Guessing::State::kGuessed;
   return result;
 }

@@ -63,10 +63,13 @@ bool SampleBook::all_samples(uint32_t session,
   return any;
 }
 
-bool SampleBook::wants_places() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+bool SampleBook::wants_places(uint32_t session) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [this, session](const auto& entry) {
     const auto at = datasets_.find(entry.first.second);
-    if (at == datasets_.end() || entry.second.order.sequential()) return false;
+    if (at == datasets_.end() || at->second.sessions.count(session) == 0 ||
+        entry.second.order.sequential()) {
+      return false;
+    }
     const SampleSet& set = at->second.set;
     return set.known() < set.samples() - set.samples() / 20;
   });
@@ -86,6 +89,11 @@ bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
 void SampleBook::learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source) {
   const auto at = datasets_.find(dataset);
   if (at != datasets_.end()) at->second.set.learn(index, std::move(parts), source);
+}
+
+void SampleBook::refine(uint32_t dataset, uint64_t index, std::vector<Extent> parts) {
+  const auto at = datasets_.find(dataset);
+  if (at != datasets_.end()) at->second.set.refine(index, std::move(parts));
 }
 
 void SampleBook::forget_guesses(uint32_t dataset) {
@@ -198,7 +206,14 @@ bool SampleBook::end(uint64_t reader, uint32_t dataset, uint64_t index) {
   // Nothing seen: it came out of the job's own memory, or from where nothing is followed. What was
   // learned before is no worse for that.
   if (set != datasets_.end() && !open->parts.empty()) {
-    set->second.set.learn(index, std::move(open->parts));
+    SampleSet& known = set->second.set;
+    const std::span<const Extent> before = known.parts(index);
+    // Pages say less than who told the place, or has seen it exactly in an earlier run.
+    const bool exact = !before.empty() && known.source(index) != Source::kSeen &&
+                       known.source(index) != Source::kGuessed;
+    merge_neighbours(&open->parts);
+    if (exact && is_coarser(open->parts, before)) open->parts = {before.begin(), before.end()};
+    known.learn(index, std::move(open->parts));
   }
   std::vector<Open>& all = open_.at(reader);
   all.erase(all.begin() + (open - all.data()));

@@ -48,8 +48,9 @@ class SampleBook {
   bool all_samples(uint32_t session,
                    const std::function<bool(std::span<const Extent>)>& test) const;
 
-  // Whether some order that is not the file's is of samples of which too little is known.
-  bool wants_places() const;
+  // Whether some order that is not the file's is of samples of which too little is known, and the
+  // session reads them.
+  bool wants_places(uint32_t session) const;
 
   // The sample consists of `parts`, a session says. False: no such sample, or a dataset that is not
   // the session's.
@@ -57,6 +58,7 @@ class SampleBook {
               Source source);
   // The same for who serves all sessions. Nothing happens if there is no such dataset.
   void learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source);
+  void refine(uint32_t dataset, uint64_t index, std::vector<Extent> parts);  // as SampleSet's
   void forget_guesses(uint32_t dataset);
   // What is known of a dataset; null: there is none. Good until a session leaves.
   const SampleSet* set(uint32_t dataset) const;

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+}  // namespace
 
 void merge_neighbours(std::vector<Extent>* parts) {
   std::vector<Extent> merged;
@@ -21,6 +26,13 @@ void merge_neighbours(std::vector<Extent>* parts) {
     merged.push_back(part);
   }
   *parts = std::move(merged);
+}
+
+bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known) {
+  return std::equal(seen.begin(), seen.end(), known.begin(), known.end(),
+                    [](const Extent& pages, const Extent& part) {
+                      return pages.offset % kPage == 0 && contains(pages, part);
+                    });
 }
 
 // Whether what is said of the sample replaces what is known of it.
@@ -64,6 +76,12 @@ void SampleSet::set(uint64_t index, std::vector<Extent> parts) {
     entry = {0, 0, kMany};
     many_[index] = std::move(parts);
   }
+}
+
+void SampleSet::refine(uint64_t index, std::vector<Extent> parts) {
+  if (index >= single_.size() || single_[index].file == 0) return;
+  set(index, std::move(parts));
+  sources_[index] = Source::kGuessed;
 }
 
 void SampleSet::forget_guesses() {

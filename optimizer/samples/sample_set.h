@@ -28,6 +28,9 @@ inline bool contains(const Extent& outer, const Extent& inner) {
 // Joins neighbours of the same file; keeps the order otherwise.
 void merge_neighbours(std::vector<Extent>* parts);
 
+// The same parts as in `known`, seen by the pages that lie around them.
+bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known);
+
 // How it came to be known what a sample is made of. What was seen in this run counts most.
 enum class Source : uint8_t {
   kSeen,     // a worker read the sample
@@ -54,6 +57,8 @@ class SampleSet {
   uint64_t bytes(uint64_t index) const;
   // Samples that were seen to be made of something else than was known before, or seen first.
   uint64_t news() const { return news_; }
+  // What was seen contains these parts, which a guess makes of it.
+  void refine(uint64_t index, std::vector<Extent> parts);
   void forget_guesses();
   static constexpr size_t kMaxParts = 64;
 

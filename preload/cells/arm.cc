@@ -222,7 +222,11 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   request.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
   request.page_mode = mode == CheckpointMode::kPage;
   if (mode == CheckpointMode::kObserve) {
-    const bool clearable = request.shared && (flags & (MAP_POPULATE | MAP_LOCKED)) == 0;
+    // What a library does that passes our hooks by is not seen, and an LMDB's values are seen when
+    // they are handed out.
+    const bool clearable = request.shared && (prot & PROT_WRITE) == 0 && !data.lmdb &&
+                           (flags & (MAP_POPULATE | MAP_LOCKED)) == 0 &&
+                           !g_only_observe.load(std::memory_order_relaxed);
     observe_mapping(request.file.file, request.offset, request.base, request.end, clearable);
     return;
   }

@@ -14,7 +14,7 @@ struct Observed {
 };
 
 constexpr uint32_t kMaxObserved = 256;
-constexpr uintptr_t kPart = 256 << 20;  // bytes of a mapping that are looked at under the lock
+constexpr uintptr_t kPart = 64 << 20;  // bytes of a mapping that are looked at under the lock
 constinit Spinlock g_lock;
 constinit Observed g_observed[kMaxObserved] = {};
 constinit std::atomic<uint32_t> g_count{0};  // entries ever used; writer: g_lock's holder

@@ -16,7 +16,7 @@ void forget_observed(uintptr_t begin, uintptr_t end);
 // The file of an observed mapping that overlaps [begin, end), and, if asked for, where in it
 // `begin` lies; false if there is none, or it begins later and the offset was asked for.
 bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* offset = nullptr);
-// A part of a clearable mapping, of at most 256 MiB.
+// A part of a clearable mapping, of at most 64 MiB.
 struct ObservedPart {
   uint32_t file;
   uint64_t offset;  // in the file, of `begin`

@@ -56,14 +56,14 @@ SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
   ++t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleBegin, static_cast<uint32_t>(dataset),
               key_of(dataset, index));
-  if (t_state.samples_begun == 1) page_watch_begins();
+  page_watch_begins();
   return 0;
 }
 
 SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
   if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
-  if (t_state.samples_begun == 1) page_watch_ends();
+  page_watch_ends();
   --t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
               key_of(dataset, index));

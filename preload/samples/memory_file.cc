@@ -1,7 +1,6 @@
 #include "preload/samples/memory_file.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,28 +11,14 @@
 namespace sluice::preload {
 
 MemoryFile::MemoryFile()
-    : fd_(sys::call(SYS_memfd_create, sys::word("sluice-samples"), MFD_CLOEXEC)) {
-  struct stat about;
-  if (!sys::failed(fd_) && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0) {
-    inode_ = about.st_ino;
-  }
-}
-
-MemoryFile::~MemoryFile() {
-  if (ours()) sys::close(fd());
-}
-
-bool MemoryFile::ours() const {
-  struct stat about;
-  return !sys::failed(fd_) && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0 &&
-         S_ISREG(about.st_mode) && about.st_ino == inode_;
-}
+    : fd_(sys::call(SYS_memfd_create, sys::word("sluice-samples"), MFD_CLOEXEC)) {}
 
 bool MemoryFile::write(const void* data, size_t size) {
-  if (!ours()) return false;
+  if (!fd_.ours()) return false;
   for (size_t done = 0; done < size;) {
-    const long wrote = sys::call(SYS_write, fd_, sys::word(static_cast<const char*>(data) + done),
-                                 static_cast<long>(size - done));
+    const long wrote =
+        sys::call(SYS_write, fd_.number(), sys::word(static_cast<const char*>(data) + done),
+                  static_cast<long>(size - done));
     if (wrote == -EINTR) continue;
     if (wrote <= 0) return false;
     done += static_cast<size_t>(wrote);

@@ -2,11 +2,10 @@
 // signal handler.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/own_descriptor.h"
 #include "protocol/control.h"
 
 namespace sluice::preload {
@@ -14,7 +13,6 @@ namespace sluice::preload {
 class MemoryFile {
  public:
   MemoryFile();
-  ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
@@ -24,15 +22,12 @@ class MemoryFile {
   bool flush();
 
   uint64_t bytes() const { return bytes_ + used_; }
-  int fd() const { return static_cast<int>(fd_); }
+  int fd() const { return fd_.number(); }
 
  private:
   bool write(const void* data, size_t size);
-  // A job may close everything and open files of its own under our number meanwhile.
-  bool ours() const;
 
-  const long fd_;
-  ino_t inode_ = 0;
+  const OwnDescriptor fd_;
   uint64_t bytes_ = 0;
   size_t used_ = 0;
   char buffer_[16384];

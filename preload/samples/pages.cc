@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cerrno>
 
 #include "preload/cells/observed.h"
+#include "preload/own_descriptor.h"
 #include "preload/process.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
@@ -22,54 +24,76 @@ enum PageWatch : uint8_t {
   kWatched = 2,  // and its pages are looked up when it ends
 };
 
-constexpr uint64_t kFreeNs = 5'000'000;  // looking may take as much in any case
-constexpr uint64_t kShare = 32;          // and besides, one part in so many of the time
-constexpr uint32_t kVain = 64;           // samples of which nothing was found
-constexpr uint32_t kMostSkipped = 4096;  // samples, once nothing was found of many
-constexpr uint32_t kMostParts = 64;      // of one sample: more are no use to anybody
-constexpr size_t kEntries = 1024;        // of the page table, read at once
+constexpr uint64_t kLongestNs = 5'000'000;  // of one look
+constexpr uint64_t kFreeNs = 5'000'000;     // looking may take as much in any case
+constexpr uint64_t kShare = 32;             // and besides, one part in so many of the time
+constexpr uint64_t kMostNs = 50'000'000;    // saved up for looking
+constexpr uint64_t kPageNs = 100;           // what it costs to touch a page that was taken out
+constexpr uint32_t kVain = 64;              // samples of which nothing was found
+constexpr uint32_t kMostSkipped = 4096;     // samples, once nothing was found of many
+constexpr uint32_t kMostParts = 64;         // of one sample: more are no use to anybody
+constexpr size_t kEntries = 1024;           // of the page table, read at once
+
+struct Part {
+  uint32_t file;
+  uint64_t offset, length;
+};
 
 constinit std::atomic<uint32_t> g_inside{0};  // threads; writers: all
 constinit std::atomic<bool> g_alone{false};   // since the watched sample began; writers: all
-constinit std::atomic<bool> g_clean{false};   // nothing touched before is mapped; writers: all
 constinit std::atomic<bool> g_busy{false};    // a sample is watched; its thread writes what follows
-bool g_failed = false;                        // the page table cannot be read
-uint64_t g_began_ns = 0;                      // the first sample
-uint64_t g_spent_ns = 0;                      // by looking
-uint32_t g_parts = 0;                         // of the watched sample
+
+bool g_looking = false;                   // a signal handler that unmaps does not look again
+bool g_failed = false;                    // the page table cannot be read
+uint64_t g_began_ns = 0, g_spent_ns = 0;  // time for looking is counted from there
 uint32_t g_vain = 0, g_skip = 0, g_skipped = 0;
+Part g_parts[kMostParts];            // of the watched sample
+uint32_t g_part_count = 0;           // may be more
+protocol::PageRegion g_regions[64];  // what the kernel answers
+uint64_t g_entries[kEntries];
 
 struct Look {
   int fd;
-  uint64_t key;  // of the sample; 0: what is found is nobody's
+  bool wanted;           // what is found is the sample's
+  uintptr_t begin, end;  // nothing else is looked at
+  uint64_t pages;        // taken out
   bool good;
 };
 
+void add_part(uint32_t file, uint64_t offset, uint64_t length) {
+  Part* last =
+      g_part_count != 0 && g_part_count <= kMostParts ? &g_parts[g_part_count - 1] : nullptr;
+  if (last != nullptr && last->file == file && last->offset + last->length == offset) {
+    last->length += length;
+    return;
+  }
+  if (g_part_count < kMostParts) g_parts[g_part_count] = {file, offset, length};
+  if (g_part_count <= kMostParts) ++g_part_count;
+}
+
 // [begin, end) is mapped: part of the sample, and out of the page table.
 bool take(Look& look, const ObservedPart& part, uintptr_t begin, uintptr_t end) {
-  if (look.key != 0 && ++g_parts <= kMostParts) {
-    emit_part(part.file, part.offset + (begin - part.begin), end - begin, look.key);
-  }
+  if (look.wanted) add_part(part.file, part.offset + (begin - part.begin), end - begin);
+  look.pages += (end - begin) / protocol::kPagemapPage;
   return sys::advise(begin, end - begin, MADV_DONTNEED) == 0;
 }
 
 // Linux 6.7 and later. False: this kernel has no such call.
 bool scan(Look& look, const ObservedPart& part, bool* clearable) {
-  protocol::PageRegion regions[64];
   for (uintptr_t at = part.begin; at < part.end && *clearable;) {
     protocol::PagemapScan asked = {};
     asked.size = sizeof asked;
     asked.start = at;
     asked.end = part.end;
-    asked.vec = reinterpret_cast<uint64_t>(regions);
-    asked.vec_len = sizeof regions / sizeof *regions;
+    asked.vec = reinterpret_cast<uint64_t>(g_regions);
+    asked.vec_len = sizeof g_regions / sizeof *g_regions;
     asked.category_mask = protocol::kPageIsPresent | protocol::kPageIsFile;
     asked.return_mask = protocol::kPageIsPresent;
     const long count =
         sys::call(SYS_ioctl, look.fd, static_cast<long>(protocol::kPagemapScan), sys::word(&asked));
     if (sys::failed(count)) return false;
     for (long i = 0; i < count && *clearable; ++i) {
-      *clearable = take(look, part, regions[i].start, regions[i].end);
+      *clearable = take(look, part, g_regions[i].start, g_regions[i].end);
     }
     if (asked.walk_end <= at) break;
     at = asked.walk_end;
@@ -78,18 +102,17 @@ bool scan(Look& look, const ObservedPart& part, bool* clearable) {
 }
 
 bool read_entries(Look& look, const ObservedPart& part, bool* clearable) {
-  uint64_t entries[kEntries];
   uintptr_t run = 0;  // where what is mapped begins; 0: what was read last is not
   for (uintptr_t at = part.begin; at < part.end;) {
     const uint64_t left = (part.end - at) / protocol::kPagemapPage;
     const uint64_t pages = left < kEntries ? left : kEntries;
-    const long got = sys::call(SYS_pread64, look.fd, sys::word(entries),
-                               static_cast<long>(pages * sizeof *entries),
-                               static_cast<long>(at / protocol::kPagemapPage * sizeof *entries));
-    if (got < static_cast<long>(sizeof *entries)) return false;
-    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof *entries && *clearable; ++i) {
-      const bool mapped =
-          (entries[i] & protocol::kEntryPresent) != 0 && (entries[i] & protocol::kEntryFile) != 0;
+    const long got = sys::call(SYS_pread64, look.fd, sys::word(g_entries),
+                               static_cast<long>(pages * sizeof *g_entries),
+                               static_cast<long>(at / protocol::kPagemapPage * sizeof *g_entries));
+    if (got < static_cast<long>(sizeof *g_entries)) return false;
+    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof *g_entries && *clearable; ++i) {
+      const bool mapped = (g_entries[i] & protocol::kEntryPresent) != 0 &&
+                          (g_entries[i] & protocol::kEntryFile) != 0;
       if (mapped && run == 0) run = at;
       if (!mapped && run != 0) {
         *clearable = take(look, part, run, at);
@@ -103,38 +126,74 @@ bool read_entries(Look& look, const ObservedPart& part, bool* clearable) {
   return true;
 }
 
-bool look_at(void* context, const ObservedPart& part) {
+bool look_at(void* context, const ObservedPart& whole) {
   auto& look = *static_cast<Look*>(context);
+  ObservedPart part = whole;
+  if (part.begin < look.begin) {
+    part.offset += look.begin - part.begin;
+    part.begin = look.begin;
+  }
+  if (part.end > look.end) part.end = look.end;
   bool clearable = true;
-  if (look.good) {
+  if (look.good && part.begin < part.end) {
     look.good = scan(look, part, &clearable) || read_entries(look, part, &clearable);
   }
   return clearable;
 }
 
-// All that is mapped of observed files is the sample's, and taken out. 0 for `key`: nobody's.
-void look_for(uint64_t key) {
-  const uint64_t began = sys::now_ns();
-  const long fd =
-      sys::call(SYS_openat, AT_FDCWD, sys::word("/proc/self/pagemap"), O_RDONLY | O_CLOEXEC);
-  Look look = {static_cast<int>(fd), key, !sys::failed(fd)};
-  if (look.good) {
-    ObservedWalk walk = {};
-    while (visit_observed(&walk, look_at, &look)) {
-    }
-    sys::close(look.fd);
+void tell_parts() {
+  const uint64_t key = current_sample();
+  for (uint32_t i = 0; i < g_part_count && g_part_count <= kMostParts && key != 0; ++i) {
+    emit_part(g_parts[i].file, g_parts[i].offset, g_parts[i].length, key);
   }
-  g_failed = !look.good;
-  g_clean.store(look.good, std::memory_order_release);
-  g_spent_ns += sys::now_ns() - began;
+}
+
+// What is mapped of observed files within [begin, end) is taken out, and is the sample's if it is
+// `wanted`. False: it was not looked at to the end.
+bool look_for(bool wanted, uintptr_t begin = 0, uintptr_t end = UINTPTR_MAX) {
+  if (g_looking) return false;
+  g_looking = true;
+  const uint64_t began = sys::now_ns();
+  uint64_t now = began;
+  bool all = false;
+  Look look = {-1, wanted, begin, end, 0, true};
+  {
+    const OwnDescriptor file(
+        sys::call(SYS_openat, AT_FDCWD, sys::word("/proc/self/pagemap"), O_RDONLY | O_CLOEXEC));
+    look.fd = file.number();
+    const bool busy = look.fd == -EMFILE || look.fd == -ENFILE;  // for now
+    look.good = look.fd >= 0;
+    ObservedWalk walk = {};
+    while (look.good && now - began < kLongestNs && file.ours()) {
+      if (!visit_observed(&walk, look_at, &look)) {
+        all = look.good;
+        break;
+      }
+      now = sys::now_ns();
+    }
+    g_failed = !look.good && !busy;
+  }
+  // Mappings that take so long are not worth it.
+  if (now - began >= kLongestNs) g_skip = kMostSkipped;
+  g_spent_ns += sys::now_ns() - began + look.pages * kPageNs;
+  g_looking = false;
+  return all;
+}
+
+bool has_time() {
+  const uint64_t now = sys::now_ns();
+  if (g_began_ns == 0) g_began_ns = now;
+  const uint64_t earned = kFreeNs + (now - g_began_ns) / kShare;
+  if (earned > g_spent_ns + kMostNs) {
+    g_began_ns = now;
+    g_spent_ns = 0;
+  }
+  return earned > g_spent_ns;
 }
 
 // Looking must be worth its time.
 bool is_due() {
-  if (g_failed) return false;
-  const uint64_t now = sys::now_ns();
-  if (g_began_ns == 0) g_began_ns = now;
-  if (g_spent_ns > kFreeNs + (now - g_began_ns) / kShare) return false;
+  if (g_failed || !has_time()) return false;
   if (g_skipped < g_skip) {
     ++g_skipped;
     return false;
@@ -143,72 +202,75 @@ bool is_due() {
   return true;
 }
 
-void found() {
-  if (g_parts != 0) {
+void found(bool any) {
+  if (any) {
     g_vain = g_skip = 0;
   } else if (++g_vain >= kVain) {
     g_skip = g_skip * 2 < kMostSkipped ? g_skip * 2 + 1 : kMostSkipped;
   }
 }
 
-void forget_clean() {
-  if (g_clean.load(std::memory_order_relaxed)) g_clean.store(false, std::memory_order_release);
-}
-
 }  // namespace
 
 void page_watch_begins() {
+  if (t_state.samples_begun != 1) {
+    // Several at a time: whose pages they are nobody can tell.
+    if (t_state.page_watch == kWatched) g_alone.store(false);
+    return;
+  }
   t_state.page_watch = kNone;
-  if (!any_observed() || in_vfork_child()) return;
-  if (!pages_wanted()) {
-    forget_clean();
-    return;
-  }
+  if (!any_observed() || !pages_wanted() || in_vfork_child()) return;
   t_state.page_watch = kInside;
-  if (g_inside.fetch_add(1, std::memory_order_acq_rel) != 0) {
-    g_alone.store(false, std::memory_order_release);
+  if (g_inside.fetch_add(1) != 0) {
+    g_alone.store(false);
     return;
   }
-  if (g_busy.exchange(true, std::memory_order_acquire)) return;
+  if (g_busy.exchange(true)) return;
   if (!is_due()) {
-    forget_clean();
-    g_busy.store(false, std::memory_order_release);
+    g_busy.store(false);
     return;
   }
-  g_alone.store(true, std::memory_order_release);
-  if (!g_clean.load(std::memory_order_acquire)) look_for(0);
-  g_parts = 0;
+  g_alone.store(true);
+  if (g_inside.load() != 1) g_alone.store(false);  // who came in between may have been too early
+  g_part_count = 0;
+  // What was touched before is nobody's.
+  if (!look_for(false)) g_alone.store(false);
   t_state.page_watch = kWatched;
 }
 
-void page_watch_unmaps(const void* address, size_t length) {
-  if (t_state.page_watch != kWatched || in_vfork_child()) return;
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  uint32_t file = 0;
-  if (!find_observed(begin, begin + length, &file)) return;
-  look_for(g_alone.load(std::memory_order_acquire) ? current_sample() : 0);
-}
-
 void page_watch_ends() {
+  if (t_state.samples_begun != 1 || t_state.page_watch == kNone) return;
+  if (process_is_new()) process_after_fork();
   const uint8_t watch = t_state.page_watch;
   t_state.page_watch = kNone;
   if (watch == kNone) return;
   if (watch == kWatched) {
     // What another thread touched meanwhile cannot be told from this one's.
-    const bool alone = g_alone.load(std::memory_order_acquire);
-    look_for(alone ? current_sample() : 0);
-    if (alone) found();
-    g_busy.store(false, std::memory_order_release);
-  } else {
-    forget_clean();  // what it touched is still there
+    const bool all = g_alone.load() && look_for(true) && g_alone.load();
+    if (all) tell_parts();
+    found(all && g_part_count != 0);
+    g_busy.store(false);
   }
-  g_inside.fetch_sub(1, std::memory_order_acq_rel);
+  g_inside.fetch_sub(1);
+}
+
+void page_watch_unmaps(const void* address, size_t length) {
+  if (t_state.page_watch != kWatched || !g_alone.load()) return;
+  if (process_is_new()) process_after_fork();
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  uint32_t file = 0;
+  if (t_state.page_watch != kWatched || in_vfork_child() || t_state.samples_begun != 1 ||
+      !find_observed(begin, begin + length, &file)) {
+    return;
+  }
+  if (!has_time() || !look_for(true, begin, begin + length)) g_alone.store(false);
 }
 
 void page_watch_after_fork() {
-  g_inside.store(0, std::memory_order_relaxed);
-  g_busy.store(false, std::memory_order_relaxed);
-  forget_clean();
+  g_inside.store(0);
+  g_busy.store(false);
+  g_looking = false;
+  g_failed = false;
   g_spent_ns = 0;
   g_began_ns = 0;
   t_state.page_watch = kNone;

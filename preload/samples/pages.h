@@ -12,9 +12,9 @@
 
 namespace sluice::preload {
 
-// The calling thread has begun a sample, its only one.
+// The calling thread has begun a sample.
 void page_watch_begins();
-// It is about to end it: what was touched is told as parts of the sample.
+// It is about to end one: what was touched is told as parts of the sample, if it is its only one.
 void page_watch_ends();
 // [address, address + length) is about to be unmapped: what the sample touched of it is told now.
 void page_watch_unmaps(const void* address, size_t length);

@@ -47,12 +47,12 @@ void take_locked(Seen* taken) {
   g_seen.used = 0;
 }
 
-// `*full` is what there was, if this had no room beside it.
-void add_seen(uint32_t dataset, uint32_t sample, const StagePath& path, Seen* full) {
+// False: there is no room beside what was seen before.
+bool add_seen(uint32_t dataset, uint32_t sample, const StagePath& path) {
   const size_t needed = sizeof sample + path.length + 1;
   const Locked locked(g_seen_lock);
   if (g_seen.count != 0 && (g_seen.dataset != dataset || g_seen.used + needed > kSeenBytes)) {
-    take_locked(full);
+    return false;
   }
   if (g_seen.count == 0) g_seen.since_ns = sys::now_ns();
   g_seen.dataset = dataset;
@@ -60,6 +60,7 @@ void add_seen(uint32_t dataset, uint32_t sample, const StagePath& path, Seen* fu
   memcpy(g_seen.text + g_seen.used + sizeof sample, path.text, path.length + 1);
   g_seen.used += needed;
   ++g_seen.count;
+  return true;
 }
 
 void tell(const Seen& seen) {
@@ -132,14 +133,13 @@ void file_seen(int fd, int folder, const char* path) {
   const KeepErrno keep;
   StagePath absolute;
   if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;
-  Seen full;
-  full.count = 0;
-  add_seen(protocol::dataset_of(key) & kDatasetMask, static_cast<uint32_t>(protocol::index_of(key)),
-           absolute, &full);
-  if (full.count != 0) tell(full);
+  const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
+  const auto sample = static_cast<uint32_t>(protocol::index_of(key));
+  while (!add_seen(dataset, sample, absolute)) tell_seen(true);
 }
 
-void tell_seen(bool now) {
+// Not inlined: open() may be called where the stack is small.
+__attribute__((noinline)) void tell_seen(bool now) {
   // Looked at without the lock: at worst it is told a little later.
   if (__atomic_load_n(&g_seen.count, __ATOMIC_RELAXED) == 0) return;
   const KeepErrno keep;

@@ -322,7 +322,8 @@ bool samples_wanted() {
 bool pages_wanted() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   return connection != nullptr &&
-         connection->shared->header.pages_wanted.load(std::memory_order_relaxed) != 0;
+         connection->shared->header.pages_wanted.load(std::memory_order_relaxed) != 0 &&
+         connection->shared->header.closed.load(std::memory_order_relaxed) == 0;
 }
 
 bool optimizer_died() {

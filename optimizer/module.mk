@@ -18,6 +18,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/samples/place_list.cc \
   optimizer/samples/key_guess.cc \
   optimizer/samples/row_guess.cc \
+  optimizer/samples/sample_guess.cc \
   optimizer/samples/key_scheme.cc \
   optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \

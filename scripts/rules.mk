@@ -5,15 +5,19 @@
 
 objects = $(patsubst %,$(B)/obj/%.o,$(1))
 
+# An object appears whole: a compiler that is stopped in the middle may leave an empty one, which
+# would be taken for done.
+objects_as = -MF $(@:.o=.d) -MT $@ -c $< -o $@.part && mv $@.part $@
+
 $(B)/obj/%.cc.o: %.cc
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  CXX  $<"
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(SAN) $(EXTRA_CXXFLAGS) -c $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(SAN) $(EXTRA_CXXFLAGS) $(objects_as)
 
 $(B)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  CC   $<"
-	$(Q)gcc $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -c $< -o $@
+	$(Q)gcc $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) $(objects_as)
 
 define link_rule
 $(2): $$(call objects,$$($(1)_SRCS)) $$($(1)_DEPS)

@@ -21,12 +21,13 @@ places_test_SRCS := tests/unit/places_test.cc optimizer/io/place_store.cc optimi
 
 UNIT_TESTS += lmdb_records_test key_guess_test row_guess_test
 row_guess_test_SRCS := tests/unit/row_guess_test.cc \
-  $(addprefix optimizer/samples/,row_guess.cc key_guess.cc key_scheme.cc sample_set.cc)
+  $(addprefix optimizer/samples/,row_guess.cc sample_guess.cc sample_set.cc)
 LMDB_LISTING_SRCS := tests/unit/lmdb_files.cc optimizer/samples/lmdb_records.cc $(LMDB_READER_SRCS)
 lmdb_records_test_SRCS := tests/unit/lmdb_records_test.cc $(LMDB_LISTING_SRCS)
 lmdb_records_test_LIBS := -llmdb
 key_guess_test_SRCS := tests/unit/key_guess_test.cc tests/unit/key_guess_doubts_test.cc \
-  $(LMDB_LISTING_SRCS) $(addprefix optimizer/samples/,key_guess.cc key_scheme.cc sample_set.cc)
+  $(LMDB_LISTING_SRCS) $(addprefix optimizer/samples/,key_guess.cc key_scheme.cc sample_guess.cc \
+  sample_set.cc)
 key_guess_test_LIBS := -llmdb
 
 UNIT_TESTS += optimizer_scheduler_test

@@ -11,6 +11,7 @@
 
 #include "optimizer/daemon/log.h"
 #include "optimizer/io/residency.h"
+#include "optimizer/samples/key_guess.h"
 #include "optimizer/samples/lmdb_records.h"
 #include "optimizer/samples/row_guess.h"
 
@@ -256,7 +257,7 @@ void RecordKeeper::apply_guess(uint32_t id, uint64_t first) {
   const auto at = datasets_.find(id);
   const SampleSet* set = samples_->set(id);
   if (at == datasets_.end() || set == nullptr || !at->second.guess) return;
-  const KeyGuess& guess = *at->second.guess;
+  const SampleGuess& guess = *at->second.guess;
   const uint64_t count = std::min(guess.samples(), set->samples());
   const uint64_t end = std::min(count, first + kSlice);
   for (uint64_t i = first; i < end; ++i) {

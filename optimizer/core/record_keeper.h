@@ -1,5 +1,5 @@
 // Samples that are records of an LMDB file, before they were read: by their keys, where the job
-// told them, or by a rule that was guessed from those that were read (samples/key_guess.h). Core
+// told them, or by a rule that was guessed from those that were read (samples/sample_guess.h). Core
 // thread only; files are read, and records searched, on the executor.
 #pragma once
 
@@ -18,10 +18,10 @@
 #include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
 #include "optimizer/core/mailbox.h"
-#include "optimizer/samples/key_guess.h"
 #include "optimizer/samples/lmdb_records.h"
 #include "optimizer/samples/record_list.h"
 #include "optimizer/samples/sample_book.h"
+#include "optimizer/samples/sample_guess.h"
 
 namespace sluice::optimizer {
 
@@ -54,7 +54,7 @@ class RecordKeeper {
     uint64_t seen = 0;      // samples read
     uint64_t next_try = 0;  // a guess is worth trying when so many have been
     bool trying = false;
-    std::optional<KeyGuess> guess;              // in use
+    std::optional<SampleGuess> guess;           // in use
     std::shared_ptr<const RecordList> records;  // of `file`; kept while nothing is decided
     uint32_t file = 0;
     uint32_t waits_for = 0;  // a file that is being opened; 0: none

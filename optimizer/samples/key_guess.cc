@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "optimizer/samples/key_scheme.h"
 
@@ -46,7 +49,7 @@ class Guesser {
       if (state != State::kGuessed) return {state, std::nullopt};
     }
     if (!varies_ || !all_agree()) return {};
-    return {State::kGuessed, KeyGuess(name_, *each, extents())};
+    return {State::kGuessed, SampleGuess(name_, *each, extents())};
   }
 
  private:
@@ -199,22 +202,6 @@ class Guesser {
 };
 
 }  // namespace
-
-std::span<const Extent> KeyGuess::parts(uint64_t index) const {
-  if (index >= samples() || extents_[index * each_].file == 0) return {};
-  return std::span(extents_).subspan(index * each_, each_);
-}
-
-bool KeyGuess::agrees(const Observation& seen) const {
-  const std::span<const Extent> expected = parts(seen.index);
-  const auto of_header = [this](const Extent& part) { return part.offset < match_.header; };
-  if (!match_.exact && std::all_of(seen.parts.begin(), seen.parts.end(), of_header)) return true;
-  return std::all_of(expected.begin(), expected.end(), [&](const Extent& part) {
-    return std::any_of(seen.parts.begin(), seen.parts.end(), [&](const Extent& one) {
-      return match_.exact ? one == part : contains(one, part);
-    });
-  });
-}
 
 Guessing guess_keys(const RecordList& records, uint32_t file, uint64_t samples,
                     std::span<const Observation> seen) {

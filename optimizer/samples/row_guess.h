@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "optimizer/samples/key_guess.h"
+#include "optimizer/samples/sample_guess.h"
 
 namespace sluice::optimizer {
 

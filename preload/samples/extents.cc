@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "preload/own_descriptor.h"
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
 #include "preload/sys.h"
@@ -22,26 +23,25 @@ constexpr uint32_t kLongestKey = 511;       // bytes: LMDB's own limit
 // The optimizer follows `path` from now on. Its id for events, > 0, or a negative errno. O_PATH:
 // closing such a descriptor takes none of the job's locks away, and opening one waits for nobody.
 long follow(const char* path) {
-  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_PATH | O_CLOEXEC);
-  if (sys::failed(fd)) return fd;
+  const OwnDescriptor fd(sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_PATH | O_CLOEXEC));
+  if (fd.number() < 0) return fd.number();
   struct stat about;
+  const long looked = sys::call(SYS_fstat, fd.number(), sys::word(&about));
+  if (looked != 0) return looked;
+  if (!S_ISREG(about.st_mode)) return -EINVAL;
+  char link[32];
+  char shown[protocol::kMaxPath];  // as the kernel names it, whatever the job called it
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd.number());
+  const long length = sys::call(SYS_readlink, sys::word(link), sys::word(shown),
+                                static_cast<long>(sizeof shown - 1));
+  shown[length > 0 ? length : 0] = '\0';
   FollowedFile followed;
-  long result = sys::call(SYS_fstat, fd, sys::word(&about));
-  if (result == 0 && !S_ISREG(about.st_mode)) result = -EINVAL;
-  if (result == 0) {
-    char link[32];
-    char shown[protocol::kMaxPath];  // as the kernel names it, whatever the job called it
-    snprintf(link, sizeof link, "/proc/self/fd/%ld", fd);
-    const long length = sys::call(SYS_readlink, sys::word(link), sys::word(shown),
-                                  static_cast<long>(sizeof shown - 1));
-    shown[length > 0 ? length : 0] = '\0';
-    result = follow_file(static_cast<int>(fd), about, shown, false,
-                         protocol::CheckpointMode::kStream, &followed)
-                 ? static_cast<long>(followed.file)
-                 : -ENOTCONN;
+  // A job that closed all descriptors meanwhile may have a file of its own there.
+  if (!fd.ours() || !follow_file(fd.number(), about, shown, false,
+                                 protocol::CheckpointMode::kStream, &followed)) {
+    return -ENOTCONN;
   }
-  sys::close(static_cast<int>(fd));
-  return result;
+  return static_cast<long>(followed.file);
 }
 
 int problem_with(int dataset, uint64_t first, const char* path, uint64_t count) {

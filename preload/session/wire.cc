@@ -1,6 +1,5 @@
 #include "preload/session/wire.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,37 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/own_descriptor.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
-
-// A descriptor whose number a job may take from us by closing everything: it is only ever used
-// with send and recv, and closed only while it is still the socket that we made.
-class Socket {
- public:
-  Socket()
-      : fd_(static_cast<int>(
-            sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))) {
-    struct stat about;
-    if (fd_ >= 0 && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0) inode_ = about.st_ino;
-  }
-  ~Socket() {
-    if (ours()) sys::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int fd() const { return fd_; }
-  bool ours() const {
-    struct stat about;
-    return fd_ >= 0 && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0 &&
-           S_ISSOCK(about.st_mode) && about.st_ino == inode_;
-  }
-
- private:
-  int fd_;
-  ino_t inode_ = 0;
-};
 
 bool wait_for(int fd, short events, uint64_t deadline_ns) {
   for (;;) {
@@ -55,13 +28,14 @@ bool wait_for(int fd, short events, uint64_t deadline_ns) {
   }
 }
 
-Asked connect_to(const Socket& socket, const char* path, uint64_t deadline_ns, int* pid) {
+Asked connect_to(const OwnDescriptor& socket, const char* path, uint64_t deadline_ns, int* pid) {
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (strlen(path) >= sizeof address.sun_path) return Asked::kNobody;
   strcpy(address.sun_path, path);
   for (;;) {
-    const long result = sys::call(SYS_connect, socket.fd(), sys::word(&address), sizeof address);
+    const long result =
+        sys::call(SYS_connect, socket.number(), sys::word(&address), sizeof address);
     if (result == 0) break;
     if (result != -EAGAIN) return result == -EACCES ? Asked::kForeign : Asked::kNobody;
     // Its backlog is full: a server that is stopped, or very busy.
@@ -71,7 +45,7 @@ Asked connect_to(const Socket& socket, const char* path, uint64_t deadline_ns, i
   }
   struct ucred peer = {};
   socklen_t size = sizeof peer;
-  if (sys::call(SYS_getsockopt, socket.fd(), SOL_SOCKET, SO_PEERCRED, sys::word(&peer),
+  if (sys::call(SYS_getsockopt, socket.number(), SOL_SOCKET, SO_PEERCRED, sys::word(&peer),
                 sys::word(&size)) != 0 ||
       peer.uid != static_cast<uid_t>(sys::call(SYS_geteuid))) {
     return Asked::kForeign;
@@ -80,8 +54,8 @@ Asked connect_to(const Socket& socket, const char* path, uint64_t deadline_ns, i
   return Asked::kAnswered;
 }
 
-Asked send_message(const Socket& socket, protocol::MessageKind kind, struct iovec (&parts)[3],
-                   int fd) {
+Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind,
+                   struct iovec (&parts)[3], int fd) {
   protocol::MessageHeader header;
   header.kind = kind;
   parts[0] = {&header, sizeof header};
@@ -99,12 +73,12 @@ Asked send_message(const Socket& socket, protocol::MessageKind kind, struct iove
     memcpy(CMSG_DATA(control), &fd, sizeof fd);
   }
   if (!socket.ours()) return Asked::kBroken;
-  const long sent = sys::call(SYS_sendmsg, socket.fd(), sys::word(&message), MSG_NOSIGNAL);
+  const long sent = sys::call(SYS_sendmsg, socket.number(), sys::word(&message), MSG_NOSIGNAL);
   return sent > 0 ? Asked::kAnswered : Asked::kNobody;
 }
 
-Asked receive_message(const Socket& socket, uint64_t deadline_ns, Answer* answer) {
-  if (!wait_for(socket.fd(), POLLIN, deadline_ns)) return Asked::kLate;
+Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer* answer) {
+  if (!wait_for(socket.number(), POLLIN, deadline_ns)) return Asked::kLate;
   protocol::MessageHeader header;
   struct iovec parts[2] = {{&header, sizeof header}, {answer->body, sizeof answer->body}};
   struct msghdr message = {};
@@ -113,7 +87,7 @@ Asked receive_message(const Socket& socket, uint64_t deadline_ns, Answer* answer
   alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
   message.msg_control = space;
   message.msg_controllen = sizeof space;
-  const long got = sys::call(SYS_recvmsg, socket.fd(), sys::word(&message), MSG_CMSG_CLOEXEC);
+  const long got = sys::call(SYS_recvmsg, socket.number(), sys::word(&message), MSG_CMSG_CLOEXEC);
   if (got <= 0) return Asked::kNobody;
   struct cmsghdr* control = CMSG_FIRSTHDR(&message);
   if (control != nullptr && control->cmsg_type == SCM_RIGHTS &&
@@ -141,8 +115,9 @@ bool folder_is_ours(const char* folder, bool* exists) {
 
 Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, const void* body,
           size_t body_size, const void* text, size_t text_size, int fd, Answer* answer) {
-  const Socket socket;
-  if (socket.fd() < 0) return Asked::kNobody;
+  const OwnDescriptor socket(
+      sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.number() < 0) return Asked::kNobody;
   struct iovec parts[3] = {
       {}, {const_cast<void*>(body), body_size}, {const_cast<void*>(text), text_size}};
   Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+from waiting import wait_for
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("B", "build"))
 DATA = os.path.join(BUILD, "test-data")
@@ -38,14 +40,19 @@ def claim(truth, what):
 
 def until(condition, seconds, what):
     """Waits for a condition, not for a time; Failure if it has not come after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        got = condition()
-        if got:
-            return got
-        if time.monotonic() > deadline:
-            raise Failure(f"not within {seconds} s: {what}")
-        time.sleep(0.005)
+    got = wait_for(condition, seconds)
+    if not got:
+        raise Failure(f"not within {seconds} s: {what}")
+    return got
+
+
+def ended_within(job, seconds):
+    """Whether the job ends before a moment that a test drew at random is there."""
+    try:
+        job.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def victim(name, *own, data=None):
@@ -136,7 +143,8 @@ def same(plain, under, what=""):
           f"{what}: status {under.returncode}, plain {plain.returncode}; stderr:\n{under.stderr}")
     claim(under.stdout == plain.stdout, f"{what}: standard output differs")
     other = [li for li in under.stderr.splitlines() if not li.startswith("sluice:")]
-    claim(other == plain.stderr.splitlines(), f"{what}: standard error differs:\n{under.stderr}")
+    claim(other == plain.stderr.splitlines(),
+          f"{what}: standard error differs:\n{under.stderr}\nplain:\n{plain.stderr}")
 
 
 def main(test):

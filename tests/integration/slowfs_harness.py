@@ -11,6 +11,8 @@ import tempfile
 import threading
 import time
 
+from waiting import wait_for
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SLOWFS = os.path.join(TOP, os.environ.get("B", "build"), "bench/slowfs")
 ROOT = os.geteuid() == 0
@@ -37,11 +39,9 @@ def near(value, wanted, low, high, what):
 
 
 def until(condition, what, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not (got := condition()):
-        if time.monotonic() > deadline:
-            raise Failure(f"not within {seconds} s: {what}")
-        time.sleep(0.002)
+    got = wait_for(condition, seconds)
+    if not got:
+        raise Failure(f"not within {seconds} s: {what}")
     return got
 
 

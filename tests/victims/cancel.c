@@ -7,6 +7,7 @@ static const unsigned char* at;
 static int ends[2];
 static int cleaned;
 static bool asynchronous;
+static unsigned long steps;  // of the thread that is to be cancelled
 
 static void cleanup(void* argument) {
   (void)argument;
@@ -19,6 +20,7 @@ static void* victim(void* argument) {
   static __thread char buffer[100000];
   if (asynchronous) CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old) == 0);
   for (;;) {
+    __atomic_add_fetch(&steps, 1, __ATOMIC_SEQ_CST);
     if (way == 0) {  // blocks for good
       (void)!read(ends[0], buffer, sizeof buffer);
     } else if (way == 1) {
@@ -52,8 +54,11 @@ int main(int argc, char** argv) {
     // Calls that take locks are not for asynchronous cancellation; pure reading is.
     if (asynchronous) way = round % 2 ? 2 : 0;
     pthread_t thread;
+    __atomic_store_n(&steps, 0, __ATOMIC_SEQ_CST);
     CHECK(pthread_create(&thread, NULL, victim, (void*)(intptr_t)way) == 0);
-    usleep((useconds_t)(round * 137 % 5000));
+    // From right at its start to well within its work; one that blocks makes one step alone.
+    const unsigned long enough = way == 0 ? (unsigned long)round / 4 % 2 : (unsigned long)round / 4;
+    while (__atomic_load_n(&steps, __ATOMIC_SEQ_CST) < enough) sched_yield();
     CHECK(pthread_cancel(thread) == 0);
     void* result;
     CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);

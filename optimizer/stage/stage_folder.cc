@@ -79,9 +79,11 @@ void StageFolder::clear() {
   path_.clear();
 }
 
-unsigned StageFolder::remove_leftovers() {
+unsigned StageFolder::remove_leftovers(const std::string& fallback) {
   unsigned removed = 0;
-  for (const std::string& base : memory_folders()) {
+  std::vector<std::string> bases = memory_folders();
+  if (!fallback.empty()) bases.push_back(fallback);
+  for (const std::string& base : bases) {
     const std::string ours = ours_in(base);
     if (!is_ours(ours)) continue;
     for (const std::string& name : entries_of(ours)) {

@@ -19,9 +19,9 @@ class StageFolder {
 
   // `fallback`: a folder on a disk, empty if there is none. False: *reason is one line.
   bool create(const std::string& fallback, std::string* reason);
-  // Removes what optimizers of this user left on memory file systems and are no more. Returns how
-  // many folders.
-  static unsigned remove_leftovers();
+  // Removes what optimizers of this user left on memory file systems, and in `fallback`, and are no
+  // more. Returns how many folders.
+  static unsigned remove_leftovers(const std::string& fallback = {});
 
   // Removes the folder and all that is in it. fd() stays open until the end: a thread that hangs
   // may still use it. Idempotent.

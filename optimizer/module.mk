@@ -34,6 +34,7 @@ LMDB_READER_SRCS := $(addprefix lmdb_tools/,database.cc file.cc tree_walk.cc)
 
 OPTIMIZER_IO_SRCS := \
   optimizer/daemon/log.cc \
+  optimizer/io/ancestors.cc \
   optimizer/io/memory.cc \
   optimizer/io/place_store.cc \
   optimizer/io/pool_engine.cc \

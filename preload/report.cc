@@ -127,7 +127,7 @@ void samples_text(const Totals& totals, char* out, size_t size) {
   const uint64_t again = totals.of(SessionMetric::kept_bytes);
   const size_t used = strlen(out);
   if (again == 0 || used >= size) return;
-  snprintf(out + used, size - used, "; %.1f MB of them kept and read again", megabytes(again));
+  snprintf(out + used, size - used, "; %.1f MB of them were in memory still", megabytes(again));
 }
 
 void say_line(const Totals& totals) {
@@ -136,11 +136,13 @@ void say_line(const Totals& totals) {
   char samples[256];
   samples_text(totals, samples, sizeof samples);
   say(LogLevel::kWarn,
-      "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided; %llu "
+      "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided, %.1f s not; "
+      "%llu "
       "checkpoints hit; %.1f MB streamed%s%s",
       megabytes(totals.of(SessionMetric::precached_bytes)),
       megabytes(totals.of(SessionMetric::precached_unused_bytes)),
       static_cast<double>(totals.of(SessionMetric::stall_avoided_ns)) / 1e9,
+      static_cast<double>(totals.of(SessionMetric::stall_ns)) / 1e9,
       static_cast<unsigned long long>(totals.of(ClientMetric::checkpoints_hit)),
       megabytes(totals.of(ClientMetric::streamed_bytes)), samples, passed);
 }

@@ -37,13 +37,13 @@
   X(dropped_bytes, "bytes", "dropped behind the reader to stay within the budget")            \
   X(late_bytes, "bytes", "the reader got there before the pre-cache did")                     \
   X(stall_avoided_ns, "ns", "estimate: storage time of pre-cached bytes that were then read") \
-  X(stall_ns, "ns", "estimate: time the reader spent at the frontier")                        \
+  X(stall_ns, "ns", "estimate: storage time of what was not there when it was read")          \
   X(read_errors, "count", "reads that storage answered with an error")                        \
   X(streams_begun, "count", "sequential runs found")                                          \
   X(sample_hits, "count", "samples that were in memory when a worker began them")             \
   X(sample_late, "count", "samples that were still being fetched then")                       \
   X(sample_misses, "count", "samples that were not, though it was known where they are")      \
-  X(kept_bytes, "bytes", "read again from staged files that were kept, without storage")      \
+  X(kept_bytes, "bytes", "of samples that were in memory still, and not read from storage")   \
   X(trace_records, "count", "samples recorded in the trace of SLUICE_RECORD")                 \
   X(trace_lost, "count", "samples that trace lacks: it could not be written")                 \
   X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \

@@ -114,6 +114,7 @@ class Optimizer : private Residency {
   void on_events(uint32_t session, const std::vector<TakenEvent>& events);
   void on_event(Session& session, const TakenEvent& event, uint64_t now_ns);
   void trace(const char* kind, uint32_t session, const TakenEvent& event) const;
+  void find_parent(const Session& session);
   void on_slot_taken(uint32_t session, uint32_t slot, uint32_t pid);
   void on_slot_freed(uint32_t session, uint32_t slot, uint32_t pid, const ClientMetrics& metrics);
   void on_process_end(uint32_t session, uint32_t slot);

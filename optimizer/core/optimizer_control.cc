@@ -162,6 +162,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
   const protocol::Welcome welcome{id, session->token, sizeof(protocol::Shared)};
   server_.send(peer.connection, MessageKind::kWelcome, bytes_of(welcome), memory.get());
   say(Level::kInfo, "session {}: process {}: {}", id, peer.pid, session->command);
+  find_parent(*session);
   sessions_[id] = std::move(session);
 }
 

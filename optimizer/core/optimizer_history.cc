@@ -82,7 +82,7 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   const uint64_t hits = counter(metrics, SessionMetric::sample_hits);
   const uint64_t late = counter(metrics, SessionMetric::sample_late);
   const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
-  scheduler_.on_sample_begin(owner.id, parts);
+  scheduler_.on_sample_begin(owner.id, parts, samples_.reads_at_random(reader));
 
   SessionHistory& history = owner.history;
   const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;

@@ -1,24 +1,14 @@
 // Sessions that want their samples recorded.
-#include <fstream>
 #include <string>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/ancestors.h"
 
 namespace sluice::optimizer {
 namespace {
 
 using protocol::MessageKind;
-
-// The process that began `pid`; 0 if it cannot be told. procfs: never blocks.
-uint32_t parent_of(uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  uint32_t parent = 0;
-  for (std::string word; file >> word;) {
-    if (word == "PPid:" && file >> parent) break;
-  }
-  return parent;
-}
 
 }  // namespace
 
@@ -32,7 +22,9 @@ void Optimizer::on_record(const Peer& peer, const RecordMessage& message,
     return;
   }
   const uint32_t id = session->id;
-  recordings_.attach(id, session->peer_pid, parent_of(session->peer_pid), std::move(fds.front()),
+  const std::vector<uint32_t> parent = ancestors_of(session->peer_pid, 1);
+  recordings_.attach(id, session->peer_pid, parent.empty() ? 0 : parent.front(),
+                     std::move(fds.front()),
                      [this, id, connection = peer.connection](const std::string& problem) {
                        if (problem.empty()) {
                          server_.send(connection, MessageKind::kDone, {});

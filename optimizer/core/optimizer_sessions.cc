@@ -7,6 +7,7 @@
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/ancestors.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -17,6 +18,9 @@ using protocol::EventKind;
 // Between the end of the last process and that of the session: a child that was forked just
 // before and has not claimed its slot yet must find it alive.
 constexpr uint64_t kGraceNs = 200 * kMillisecond;
+
+// From a worker up to the process that has the order: a fork server and a shell are between them.
+constexpr unsigned kMostAncestors = 4;
 
 constexpr const char* kEventNames[] = {"none",   "trip",   "read",  "mapped", "unmapped", "zapped",
                                        "random", "closed", "begin", "end",    "part"};
@@ -49,6 +53,17 @@ void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
           true);
   } else if (session.reader != nullptr) {
     session.reader->free_slot(slot, pid);  // ended already
+  }
+}
+
+// A worker that was spawned reads in the order of the process that started it.
+void Optimizer::find_parent(const Session& session) {
+  for (const uint32_t ancestor : ancestors_of(session.peer_pid, kMostAncestors)) {
+    for (const auto& [id, other] : sessions_) {
+      if (id == session.id || !other->has_process(ancestor)) continue;
+      samples_.set_parent(session.id, id);
+      return;
+    }
   }
 }
 

@@ -46,6 +46,12 @@ unsigned Session::live() const {
       processes.begin(), processes.end(), [](const Process& process) { return process.pid != 0; }));
 }
 
+bool Session::has_process(uint32_t pid) const {
+  return pid == peer_pid ||
+         std::any_of(processes.begin(), processes.end(),
+                     [pid](const Process& process) { return process.pid == pid; });
+}
+
 ClientMetrics Session::client_metrics() const {
   ClientMetrics sum = freed_metrics;
   const protocol::Shared* shared = memory.get();

@@ -77,6 +77,7 @@ struct Session {
   std::unique_ptr<RingReader> reader;  // before `memory` goes, it is joined
 
   unsigned live() const;
+  bool has_process(uint32_t pid) const;
   // Sum over processes alive and gone.
   ClientMetrics client_metrics() const;
 };

@@ -104,8 +104,9 @@ class Scheduler {
   void on_random(uint32_t file);
   void on_zapped(uint32_t file, Range range);
   void forget_process(uint32_t pid);
-  // A sample that consists of `parts` is about to be read, and has been.
-  void on_sample_begin(uint32_t session, std::span<const Extent> parts);
+  // A sample that consists of `parts` is about to be read, and has been. Not `own_order`: it comes
+  // in the file's order, and its stall is that of a stream.
+  void on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order = true);
   void on_sample_end(uint32_t session, std::span<const Extent> parts);
 
   // Fills `reads` with what to start now. Every one must end in on_done().
@@ -155,6 +156,7 @@ class Scheduler {
     StorageModel model;
     unsigned in_flight = 0;  // requests
     uint64_t in_flight_bytes = 0;
+    unsigned taken = 0;  // extents that plan_samples() is about to start
   };
   struct Session {
     PlanOptions options;
@@ -214,13 +216,22 @@ class Scheduler {
   bool room(uint32_t session, uint64_t bytes) const;
   std::vector<Candidate> candidates(uint64_t mount);
   std::optional<Range> next_range(uint32_t id, File& file, const Stream& stream, Planned& planned);
+  // An extent that a sample needs, to be read now; `turn` counts them.
+  struct Taken {
+    uint32_t file = 0, session = 0;
+    size_t turn = 0;
+    Range range;
+  };
+  void start_taken(std::vector<Taken> taken, uint64_t now_ns, std::vector<PlannedRead>* reads);
   void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
   SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
   SampleBook::Verdict judge_file(uint32_t session, uint32_t file, uint64_t now_ns);
   void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
   bool needed(const File& file, Range range, uint64_t idle_ns, uint64_t now_ns) const;
   void drop_behind(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
-  void drop_orphans(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  std::map<uint32_t, IntervalSet> wanted_by_samples() const;
+  void drop_orphans(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
+                    std::vector<PlannedDrop>* drops);
   void release_ready(File& file, uint32_t session, Range range, SessionMetric why);
 
   Residency* const residency_;
@@ -229,7 +240,8 @@ class Scheduler {
   std::vector<PlannedFetch> fetches_;
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
-  bool starved_ = false;  // something could not be read because the budget is used up
+  uint64_t taken_bytes_ = 0;  // of all that plan_samples() is about to start
+  bool starved_ = false;      // something could not be read because the budget is used up
   uint64_t next_token_ = 1;
   std::map<uint64_t, Mount> mounts_;
   std::map<uint32_t, Session> sessions_;

@@ -243,14 +243,26 @@ void Scheduler::drop_behind(uint32_t id, File& file, uint64_t now_ns,
   }
 }
 
-void Scheduler::drop_orphans(uint32_t id, File& file, uint64_t now_ns,
+// By file: what was read for samples that nobody has begun yet.
+std::map<uint32_t, IntervalSet> Scheduler::wanted_by_samples() const {
+  std::map<uint32_t, IntervalSet> wanted;
+  if (samples_ == nullptr) return wanted;
+  samples_->for_each_ahead([&wanted](const Extent& part) {
+    if (is_whole(part)) return;
+    const uint64_t end = (part.offset + part.length + kPage - 1) / kPage * kPage;
+    wanted[part.file].add({part.offset / kPage * kPage, end});
+  });
+  return wanted;
+}
+
+void Scheduler::drop_orphans(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
                              std::vector<PlannedDrop>* drops) {
   for (auto& [session, ready] : file.ready) {
     for (const Range& piece : ready.pieces()) {
       for (uint64_t begin = piece.begin; begin < piece.end;) {
         const Range step{begin, std::min((begin / kDropStep + 1) * kDropStep, piece.end)};
         begin = step.end;
-        if (needed(file, step, kOrphanIdleNs, now_ns)) continue;
+        if (needed(file, step, kOrphanIdleNs, now_ns) || wanted.covered(step) != 0) continue;
         drops->push_back({id, step});
         release_ready(file, session, step, SessionMetric::precached_unused_bytes);
       }
@@ -259,13 +271,15 @@ void Scheduler::drop_orphans(uint32_t id, File& file, uint64_t now_ns,
 }
 
 void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
+  std::map<uint32_t, IntervalSet> wanted;
+  if (starved_) wanted = wanted_by_samples();
   for (auto& [id, file] : files_) {
     if (!file.behind.empty()) {
       drop_behind(id, file, now_ns, drops);
     } else if (!drops_behind(file.size, file.last_session)) {
       file.zapped.clear();
     }
-    if (starved_) drop_orphans(id, file, now_ns, drops);
+    if (starved_) drop_orphans(id, file, wanted[id], now_ns, drops);
   }
   starved_ = false;
 }

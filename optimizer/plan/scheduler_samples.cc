@@ -1,5 +1,7 @@
 // The part of the scheduler that fetches samples whose order is known, and counts how it went.
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "optimizer/plan/scheduler.h"
 
@@ -56,19 +58,56 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
     return Verdict::kNever;
   }
   file.reread.remove(range);
+  // There will never be room, and those behind it are not to wait for that.
+  if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);
-  if (mount.in_flight >= mount.model.depth(now_ns)) return Verdict::kLater;
-  if (room(session, range.length())) return Verdict::kTake;
+  if (mount.in_flight + mount.taken >= mount.model.depth(now_ns)) return Verdict::kLater;
+  if (room(session, taken_bytes_ + range.length())) return Verdict::kTake;
   starved_ = true;
   return Verdict::kLater;
+}
+
+// Samples that are taken in one go, and lie side by side, are read at once, as far as one read
+// goes: who is needed first comes first, and its neighbours with it.
+void Scheduler::start_taken(std::vector<Taken> taken, uint64_t now_ns,
+                            std::vector<PlannedRead>* reads) {
+  std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) {
+    return std::tie(a.session, a.file, a.range.begin) < std::tie(b.session, b.file, b.range.begin);
+  });
+  std::vector<Taken> merged;
+  for (const Taken& next : taken) {
+    Taken* last = merged.empty() ? nullptr : &merged.back();
+    const bool meets = last != nullptr && last->session == next.session &&
+                       last->file == next.file && last->range.end >= next.range.begin;
+    if (meets && std::max(last->range.end, next.range.end) - last->range.begin <= kLongest) {
+      last->range.end = std::max(last->range.end, next.range.end);
+      last->turn = std::min(last->turn, next.turn);
+      continue;
+    }
+    Taken own = next;
+    // A page that both have is read with the first of them.
+    if (meets) own.range.begin = std::min(last->range.end, own.range.end);
+    merged.push_back(own);
+  }
+  std::sort(merged.begin(), merged.end(),
+            [](const Taken& a, const Taken& b) { return a.turn < b.turn; });
+  for (const Taken& one : merged) {
+    const uint64_t mount = files_.at(one.file).mount;
+    for (uint64_t begin = one.range.begin; begin < one.range.end; begin += kLongest) {
+      const Range piece{begin, std::min(begin + kLongest, one.range.end)};
+      start({one.file, 0, one.session, mount, piece, {}}, now_ns, reads);
+    }
+  }
 }
 
 void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   double rate = 0;
   for (const auto& [id, mount] : mounts_) rate = std::max(rate, mount.model.bandwidth());
-  uint64_t window =
+  const uint64_t link =
       std::clamp(static_cast<uint64_t>(rate * kWindowSeconds), kMinWindow, kMaxWindow);
-  window = std::min(window, budget_ / 2);
+  const SampleBook::Window window = [&](uint32_t session) {
+    return std::min(link, session_budget(session) / 2);
+  };
   const SampleBook::Judge asked = [&](uint32_t session, const Extent& extent) {
     return judge(session, extent, now_ns);
   };
@@ -76,25 +115,30 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
     return stage_ != nullptr ? stage_->window(spread, now_ns) : 0;
   };
   if (stage_ != nullptr) stage_->look_again(now_ns, &fetches_);
+  std::vector<Taken> taken;
   while (const auto wanted = samples_->next(window, asked, file_window)) {
     if (is_whole(wanted->extent)) {
       fetches_.push_back(stage_->start(whole_file(wanted->extent), wanted->session, now_ns));
       continue;
     }
-    const File& file = files_.at(wanted->extent.file);
-    const Range whole = pages_of(wanted->extent, file.size);
-    for (uint64_t begin = whole.begin; begin < whole.end; begin += kLongest) {
-      const Range piece{begin, std::min(begin + kLongest, whole.end)};
-      start({wanted->extent.file, 0, wanted->session, file.mount, piece, {}}, now_ns, reads);
-    }
+    File& file = files_.at(wanted->extent.file);
+    const Range range = pages_of(wanted->extent, file.size);
+    taken.push_back({wanted->extent.file, wanted->session, taken.size(), range});
+    file.flying.add(range);  // the next that wants it need not
+    ++mounts_.at(file.mount).taken;
+    taken_bytes_ += range.length();
   }
+  for (auto& [id, mount] : mounts_) mount.taken = 0;
+  taken_bytes_ = 0;
+  start_taken(std::move(taken), now_ns, reads);
 }
 
-void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts) {
+void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order) {
   if (parts.empty()) return;
   uint64_t wanted = 0;
   uint64_t here = 0;
   uint64_t coming = 0;
+  uint64_t stall_ns = 0;
   for (const Extent& part : parts) {
     if (is_whole(part)) {
       if (stage_ == nullptr || stage_->refused(whole_file(part))) return;
@@ -102,6 +146,7 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts)
       ++wanted;
       here += has == StagePlan::Has::kStaged ? 1 : 0;
       coming += has == StagePlan::Has::kComing ? 1 : 0;
+      if (has != StagePlan::Has::kStaged) stall_ns += stage_->fetch_ns(whole_file(part));
       continue;
     }
     const auto at = files_.find(part.file);
@@ -124,7 +169,9 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts)
     }
     here += covered;
     coming += file.flying.covered(range);
+    if (own_order) stall_ns += mounts_.at(file.mount).model.demand_ns(range.length() - covered);
   }
+  count(session, SessionMetric::stall_ns, stall_ns);
   count(session,
         here >= wanted ? SessionMetric::sample_hits
         : coming > 0   ? SessionMetric::sample_late
@@ -147,7 +194,7 @@ void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
     File& file = at->second;
     file.last_session = session;
     const Range range = pages_of(part, file.size);
-    file.found.remove(range);
+    count(session, SessionMetric::kept_bytes, file.found.remove(range));
     // Samples may share pages, or be read twice in an epoch.
     if (file.reread.size() >= kMaxReread) file.reread.clear();
     file.reread.add(range);

@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kMaxPartsSeen = 1024;   // of one sample, before neighbours are joined
 constexpr unsigned kMaxLooks = 1 << 16;  // positions looked at in one call
+constexpr unsigned kMaxParents = 8;      // from a worker up to who has the order
 // An order is gone through again when so many more samples are known, or this share of them.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
@@ -27,6 +28,9 @@ uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t sam
 
 void SampleBook::leave(uint32_t session) {
   std::erase_if(jobs_, [&](const auto& entry) { return entry.first.first == session; });
+  std::erase_if(parents_, [&](const auto& entry) {
+    return entry.first == session || entry.second == session;
+  });
   for (auto at = datasets_.begin(); at != datasets_.end();) {
     at->second.sessions.erase(session);
     at = at->second.sessions.empty() ? datasets_.erase(at) : std::next(at);
@@ -146,30 +150,39 @@ std::vector<uint32_t> SampleBook::upcoming_files() const {
   return all;
 }
 
-// Workers that were spawned are sessions of their own, and have no order: theirs is the only one
-// that there is.
-SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
-  const auto own = jobs_.find({session, dataset});
-  if (own != jobs_.end()) return &own->second;
-  Job* only = nullptr;
-  for (auto& [key, job] : jobs_) {
-    if (key.second != dataset) continue;
-    if (only != nullptr) return nullptr;
-    only = &job;
+void SampleBook::set_parent(uint32_t session, uint32_t parent) {
+  if (session != parent) parents_[session] = parent;
+}
+
+// A session without an order of its own reads that of who started it; or, where nobody is known to
+// have, the only one that there is.
+SampleBook::Jobs::const_iterator SampleBook::job_of(uint32_t session, uint32_t dataset) const {
+  uint32_t owner = session;
+  for (unsigned up = 0; up < kMaxParents; ++up) {
+    const auto own = jobs_.find({owner, dataset});
+    if (own != jobs_.end()) return own;
+    const auto parent = parents_.find(owner);
+    if (parent == parents_.end()) break;
+    owner = parent->second;
+  }
+  auto only = jobs_.end();
+  for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
+    if (at->first.second != dataset) continue;
+    if (only != jobs_.end()) return jobs_.end();
+    only = at;
   }
   return only;
 }
 
+SampleBook::Job* SampleBook::job_for(uint32_t session, uint32_t dataset) {
+  const auto at = job_of(session, dataset);
+  return at == jobs_.end() ? nullptr : &jobs_.at(at->first);
+}
+
 std::optional<SampleBook::Running> SampleBook::running(uint32_t session, uint32_t dataset) const {
-  const auto own = jobs_.find({session, dataset});
-  if (own != jobs_.end()) return Running{session, own->second.order.epoch()};
-  std::optional<Running> only;
-  for (const auto& [key, job] : jobs_) {
-    if (key.second != dataset) continue;
-    if (only) return std::nullopt;
-    only = Running{key.first, job.order.epoch()};
-  }
-  return only;
+  const auto at = job_of(session, dataset);
+  if (at == jobs_.end()) return std::nullopt;
+  return Running{at->first.first, at->second.order.epoch()};
 }
 
 std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
@@ -236,7 +249,7 @@ bool SampleBook::reads_at_random(uint64_t reader) const {
   return at != open_.end() && at->second.back().random;
 }
 
-std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge,
+std::optional<WantedExtent> SampleBook::next(const Window& window, const Judge& judge,
                                              const FileWindow& file_window) {
   auto at = jobs_.upper_bound(last_served_);
   for (size_t asked = 0; asked < jobs_.size(); ++asked, ++at) {
@@ -253,7 +266,7 @@ std::optional<WantedExtent> SampleBook::next(uint64_t window, const Judge& judge
 }
 
 std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset& dataset, Job& job,
-                                                uint64_t window, const Judge& judge,
+                                                const Window& window, const Judge& judge,
                                                 const FileWindow& file_window) {
   for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
     while (!job.pending.empty()) {
@@ -261,10 +274,11 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
       const Verdict verdict = judge(session, extent);
       if (verdict == Verdict::kLater) return std::nullopt;
       job.pending.pop_back();
+      if (verdict == Verdict::kTooLarge) job.order.lighten(extent.length);
       if (verdict == Verdict::kTake) return WantedExtent{extent, session};
     }
     const bool files = job.whole_files && file_window != nullptr;
-    const uint64_t most = files ? file_window(job.order.spread()) : window;
+    const uint64_t most = files ? file_window(job.order.spread()) : window(session);
     if (job.order.ahead_bytes() >= most) return std::nullopt;
     const auto index = job.order.peek();
     if (!index) {
@@ -287,16 +301,21 @@ std::optional<SampleBook::Following> SampleBook::following(uint32_t session,
   const auto set = datasets_.find(dataset);
   if (set == datasets_.end()) return std::nullopt;
   Following found{set->second.name, set->second.set.samples()};
-  unsigned orders = 0;
-  for (const auto& [key, job] : jobs_) {
-    if (key.second != dataset) continue;
-    found.session = key.first;
-    found.epoch = job.order.epoch();
-    if (key.first == session) return found;
-    ++orders;
+  if (const auto whose = running(session, dataset)) {
+    found.session = whose->session;
+    found.epoch = whose->epoch;
   }
-  if (orders > 1) found.session = found.epoch = 0;  // as job_for
   return found;
+}
+
+void SampleBook::for_each_ahead(const std::function<void(const Extent&)>& visit) const {
+  for (const auto& [key, job] : jobs_) {
+    const auto dataset = datasets_.find(key.second);
+    if (dataset == datasets_.end()) continue;
+    job.order.for_each_ahead([&, &set = dataset->second.set](uint32_t index) {
+      for (const Extent& part : set.parts(index)) visit(part);
+    });
+  }
 }
 
 std::vector<SampleBook::View> SampleBook::views() const {

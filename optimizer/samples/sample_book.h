@@ -77,20 +77,29 @@ class SampleBook {
   // The reader is in a sample whose order is known and is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const;
 
+  // The session's first process was started by one of the parent's: a worker that was spawned is a
+  // session of its own, without an order, and reads its parent's.
+  void set_parent(uint32_t session, uint32_t parent);
+
   // Whose order a session reads, and in which epoch it is; nullopt without one.
   struct Running {
     uint32_t session = 0, epoch = 0;
   };
   std::optional<Running> running(uint32_t session, uint32_t dataset) const;
 
-  // The next extent that a sample needs soonest: round about among the orders, each at most
-  // `window` bytes ahead of its readers, or where samples are whole files `file_window` of the
-  // order's spread. `judge` is asked about each.
-  enum class Verdict { kTake, kLater, kNever };
+  // The next extent that a sample needs soonest: round about among the orders, each at most as many
+  // bytes ahead of its readers as `window` says for its session, or where samples are whole files
+  // `file_window` for the order's spread. `judge` is asked about each.
+  // kNever: it is there, or on its way, or not to be fetched. kTooLarge: there will never be room.
+  enum class Verdict { kTake, kLater, kNever, kTooLarge };
   using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
+  using Window = std::function<uint64_t(uint32_t session)>;
   using FileWindow = std::function<uint64_t(uint64_t spread)>;
-  std::optional<WantedExtent> next(uint64_t window, const Judge& judge,
+  std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
+
+  // What next() has given out, or passed over, for samples that nobody has begun yet.
+  void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
 
   uint64_t bytes_of(std::span<const Extent> parts) const;
 
@@ -139,15 +148,19 @@ class SampleBook {
   };
 
   Open* find_open(uint64_t reader, uint32_t dataset, uint64_t index);
+  using Jobs = std::map<std::pair<uint32_t, uint32_t>, Job>;
+  // Whose order the session's reads of the dataset follow; end(): nobody's, or it cannot be told.
+  Jobs::const_iterator job_of(uint32_t session, uint32_t dataset) const;
   Job* job_for(uint32_t session, uint32_t dataset);
   std::optional<WantedExtent> next_of(uint32_t session, const Dataset& dataset, Job& job,
-                                      uint64_t window, const Judge& judge,
+                                      const Window& window, const Judge& judge,
                                       const FileWindow& file_window);
 
   const FileTable* const files_;
   uint32_t next_id_ = 1;
   std::map<uint32_t, Dataset> datasets_;
-  std::map<std::pair<uint32_t, uint32_t>, Job> jobs_;  // by session and dataset
+  Jobs jobs_;                             // by session and dataset
+  std::map<uint32_t, uint32_t> parents_;  // by session
   std::pair<uint32_t, uint32_t> last_served_;
   std::unordered_map<uint64_t, std::vector<Open>> open_;  // by reader
 };

@@ -143,4 +143,12 @@ void SampleOrder::hand_out(uint32_t bytes) {
   ++cursor_;
 }
 
+void SampleOrder::lighten(uint32_t bytes) {
+  if (cursor_ == 0 || taken_[cursor_ - 1] || handed_[cursor_ - 1] == 0) return;
+  uint32_t& handed = handed_[cursor_ - 1];
+  const uint32_t less = std::min(bytes, handed - 1);  // one stays: it is not handed out again
+  handed -= less;
+  ahead_bytes_ -= less;
+}
+
 }  // namespace sluice::optimizer

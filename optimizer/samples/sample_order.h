@@ -27,6 +27,8 @@ class SampleOrder {
   // what it is made of.
   std::optional<uint32_t> peek();
   void hand_out(uint32_t bytes);
+  // So many bytes of the sample that was handed out last will never be ahead.
+  void lighten(uint32_t bytes);
   // Those that were handed out with 0 bytes and not taken come again.
   void rewind() { cursor_ = head_; }
 
@@ -38,6 +40,14 @@ class SampleOrder {
   void for_each_left(Visit visit) const {
     for (uint64_t at = head_; at < current_.size(); ++at) {
       if (!taken_[at]) visit(current_[at]);
+    }
+  }
+
+  // What was handed out and not taken.
+  template <typename Visit>
+  void for_each_ahead(Visit visit) const {
+    for (uint64_t at = head_; at < cursor_ && at < current_.size(); ++at) {
+      if (!taken_[at] && handed_[at] != 0) visit(current_[at]);
     }
   }
 

@@ -363,6 +363,12 @@ void StagePlan::foretell(std::span<const uint32_t> order) {
   fit_policy(0);
 }
 
+uint64_t StagePlan::fetch_ns(uint32_t file) const {
+  const auto at = entries_.find(file);
+  const auto mount = mounts_.find(at == entries_.end() ? device_of(file) : at->second.device);
+  return mount == mounts_.end() ? 0 : mount->second.model.latency_ns();
+}
+
 StagePlan::Has StagePlan::has(uint32_t file) const {
   const auto at = entries_.find(file);
   if (at == entries_.end() || at->second.dropped) return Has::kNot;

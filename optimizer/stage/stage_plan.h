@@ -82,6 +82,8 @@ class StagePlan {
 
   enum class Has { kStaged, kComing, kNot };
   Has has(uint32_t file) const;
+  // About how long its storage takes to give a file.
+  uint64_t fetch_ns(uint32_t file) const;
   bool refused(uint32_t file) const { return files_->refused(file) != FileTable::Refused::kNo; }
 
   // Copies to be removed; the caller empties it.

@@ -96,12 +96,13 @@ struct Link {
   double latency_s, bandwidth;
 
   // Returns bytes per second over the last half.
-  double run(StorageModel& model, double seconds, double reader_rate = 1e18) const {
+  double run(StorageModel& model, double seconds, double reader_rate = 1e18,
+             uint64_t begin_ns = 1'000'000'000) const {
     std::priority_queue<std::pair<uint64_t, uint64_t>, std::vector<std::pair<uint64_t, uint64_t>>,
                         std::greater<>>
         ends;  // time, index
     std::vector<StorageModel::Sample> samples;
-    uint64_t now = 1'000'000'000, free = now, half_bytes = 0, issued = 0;
+    uint64_t now = begin_ns, free = now, half_bytes = 0, issued = 0;
     const uint64_t start = now, stop = now + static_cast<uint64_t>(seconds * 1e9);
     const auto transfer = static_cast<uint64_t>(model.block() / bandwidth * 1e9);
     while (now < stop) {
@@ -161,6 +162,17 @@ TEST(StorageModel, MakesRoomWhileTheReaderStalls) {
   model.on_stall(3'000'000'000);
   EXPECT_LE(model.depth(3'000'000'001), before / 2 + 1);
   EXPECT_EQ(model.depth(3'100'000'000), before);
+}
+
+// Somebody else uses the link too: half of it is left, and requests wait twice as long. More of
+// them would only wait longer.
+TEST(StorageModel, LatencyThatRisesWithoutMoreBandwidthIsNoReasonForDepth) {
+  StorageModel model(128 * kKiB, 96);
+  Link{0.001, 400e6}.run(model, 3);
+  const unsigned alone = model.depth(4'000'000'000);
+  Link{0.002, 200e6}.run(model, 5, 1e18, 4'000'000'000);
+  EXPECT_LE(model.depth(9'000'000'000), alone);
+  EXPECT_LT(model.depth(9'000'000'000), 96U);
 }
 
 Stream stream_at(uint64_t position, uint64_t opened, uint64_t events, bool exact) {

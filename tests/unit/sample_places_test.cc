@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <numeric>
+#include <vector>
 
 #include "optimizer/plan/scheduler.h"
 #include "optimizer/samples/sample_book.h"
@@ -16,6 +18,7 @@ using optimizer::Range;
 using optimizer::SampleBook;
 using optimizer::SampleSet;
 using optimizer::Scheduler;
+using optimizer::SessionMetric;
 using optimizer::Source;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -82,11 +85,160 @@ TEST(SamplePlaces, OnlyWhoReadsAShuffledDatasetIsAskedForPages) {
 }
 
 struct World : optimizer::Residency {
-  uint64_t cached(uint32_t /*file*/, Range /*range*/) override { return 0; }
+  uint64_t cached(uint32_t file, Range range) override { return cache[file].covered(range); }
   bool known(uint32_t /*file*/) const override { return true; }
   bool awaited(uint32_t /*file*/) const override { return opening; }
   bool opening = true;
+  std::map<uint32_t, optimizer::IntervalSet> cache;
 };
+
+// Records of one file on storage that answers at once, read in an order of their own by a session
+// with a budget.
+class Records : public ::testing::Test {
+ protected:
+  void make(uint64_t memory, uint64_t record, uint32_t count, std::vector<uint32_t> order) {
+    world_.opening = false;
+    scheduler_.set_budget(1 << 30);
+    scheduler_.add_session(1, {}, true, memory);
+    scheduler_.set_mount(9, 128 << 10, 32);
+    scheduler_.add_file(1, record * count, 9);
+    scheduler_.file_usable(1, true);
+    set_ = book_.use(1, "set", count);
+    for (uint32_t i = 0; i < count; ++i) place(i, {i * record, static_cast<uint32_t>(record), 1});
+    ASSERT_TRUE(book_.publish(1, set_, 0, 0, order));
+  }
+  void place(uint32_t index, const Extent& extent) {
+    ASSERT_TRUE(book_.locate(1, set_, index, {extent}, Source::kTold));
+  }
+  // What is planned is read, until nothing more is.
+  void pump() {
+    for (;;) {
+      now_ += 1'000'000;
+      std::vector<PlannedRead> reads;
+      scheduler_.plan(now_, &reads);
+      for (const PlannedRead& read : reads) {
+        reads_.push_back(read.range);
+        world_.cache[1].add(read.range);
+        scheduler_.on_done(read.token, read.range.length(), 0, now_ + 500'000);
+      }
+      std::vector<optimizer::PlannedDrop> drops;
+      scheduler_.drops(now_, &drops);
+      for (const optimizer::PlannedDrop& drop : drops) {
+        dropped_ += world_.cache[1].remove(drop.range);
+      }
+      if (reads.empty()) return;
+    }
+  }
+  void read(uint32_t index) {
+    const auto parts = book_.begin(1, 5, set_, index);
+    scheduler_.on_sample_begin(1, parts);
+    scheduler_.on_sample_end(1, parts);
+    for (const Extent& part : parts) book_.part(5, set_, index, part);
+    book_.end(5, set_, index);
+  }
+  uint64_t metric(SessionMetric which) {
+    return (*scheduler_.metrics(1))[static_cast<size_t>(which)];
+  }
+  uint64_t bytes_read() const {
+    uint64_t sum = 0;
+    for (const Range& range : reads_) sum += range.length();
+    return sum;
+  }
+
+  World world_;
+  SampleBook book_;
+  Scheduler scheduler_{&world_, &book_};
+  uint32_t set_ = 0;
+  uint64_t now_ = 1'000'000, dropped_ = 0;
+  std::vector<Range> reads_;
+};
+
+// Every second one, there and back: none beside the one before it.
+std::vector<uint32_t> scattered(uint32_t count) {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < count; ++i) order.push_back(i * 7919 % count);
+  return order;
+}
+
+// What was read ahead for samples still to come was taken for nobody's when memory was short, and
+// dropped: they were read twice.
+TEST_F(Records, ASmallBudgetIsFilledAndNothingOfItReadTwice) {
+  const std::vector<uint32_t> order = scattered(1000);
+  make(kMiB, 64 << 10, 1000, order);
+  for (const uint32_t index : order) {
+    pump();
+    EXPECT_LE(scheduler_.outstanding(), kMiB);
+    read(index);
+  }
+  EXPECT_EQ(bytes_read(), 1000 * (64ULL << 10));
+  EXPECT_EQ(dropped_, 0U);
+  EXPECT_EQ(metric(SessionMetric::sample_hits), 1000U);
+}
+
+TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
+  const std::vector<uint32_t> order = scattered(10000);
+  make(kMiB, 16 << 10, 10000, order);
+  pump();
+  EXPECT_GE(bytes_read(), kMiB / 2);
+  const std::vector<uint32_t> next(order.rbegin(), order.rend());
+  ASSERT_TRUE(book_.publish(1, set_, 1, 0, next));
+  for (const uint32_t index : next) {
+    read(index);  // the first of them ends the epoch that nobody read
+    pump();
+    EXPECT_LE(scheduler_.outstanding(), kMiB);
+  }
+  EXPECT_GT(metric(SessionMetric::sample_hits), 9900U);
+}
+
+TEST_F(Records, ARecordThatNeverFitsHoldsNobodyUp) {
+  make(kMiB, 64 << 10, 100, scattered(100));
+  place(0, {0, 2 * kMiB, 1});  // the first of the order
+  pump();
+  EXPECT_GE(bytes_read(), kMiB / 4) << "those behind it";
+  for (const Range& range : reads_) EXPECT_LT(range.length(), kMiB);
+  for (const uint32_t index : scattered(100)) {
+    read(index);
+    pump();
+  }
+  EXPECT_EQ(metric(SessionMetric::sample_misses), 1U);
+}
+
+TEST_F(Records, NeighboursAreOneRead) {
+  make(0, 4096, 64, {});
+  ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{10, 40, 11, 9, 20}));
+  pump();
+  ASSERT_EQ(reads_.size(), 3U);
+  EXPECT_EQ(reads_[0].begin, 9 * 4096U) << "whom the first one needs";
+  EXPECT_EQ(reads_[0].end, 12 * 4096U);
+  EXPECT_EQ(reads_[1].begin, 40 * 4096U);
+  EXPECT_EQ(reads_[2].begin, 20 * 4096U);
+}
+
+TEST_F(Records, NeighboursThatShareAPageReadItOnce) {
+  make(0, 4096, 64, {});
+  place(1, {4096, 3000, 1});
+  place(2, {7096, 3000, 1});
+  ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{2, 1, 30}));
+  pump();
+  EXPECT_EQ(bytes_read(), 3 * 4096U);
+  for (const uint32_t index : {2U, 1U, 30U}) read(index);
+  EXPECT_EQ(metric(SessionMetric::sample_hits), 3U);
+  EXPECT_EQ(metric(SessionMetric::stall_ns), 0U);
+}
+
+TEST_F(Records, WhatIsInMemoryStillIsCountedAsSaved) {
+  const std::vector<uint32_t> order = scattered(100);
+  make(0, 64 << 10, 100, order);
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
+    for (const uint32_t index : order) {
+      pump();
+      read(index);
+    }
+    EXPECT_EQ(metric(SessionMetric::kept_bytes), epoch * 100 * (64ULL << 10));
+  }
+  EXPECT_EQ(bytes_read(), 100 * (64ULL << 10));
+}
 
 // The order came while the file was being opened: its first samples were never fetched.
 TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {

@@ -4,40 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
-#include <random>
-#include <utility>
 
 #include "cli/simulate_workload.h"
 #include "cli/text.h"
+#include "optimizer/util/random.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
-
-// Seeds of different streams must not be neighbours (the finalizer of splitmix64).
-uint64_t mixed(uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
-  // Uniform in [0, end); the bias of 2^-32 is below what a simulation shows.
-  uint32_t below(uint32_t end) { return static_cast<uint32_t>(((engine_() >> 32) * end) >> 32); }
-  double unit() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
-  double normal() {  // Box and Muller
-    return std::sqrt(-2 * std::log(unit())) * std::cos(2 * std::numbers::pi * unit());
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 class Shuffled : public Workload {
  public:
@@ -87,9 +63,7 @@ class Shuffled : public Workload {
     for (unsigned job = 0; job < made_.jobs; ++job) {
       Random random(mixed(mixed(made_.seed + 1) ^ (uint64_t{round} << 32 | job)));
       std::iota(order_.begin(), order_.end(), 0);
-      for (uint32_t left = made_.samples; left > 1; --left) {
-        std::swap(order_[left - 1], order_[random.below(left)]);
-      }
+      random.shuffle(&order_);
       for (uint64_t turn = 0; turn < made_.samples; ++turn) {
         const uint32_t sample = order_[turn];
         buffer->accesses[turn * made_.jobs + job] = {bytes(sample), sample,

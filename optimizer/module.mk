@@ -2,6 +2,8 @@ PROGRAMS += sluice-optimizer
 
 # Shared with `sluice simulate`.
 POLICY_SRCS := $(wildcard optimizer/policies/*.cc)
+# Which samples matter, and what that decides; nothing runs it yet but its tests.
+IMPORTANCE_SRCS := $(wildcard optimizer/importance/*.cc)
 
 OPTIMIZER_PURE_SRCS := \
   optimizer/control/parse.cc \

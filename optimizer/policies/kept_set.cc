@@ -30,7 +30,7 @@ Decision KeptSet::access(uint32_t job, SampleId sample, uint64_t bytes,
     remove(sample);
     evicted->push_back(sample);
   }
-  if (bytes > capacity_) return Decision::kPass;
+  if (bytes > capacity_ || !admits(sample)) return Decision::kPass;
   const size_t before = evicted->size();
   freed_.clear();
   while (used_ > capacity_ - bytes) {

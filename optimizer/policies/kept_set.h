@@ -36,6 +36,8 @@ class KeptSet : public Policy {
 
   virtual void grow(uint32_t samples) = 0;
   virtual uint64_t own_footprint() const = 0;
+  // Whether the sample may be kept at all, should there be room.
+  virtual bool admits(SampleId sample) const { return static_cast<void>(sample), true; }
   // Every access, before it is decided whether it is a hit.
   virtual void seen(uint32_t job, SampleId sample) { (void)job, (void)sample; }
   virtual void hit(SampleId sample) { (void)sample; }

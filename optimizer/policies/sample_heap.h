@@ -20,6 +20,7 @@ class SampleHeap {
 
   void grow(uint32_t samples) { places_.resize(samples, kNowhere); }
   bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
   bool contains(SampleId sample) const { return places_[sample] != kNowhere; }
   uint64_t footprint() const {
     return entries_.capacity() * sizeof(Entry) + places_.capacity() * sizeof(uint32_t);
@@ -37,6 +38,17 @@ class SampleHeap {
     }
     entries_.push_back({key, sample});
     rise(entries_.size() - 1, {key, sample});
+  }
+
+  // Some sample of the heap: each of them for one `place` in [0, size()).
+  SampleId at(size_t place) const { return entries_[place].sample; }
+
+  // Takes out a sample, whichever costs least. REQUIRES: the heap is not empty.
+  SampleId take_any() {
+    const SampleId sample = entries_.back().sample;
+    places_[sample] = kNowhere;
+    entries_.pop_back();
+    return sample;
   }
 
   // REQUIRES of both: the sample is in the heap.

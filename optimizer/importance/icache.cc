@@ -1,0 +1,92 @@
+#include "optimizer/importance/icache.h"
+
+#include <utility>
+
+namespace sluice::optimizer {
+
+ICache::ICache(const ICacheSettings& settings)
+    : settings_(settings),
+      split_(settings.capacity),
+      h_(settings.l_cache ? split_.h_bytes() : settings.capacity, settings.samples),
+      l_(settings.l_cache ? split_.l_bytes() : 0, settings.labels),
+      random_(mixed(settings.seed)) {}
+
+void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
+                         std::vector<SampleId>* evicted) {
+  Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
+  job.list = std::move(list);
+  job.ledger.begin_epoch();
+  l_.begin_epoch(number, job.list);
+  split_.begin_epoch();
+  evicted->clear();
+  if (!settings_.l_cache) return;
+  std::vector<SampleId> of_l;
+  h_.set_capacity(split_.h_bytes(), evicted);
+  l_.set_capacity(split_.l_bytes(), &of_l);
+  evicted->insert(evicted->end(), of_l.begin(), of_l.end());
+}
+
+void ICache::end_job(uint32_t job) {
+  jobs_.erase(job);
+  l_.end_job(job);
+}
+
+void ICache::drop(SampleId sample) {
+  h_.drop(sample);
+  l_.drop(sample);
+}
+
+const Ledger* ICache::ledger(uint32_t job) const {
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() ? nullptr : &at->second.ledger;
+}
+
+bool ICache::is_h(uint32_t job, SampleId sample) const {
+  return jobs_.at(job).list->contains(sample);
+}
+
+// Lines 19 to 24 of Algorithm 1: an L-sample is served from the L-cache, itself or another.
+std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
+  const bool taken = job.ledger.served(requested);
+  if (!taken && (l_.kept(requested) || h_.kept(requested))) {
+    return Answer{requested, Served::kLExact};
+  }
+  if (settings_.substitute == Substitute::kL) {
+    const SampleId other = l_.stand_in(number, requested, &random_);
+    if (other != kNoSample) return Answer{other, Served::kSubstituted};
+  } else if (settings_.substitute == Substitute::kH && h_.count() != 0) {
+    return Answer{h_.at(random_.below(h_.count())), Served::kHForL};
+  }
+  return std::nullopt;
+}
+
+Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
+                       std::vector<SampleId>* evicted) {
+  evicted->clear();
+  Job& job = jobs_.at(number);
+  const bool is_h = job.list->contains(requested);
+  split_.access(is_h);
+  Answer answer{requested, Served::kMiss};
+  // Whoever is asked for a second time in an epoch is wanted twice, by a sampler with replacement.
+  if (is_h || job.ledger.requested(requested)) {
+    const bool in_memory = h_.kept(requested) || l_.kept(requested);
+    if (in_memory) answer.how = is_h ? Served::kHHit : Served::kLExact;
+  } else if (const auto found = l_from_memory(number, job, requested)) {
+    answer = *found;
+  } else if (job.ledger.served(requested)) {
+    // It stood in for one that was asked for before it; that one, or another such, is due.
+    const SampleId due = job.ledger.displaced(requested);
+    if (due != kNoSample) answer = {due, Served::kMissOther};
+  }
+  if (answer.sample == requested) {
+    const bool was_kept = h_.kept(requested);
+    const Decision decision = h_.access(number, requested, bytes, evicted);
+    answer.keep = decision == Decision::kKeep;
+    if (answer.keep && !was_kept) l_.drop(requested);
+  }
+  job.ledger.serve(requested, answer.sample, answer.how);
+  l_.served(number, answer.sample);
+  return answer;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,91 @@
+// iCache whole (sections III-A to III-D): which sample is served for the one that a job asks for,
+// and who of them stays in memory. Pure: the caller reads, writes and loads what is decided here.
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "optimizer/importance/h_cache.h"
+#include "optimizer/importance/h_list.h"
+#include "optimizer/importance/l_cache.h"
+#include "optimizer/importance/ledger.h"
+#include "optimizer/importance/split.h"
+#include "optimizer/policies/policy.h"
+#include "optimizer/util/random.h"
+
+namespace sluice::optimizer {
+
+// Who may stand in for an L-sample that is not in memory.
+enum class Substitute : uint8_t {
+  kNever,  // nobody: the job's own samples alone (the ablation +HC)
+  kL,      // an L-sample that was not served in this epoch (the paper's choice, ST_LC)
+  kH,      // any sample of the H-cache, as often as it comes (ST_HC, for Table III)
+};
+
+struct ICacheSettings {
+  uint64_t capacity = 0;  // bytes, of both caches together
+  uint32_t samples = 0;   // of the dataset
+  Substitute substitute = Substitute::kL;
+  bool l_cache = true;               // false: all memory is the H-cache's
+  std::span<const uint32_t> labels;  // by sample: stand-ins have the same. Empty: any. Outlives.
+  uint64_t seed = 1;
+};
+
+struct Answer {
+  SampleId sample = kNoSample;  // to be served
+  Served how = Served::kMiss;
+  bool keep = false;  // it was read, and stays in memory
+};
+
+class ICache {
+ public:
+  explicit ICache(const ICacheSettings& settings);
+
+  // The job begins an epoch with this list of its own: it decides who stands in for whom. A job
+  // that was not known joins. *evicted is cleared and then holds what must leave memory.
+  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, std::vector<SampleId>* evicted);
+  void end_job(uint32_t job);
+  // The list by which the H-cache keeps: the job's own where it stands alone, else what
+  // adjusted_importance() makes of all.
+  void set_cache_list(std::shared_ptr<const HList> list) { h_.set_list(std::move(list)); }
+
+  // The job asks for a sample of `bytes` bytes. Whoever is served counts as served. *evicted as
+  // above. REQUIRES: the job has begun an epoch, and there is such a sample.
+  Answer request(uint32_t job, SampleId requested, uint32_t bytes, std::vector<SampleId>* evicted);
+
+  // A package is in memory.
+  void load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
+    l_.load(package, evicted);
+  }
+  // A sample was changed, removed, or is no more in memory.
+  void drop(SampleId sample);
+
+  const HCache& h_cache() const { return h_; }
+  const LCache& l_cache() const { return l_; }
+  // nullptr: no such job.
+  const Ledger* ledger(uint32_t job) const;
+  bool is_h(uint32_t job, SampleId sample) const;
+
+ private:
+  struct Job {
+    Job(uint32_t samples, std::span<const uint32_t> labels) : ledger(samples, labels) {}
+    std::shared_ptr<const HList> list;
+    Ledger ledger;
+  };
+
+  std::optional<Answer> l_from_memory(uint32_t number, const Job& job, SampleId requested);
+
+  const ICacheSettings settings_;
+  CacheSplit split_;
+  HCache h_;
+  LCache l_;
+  Random random_;
+  std::map<uint32_t, Job> jobs_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,106 @@
+#include "optimizer/importance/l_cache.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace sluice::optimizer {
+
+void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
+  evicted->clear();
+  Package loaded{++loaded_, {}};
+  for (const Packed& packed : package) {
+    Place& place = places_[packed.sample];
+    const bool is_new = place.package == 0;
+    used_ += packed.bytes;
+    used_ -= place.bytes;
+    place = {loaded.number, packed.bytes};
+    loaded.samples.push_back(packed.sample);
+    if (!is_new) continue;
+    for (auto& [number, job] : jobs_) add_to(&job, packed.sample);
+  }
+  packages_.push_back(std::move(loaded));
+  shrink(evicted);
+}
+
+void LCache::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
+  evicted->clear();
+  capacity_ = bytes;
+  shrink(evicted);
+}
+
+void LCache::shrink(std::vector<SampleId>* evicted) {
+  while (used_ > capacity_ && packages_.size() > 1) {
+    for (const SampleId sample : packages_.front().samples) {
+      const auto at = places_.find(sample);
+      if (at == places_.end() || at->second.package != packages_.front().number) continue;
+      evicted->push_back(sample);
+      drop(sample);
+    }
+    packages_.pop_front();
+  }
+}
+
+void LCache::drop(SampleId sample) {
+  const auto at = places_.find(sample);
+  if (at == places_.end()) return;
+  used_ -= at->second.bytes;
+  places_.erase(at);
+  for (auto& [number, job] : jobs_) remove_from(&job, sample);
+}
+
+void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list) {
+  Job& job = jobs_[number];
+  job = {};
+  job.list = std::move(list);
+  for (const Package& package : packages_) {
+    for (const SampleId sample : package.samples) {
+      const auto at = places_.find(sample);
+      if (at != places_.end() && at->second.package == package.number) add_to(&job, sample);
+    }
+  }
+}
+
+void LCache::served(uint32_t number, SampleId sample) {
+  Job& job = jobs_.at(number);
+  if (sample >= job.served.size()) job.served.resize(size_t{sample} + 1);
+  job.served[sample] = true;
+  remove_from(&job, sample);
+}
+
+const LCache::Pool* LCache::pool(uint32_t number, SampleId requested) const {
+  const Job& job = jobs_.at(number);
+  const auto at = job.pools.find(label(requested));
+  return at == job.pools.end() || at->second.empty() ? nullptr : &at->second;
+}
+
+uint32_t LCache::unserved(uint32_t job, SampleId requested) const {
+  const Pool* const found = pool(job, requested);
+  return found == nullptr ? 0 : static_cast<uint32_t>(found->size());
+}
+
+SampleId LCache::stand_in(uint32_t job, SampleId requested, Random* random) const {
+  const Pool* const found = pool(job, requested);
+  if (found == nullptr) return kNoSample;
+  return (*found)[random->below(static_cast<uint32_t>(found->size()))];
+}
+
+void LCache::add_to(Job* job, SampleId sample) {
+  if ((sample < job->served.size() && job->served[sample]) || job->list->contains(sample)) return;
+  Pool& pool = job->pools[label(sample)];
+  if (job->place.emplace(sample, pool.size()).second) pool.push_back(sample);
+}
+
+void LCache::remove_from(Job* job, SampleId sample) {
+  const auto at = job->place.find(sample);
+  if (at == job->place.end()) return;
+  Pool& pool = job->pools[label(sample)];
+  const size_t place = at->second;
+  job->place.erase(at);
+  if (pool.back() != sample) {
+    pool[place] = pool.back();
+    job->place[pool[place]] = place;
+  }
+  pool.pop_back();
+}
+
+}  // namespace sluice::optimizer

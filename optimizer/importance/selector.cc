@@ -1,0 +1,145 @@
+#include "optimizer/importance/selector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "optimizer/importance/values.h"
+#include "optimizer/util/random.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// Selection by loss percentile: Jiang et al., "Accelerating deep learning by focusing on the
+// biggest losers" (arXiv 1910.00762), reference [18] of iCache. A candidate is selected with the
+// probability CDF(loss)^beta, the CDF being that of the losses of the last candidates, selected or
+// not. There the loss is computed anew for every candidate; here it is the one that was observed
+// when the sample was trained last, since computing it would mean to fetch it. Candidates come in
+// random order, so that the history is a sample of all of them.
+class LossPercentile : public Selector {
+ public:
+  using Selector::Selector;
+
+ protected:
+  void choose(uint32_t epoch, std::span<const float> values, std::vector<bool>* chosen) override {
+    Random random(mixed(mixed(settings().seed) ^ epoch));
+    order_.resize(values.size());
+    std::iota(order_.begin(), order_.end(), 0U);
+    random.shuffle(&order_);
+    // The first candidates need others to be compared with: those that come after them.
+    for (const uint32_t sample : order_) {
+      if (sorted_.size() >= settings().history) break;
+      if (is_known(values[sample])) remember(values[sample]);
+    }
+    for (const uint32_t sample : order_) {
+      if (!is_known(values[sample])) {
+        (*chosen)[sample] = true;
+        continue;
+      }
+      remember(values[sample]);
+      const auto above = std::upper_bound(sorted_.begin(), sorted_.end(), values[sample]);
+      const double percentile =
+          static_cast<double>(above - sorted_.begin()) / static_cast<double>(sorted_.size());
+      (*chosen)[sample] = random.unit() < std::pow(percentile, settings().beta);
+    }
+  }
+
+ private:
+  void remember(float value) {
+    if (sorted_.size() >= settings().history) {
+      const auto oldest = std::lower_bound(sorted_.begin(), sorted_.end(), recent_[oldest_]);
+      sorted_.erase(oldest);
+      recent_[oldest_] = value;
+      oldest_ = (oldest_ + 1) % recent_.size();
+    } else {
+      recent_.push_back(value);
+    }
+    sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), value), value);
+  }
+
+  std::vector<uint32_t> order_;
+  std::vector<float> recent_;  // a ring once it is as long as the history
+  size_t oldest_ = 0;          // in it
+  std::vector<float> sorted_;  // the same values
+};
+
+// A fixed share of the samples, without replacement and with chances in proportion to their values:
+// the number of batches of an epoch is known ahead, which a learning-rate schedule may need.
+// Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006), in its exponential
+// form: those with the least -ln(u) / weight.
+class WeightedShare : public Selector {
+ public:
+  using Selector::Selector;
+
+ protected:
+  void choose(uint32_t epoch, std::span<const float> values, std::vector<bool>* chosen) override {
+    Random random(mixed(mixed(settings().seed) ^ epoch));
+    const double least = least_weight(values);
+    std::vector<std::pair<double, uint32_t>> keys;
+    keys.reserve(values.size());
+    for (uint32_t sample = 0; sample < values.size(); ++sample) {
+      const double drawn = -std::log(random.unit());
+      const bool known = is_known(values[sample]);
+      const double weight = known ? std::max<double>(values[sample], least) : 1;
+      keys.emplace_back(known ? drawn / weight : 0, sample);
+    }
+    const auto wanted = static_cast<size_t>(
+        std::llround(std::clamp(settings().share, 0.0, 1.0) * static_cast<double>(keys.size())));
+    const auto end = keys.begin() + static_cast<std::ptrdiff_t>(wanted);
+    std::nth_element(keys.begin(), end, keys.end());
+    for (auto at = keys.begin(); at != end; ++at) (*chosen)[at->second] = true;
+    for (auto at = end; at != keys.end(); ++at) {
+      if (at->first == 0) (*chosen)[at->second] = true;  // never trained
+    }
+  }
+
+ private:
+  // A loss of 0, or below it, still has a chance: a thousandth of the mean's.
+  static double least_weight(std::span<const float> values) {
+    double sum = 0;
+    size_t count = 0;
+    for (const float value : values) {
+      if (!is_known(value) || value <= 0) continue;
+      sum += value;
+      ++count;
+    }
+    return count == 0 ? 1 : sum / static_cast<double>(count) / 1000;
+  }
+};
+
+template <typename Kind>
+std::unique_ptr<Selector> make(const SelectionSettings& settings) {
+  return std::make_unique<Kind>(settings);
+}
+
+constexpr SelectorInfo kSelectors[] = {
+    {"loss", "each by its loss's percentile, about half of them (iCache)", make<LossPercentile>},
+    {"share", "a fixed share, chances in proportion to the loss", make<WeightedShare>},
+};
+
+}  // namespace
+
+bool Selector::fetches_all(uint32_t epoch) const {
+  if (epoch < settings_.warm_up) return true;
+  return settings_.full_every != 0 && (epoch - settings_.warm_up + 1) % settings_.full_every == 0;
+}
+
+std::vector<bool> Selector::select(uint32_t epoch, std::span<const float> values) {
+  std::vector<bool> chosen(values.size());
+  if (!fetches_all(epoch)) choose(epoch, values, &chosen);
+  if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) chosen.flip();
+  return chosen;
+}
+
+std::span<const SelectorInfo> selectors() { return kSelectors; }
+
+const SelectorInfo* find_selector(std::string_view name) {
+  for (const SelectorInfo& info : kSelectors) {
+    if (name == info.name) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,45 @@
+// Seeded random numbers that are the same everywhere: only what the C++ standard determines is
+// used. Pure.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numbers>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+// Seeds of different streams must not be neighbours (the finalizer of splitmix64).
+inline uint64_t mixed(uint64_t value) {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  // Uniform in [0, end); the bias of 2^-32 is below what anybody sees. REQUIRES: end > 0.
+  uint32_t below(uint32_t end) { return static_cast<uint32_t>(((engine_() >> 32) * end) >> 32); }
+  // In (0, 1).
+  double unit() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
+  double normal() {  // Box and Muller
+    return std::sqrt(-2 * std::log(unit())) * std::cos(2 * std::numbers::pi * unit());
+  }
+  // Every permutation is as likely as every other. At most 2^32 - 1 items.
+  template <typename Item>
+  void shuffle(std::vector<Item>* items) {
+    for (size_t left = items->size(); left > 1; --left) {
+      std::swap((*items)[left - 1], (*items)[below(static_cast<uint32_t>(left))]);
+    }
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace sluice

@@ -220,11 +220,8 @@ void Optimizer::tick() {
 
 void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
-  const MemoryFacts facts = memory_.read();
-  budget_ = budget_bytes(facts, options_.memory, stage_plan_.used());
-  records_.set_budget(budget_);
-  stage_most_ = memory_left(facts, stage_plan_.used()) / 4 * 3;
-  stage_share_ = brake_.next(facts.pressure);
+  shares_.look(memory_.read(), options_.memory, stage_plan_.used());
+  records_.set_budget(shares_.budget());
   share_budget(now_ns());
 }
 

@@ -167,10 +167,7 @@ class Optimizer : private Residency {
   };
   std::map<uint64_t, Read> reads_;    // in the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
-  uint64_t budget_ = 0;               // bytes, for all there is
-  uint64_t stage_most_ = 0;           // bytes, for the stage, whatever is asked for
-  double stage_share_ = 1;            // of its budget, while memory is short
-  PressureBrake brake_;
+  MemoryShares shares_;
   uint64_t next_foretelling_ns_ = 0;  // when the stage's plan may be told the orders again
   bool orders_new_ = false;           // and whether they are others now
   bool said_no_stage_ = false;

@@ -69,9 +69,6 @@ void Optimizer::foretell(uint64_t now) {
   next_foretelling_ns_ = now + std::max(kForetellNs, kForetellShare * took);
 }
 
-// One budget for the page cache that is filled ahead and for the stage: each may have what the
-// other does not use, and neither less than half. Copies cannot be reclaimed by the kernel, so
-// while memory is short they are fewer.
 void Optimizer::share_budget(uint64_t now) {
   uint64_t asked = 0;
   bool unlimited = false;
@@ -80,12 +77,8 @@ void Optimizer::share_budget(uint64_t now) {
     unlimited |= session->options.memory == 0;
     asked = std::max(asked, session->options.memory);
   }
-  const uint64_t half = budget_ / 2;
-  uint64_t stage = budget_ - std::min(half, scheduler_.outstanding());
-  // Who asks for more than is usual gets it, as far as it is there.
-  if (!unlimited && asked != 0) stage = std::min(stage_most_, asked);
-  stage_.tick(now, static_cast<uint64_t>(static_cast<double>(stage) * stage_share_));
-  scheduler_.set_budget(budget_ - std::min(half, stage_plan_.used()));
+  stage_.tick(now, shares_.stage(scheduler_.outstanding(), unlimited ? 0 : asked));
+  scheduler_.set_budget(shares_.cache(stage_plan_.used()));
 }
 
 }  // namespace sluice::optimizer

@@ -38,6 +38,29 @@ class PressureBrake {
   double share_ = 1;
 };
 
+// Who may have how much of memory: one budget for the page cache that is filled ahead and for the
+// stage. Each may have what the other does not use, and neither less than half. Copies cannot be
+// reclaimed by the kernel, so while memory is short they are fewer.
+class MemoryShares {
+ public:
+  // Once a second. `wish`: the most that the optimizer was told to use, 0: no wish; `staged`: bytes
+  // in the stage.
+  void look(const MemoryFacts& facts, uint64_t wish, uint64_t staged);
+
+  uint64_t budget() const { return budget_; }  // bytes, of both together
+  // For the stage while `ahead` bytes of the page cache are read ahead. `asked`: the most that a
+  // job with staged files asks for, which it gets as far as it is there; 0: what is usual.
+  uint64_t stage(uint64_t ahead, uint64_t asked) const;
+  // For the page cache while there are `staged` bytes in the stage.
+  uint64_t cache(uint64_t staged) const;
+
+ private:
+  uint64_t budget_ = 0;
+  uint64_t stage_most_ = 0;  // whatever is asked for
+  double share_ = 1;         // of what the stage may have, while memory is short
+  PressureBrake brake_;
+};
+
 // min(asked, 20 % of what the host and every cgroup level leave), at least kMinBudget.
 // `asked` 0: no wish.
 uint64_t budget_bytes(const MemoryFacts& facts, uint64_t asked, uint64_t staged = 0);

@@ -341,5 +341,34 @@ TEST(Budget, UnderPressureLessAndLessThenSlowlyMore) {
   EXPECT_EQ(last, 1);
 }
 
+TEST(Budget, CacheAndStageShareItAndTheStageGivesWayUnderPressure) {
+  MemoryFacts facts;
+  facts.available = 10 * 1024 * kMiB;
+  MemoryShares shares;
+  shares.look(facts, 0, 0);
+  const uint64_t budget = 2048 * kMiB;
+  EXPECT_EQ(shares.budget(), budget);
+  EXPECT_EQ(shares.stage(0, 0), budget);
+  EXPECT_EQ(shares.stage(budget / 4, 0), budget / 4 * 3);
+  EXPECT_EQ(shares.stage(budget, 0), budget / 2) << "never less than half";
+  EXPECT_EQ(shares.cache(0), budget);
+  EXPECT_EQ(shares.cache(budget), budget / 2);
+  EXPECT_EQ(shares.stage(0, 5000 * kMiB), 5000 * kMiB) << "a job that asks for more";
+  EXPECT_EQ(shares.stage(0, 9000 * kMiB), 7680 * kMiB) << "as far as it is there";
+  facts.pressure = 20;
+  uint64_t before = budget;
+  for (int second = 0; second < 5; ++second) {
+    shares.look(facts, 0, 0);
+    EXPECT_LT(shares.stage(0, 0), before);
+    EXPECT_LT(shares.stage(0, 5000 * kMiB), 5000 * kMiB);
+    EXPECT_EQ(shares.cache(0), budget) << "the kernel takes that back by itself";
+    before = shares.stage(0, 0);
+  }
+  facts.pressure = 0;
+  shares.look(facts, 0, 0);
+  EXPECT_GT(shares.stage(0, 0), before);
+  EXPECT_LT(shares.stage(0, 0), budget) << "not at once";
+}
+
 }  // namespace
 }  // namespace sluice::optimizer

@@ -162,8 +162,11 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
   const protocol::Welcome welcome{id, session->token, sizeof(protocol::Shared)};
   server_.send(peer.connection, MessageKind::kWelcome, bytes_of(welcome), memory.get());
   say(Level::kInfo, "session {}: process {}: {}", id, peer.pid, session->command);
-  find_parent(*session);
   sessions_[id] = std::move(session);
+  // After an optimizer was killed workers may come back before who started them.
+  for (const auto& [other, known] : sessions_) {
+    if (!samples_.has_parent(other)) find_parent(*known);
+  }
 }
 
 void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vector<UniqueFd> fds) {

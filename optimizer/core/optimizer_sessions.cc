@@ -59,9 +59,10 @@ void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
 // A worker that was spawned reads in the order of the process that started it.
 void Optimizer::find_parent(const Session& session) {
   for (const uint32_t ancestor : ancestors_of(session.peer_pid, kMostAncestors)) {
-    for (const auto& [id, other] : sessions_) {
-      if (id == session.id || !other->has_process(ancestor)) continue;
-      samples_.set_parent(session.id, id);
+    // The newest first: who was a child of one job's process may have become another job.
+    for (auto other = sessions_.rbegin(); other != sessions_.rend(); ++other) {
+      if (other->first == session.id || !other->second->has_process(ancestor)) continue;
+      samples_.set_parent(session.id, other->first);
       return;
     }
   }

@@ -34,8 +34,6 @@ StageKeeper::~StageKeeper() {
 
 bool StageKeeper::open(const std::string& fallback, std::string* reason) {
   if (index_.exists()) return true;
-  // Which folder a job names was not known before.
-  if (!fallback.empty()) StageFolder::remove_leftovers(fallback);
   auto folder = std::make_shared<StageFolder>();
   if (!folder->create(fallback, reason) || !index_.create(folder->path(), reason)) return false;
   folder_ = std::move(folder);

@@ -24,6 +24,22 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   h_.set_capacity(split_.h_bytes(), evicted);
   l_.set_capacity(split_.l_bytes(), &of_l);
   evicted->insert(evicted->end(), of_l.begin(), of_l.end());
+  spare(kNoSample, evicted);
+}
+
+void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
+  std::vector<Packed> own;
+  for (const Packed& packed : package) {
+    if (!h_.kept(packed.sample)) own.push_back(packed);
+  }
+  l_.load(own, evicted);
+  spare(kNoSample, evicted);
+}
+
+void ICache::spare(SampleId changed, std::vector<SampleId>* evicted) const {
+  std::erase_if(*evicted, [&](SampleId sample) {
+    return sample != changed && (h_.kept(sample) || l_.kept(sample));
+  });
 }
 
 void ICache::end_job(uint32_t job) {
@@ -83,6 +99,7 @@ Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
     const Decision decision = h_.access(number, requested, bytes, evicted);
     answer.keep = decision == Decision::kKeep;
     if (answer.keep && !was_kept) l_.drop(requested);
+    spare(requested, evicted);
   }
   job.ledger.serve(requested, answer.sample, answer.how);
   l_.served(number, answer.sample);

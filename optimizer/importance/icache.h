@@ -59,9 +59,7 @@ class ICache {
   Answer request(uint32_t job, SampleId requested, uint32_t bytes, std::vector<SampleId>* evicted);
 
   // A package is in memory.
-  void load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
-    l_.load(package, evicted);
-  }
+  void load(std::span<const Packed> package, std::vector<SampleId>* evicted);
   // A sample was changed, removed, or is no more in memory.
   void drop(SampleId sample);
 
@@ -78,6 +76,8 @@ class ICache {
     Ledger ledger;
   };
 
+  // What one cache gave up and the other holds stays in memory.
+  void spare(SampleId changed, std::vector<SampleId>* evicted) const;
   std::optional<Answer> l_from_memory(uint32_t number, const Job& job, SampleId requested);
 
   const ICacheSettings settings_;

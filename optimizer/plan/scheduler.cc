@@ -109,8 +109,8 @@ uint64_t Scheduler::session_budget(uint32_t session) const {
 bool Scheduler::room(uint32_t session, uint64_t bytes) const {
   const auto at = sessions_.find(session);
   if (at == sessions_.end()) return false;
-  return outstanding_ + bytes <= budget_ &&
-         at->second.outstanding + bytes <= session_budget(session);
+  return outstanding_ + taken_bytes_ + bytes <= budget_ &&
+         at->second.outstanding + at->second.taken + bytes <= session_budget(session);
 }
 
 uint64_t Scheduler::distance(uint32_t session) const {

@@ -156,13 +156,14 @@ class Scheduler {
     StorageModel model;
     unsigned in_flight = 0;  // requests
     uint64_t in_flight_bytes = 0;
-    unsigned taken = 0;  // extents that plan_samples() is about to start
+    unsigned taken = 0;  // requests that plan_samples() is about to start
   };
   struct Session {
     PlanOptions options;
     bool prefetch = true;
     uint64_t memory = 0;  // bytes, 0: the common budget alone
     uint64_t outstanding = 0;
+    uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
     uint64_t passed = 0, passed_ready = 0, passes = 0;  // as SessionView says
   };
@@ -240,8 +241,9 @@ class Scheduler {
   std::vector<PlannedFetch> fetches_;
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
-  uint64_t taken_bytes_ = 0;  // of all that plan_samples() is about to start
-  bool starved_ = false;      // something could not be read because the budget is used up
+  uint64_t taken_bytes_ = 0;  // Session::taken of all
+  uint64_t next_orphans_ns_ = 0;
+  bool starved_ = false;  // something could not be read because the budget is used up
   uint64_t next_token_ = 1;
   std::map<uint64_t, Mount> mounts_;
   std::map<uint32_t, Session> sessions_;

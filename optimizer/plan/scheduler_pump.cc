@@ -19,6 +19,7 @@ constexpr uint64_t kDropSlack = 1 << 20;  // kept right behind the slowest reade
 constexpr uint64_t kIdleNs = 30'000'000'000;
 constexpr uint64_t kOrphanIdleNs = 5'000'000'000;  // streams idle for longer give way when short
 constexpr uint64_t kSingleIdleNs = 1'000'000'000;  // the same for single accesses
+constexpr uint64_t kOrphansNs = 50'000'000;        // between two searches for what nobody waits for
 constexpr uint64_t kPage = 4096;
 
 }  // namespace
@@ -271,17 +272,21 @@ void Scheduler::drop_orphans(uint32_t id, File& file, const IntervalSet& wanted,
 }
 
 void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
+  // Going through all orders takes time, and who is short of memory mostly stays so.
+  const bool orphans = starved_ && now_ns >= next_orphans_ns_;
   std::map<uint32_t, IntervalSet> wanted;
-  if (starved_) wanted = wanted_by_samples();
+  if (orphans) wanted = wanted_by_samples();
   for (auto& [id, file] : files_) {
     if (!file.behind.empty()) {
       drop_behind(id, file, now_ns, drops);
     } else if (!drops_behind(file.size, file.last_session)) {
       file.zapped.clear();
     }
-    if (starved_) drop_orphans(id, file, wanted[id], now_ns, drops);
+    if (orphans) drop_orphans(id, file, wanted[id], now_ns, drops);
   }
+  if (!orphans) return;
   starved_ = false;
+  next_orphans_ns_ = now_ns + kOrphansNs;
 }
 
 void Scheduler::on_dropped(uint32_t id, Range range, uint64_t left) {

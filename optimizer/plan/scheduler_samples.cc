@@ -62,7 +62,7 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);
   if (mount.in_flight + mount.taken >= mount.model.depth(now_ns)) return Verdict::kLater;
-  if (room(session, taken_bytes_ + range.length())) return Verdict::kTake;
+  if (room(session, range.length())) return Verdict::kTake;
   starved_ = true;
   return Verdict::kLater;
 }
@@ -125,10 +125,12 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
     const Range range = pages_of(wanted->extent, file.size);
     taken.push_back({wanted->extent.file, wanted->session, taken.size(), range});
     file.flying.add(range);  // the next that wants it need not
-    ++mounts_.at(file.mount).taken;
+    mounts_.at(file.mount).taken += static_cast<unsigned>((range.length() - 1) / kLongest + 1);
+    sessions_.at(wanted->session).taken += range.length();
     taken_bytes_ += range.length();
   }
   for (auto& [id, mount] : mounts_) mount.taken = 0;
+  for (auto& [id, session] : sessions_) session.taken = 0;
   taken_bytes_ = 0;
   start_taken(std::move(taken), now_ns, reads);
 }

@@ -316,6 +316,11 @@ void SampleBook::for_each_ahead(const std::function<void(const Extent&)>& visit)
       for (const Extent& part : set.parts(index)) visit(part);
     });
   }
+  for (const auto& [reader, samples] : open_) {
+    for (const Open& open : samples) {
+      for (const Extent& part : parts(open.dataset, open.index)) visit(part);
+    }
+  }
 }
 
 std::vector<SampleBook::View> SampleBook::views() const {

@@ -80,6 +80,7 @@ class SampleBook {
   // The session's first process was started by one of the parent's: a worker that was spawned is a
   // session of its own, without an order, and reads its parent's.
   void set_parent(uint32_t session, uint32_t parent);
+  bool has_parent(uint32_t session) const { return parents_.count(session) != 0; }
 
   // Whose order a session reads, and in which epoch it is; nullopt without one.
   struct Running {
@@ -98,7 +99,8 @@ class SampleBook {
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
 
-  // What next() has given out, or passed over, for samples that nobody has begun yet.
+  // What next() has given out, or passed over, for samples that nobody has begun yet; and what is
+  // known of those that are being read.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
 
   uint64_t bytes_of(std::span<const Extent> parts) const;

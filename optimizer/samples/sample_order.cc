@@ -36,6 +36,7 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
     handed_.resize(current_.size());
     head_ = std::min(head_, first);
     cursor_ = std::min(cursor_, first);
+    handed_end_ = std::min(handed_end_, first);
     judge();
     return;
   }
@@ -53,7 +54,7 @@ void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
   current_ = std::move(indices);
   taken_.assign(current_.size(), false);
   handed_.assign(current_.size(), 0);
-  head_ = cursor_ = last_taken_ = taken_count_ = ahead_bytes_ = 0;
+  head_ = cursor_ = handed_end_ = last_taken_ = taken_count_ = ahead_bytes_ = 0;
   judge();
 }
 
@@ -141,6 +142,7 @@ void SampleOrder::hand_out(uint32_t bytes) {
   handed_[cursor_] = bytes;
   ahead_bytes_ += bytes;
   ++cursor_;
+  handed_end_ = std::max(handed_end_, cursor_);
 }
 
 void SampleOrder::lighten(uint32_t bytes) {

@@ -46,7 +46,7 @@ class SampleOrder {
   // What was handed out and not taken.
   template <typename Visit>
   void for_each_ahead(Visit visit) const {
-    for (uint64_t at = head_; at < cursor_ && at < current_.size(); ++at) {
+    for (uint64_t at = head_; at < handed_end_ && at < current_.size(); ++at) {
       if (!taken_[at] && handed_[at] != 0) visit(current_[at]);
     }
   }
@@ -76,6 +76,7 @@ class SampleOrder {
   std::vector<uint32_t> handed_;  // bytes, by position
   uint64_t head_ = 0;             // the first position not taken
   uint64_t cursor_ = 0;           // the next to hand out
+  uint64_t handed_end_ = 0;       // behind the last position that was handed out
   uint64_t last_taken_ = 0;       // behind the last position taken
   uint64_t taken_count_ = 0, ahead_bytes_ = 0;
   bool sequential_ = false;

@@ -138,18 +138,21 @@ bool StageFolder::create_in(const std::string& base, bool memory, std::string* r
 }
 
 bool StageFolder::create(const std::string& fallback, std::string* reason) {
-  std::string why;
-  for (const std::string& base : memory_folders()) {
+  const auto try_in = [&](const std::string& base, bool memory) {
+    std::string why;
     // Another optimizer that starts now may take the new folder for one left behind.
     for (int attempt = 0; attempt < 3; ++attempt) {
-      if (create_in(base, true, &why)) return true;
+      if (create_in(base, memory, &why)) return true;
     }
     *reason += (reason->empty() ? "" : "; ") + why;
+    return false;
+  };
+  for (const std::string& base : memory_folders()) {
+    if (try_in(base, true)) return true;
   }
   if (fallback.empty()) return false;
-  if (create_in(fallback, false, &why)) return true;
-  *reason += "; " + why;
-  return false;
+  remove_leftovers(fallback);  // it was not known at the start
+  return try_in(fallback, false);
 }
 
 uint64_t StageFolder::space() const {

@@ -26,9 +26,10 @@ class Random {
   // Uniform in [0, end); the bias of 2^-32 is below what anybody sees. REQUIRES: end > 0.
   uint32_t below(uint32_t end) { return static_cast<uint32_t>(((engine_() >> 32) * end) >> 32); }
   // In (0, 1).
-  double unit() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
+  double unit() { return (static_cast<double>(engine_() >> 12) + 0.5) * 0x1p-52; }
   double normal() {  // Box and Muller
-    return std::sqrt(-2 * std::log(unit())) * std::cos(2 * std::numbers::pi * unit());
+    const double radius = std::sqrt(-2 * std::log(unit()));
+    return radius * std::cos(2 * std::numbers::pi * unit());
   }
   // Every permutation is as likely as every other. At most 2^32 - 1 items.
   template <typename Item>

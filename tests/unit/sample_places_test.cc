@@ -1,6 +1,7 @@
 // Places that are known roughly, or of files that are not open yet.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
@@ -96,7 +97,7 @@ struct World : optimizer::Residency {
 // with a budget.
 class Records : public ::testing::Test {
  protected:
-  void make(uint64_t memory, uint64_t record, uint32_t count, std::vector<uint32_t> order) {
+  void make(uint64_t memory, uint64_t record, uint32_t count, const std::vector<uint32_t>& order) {
     world_.opening = false;
     scheduler_.set_budget(1 << 30);
     scheduler_.add_session(1, {}, true, memory);
@@ -173,6 +174,45 @@ TEST_F(Records, ASmallBudgetIsFilledAndNothingOfItReadTwice) {
   EXPECT_EQ(bytes_read(), 1000 * (64ULL << 10));
   EXPECT_EQ(dropped_, 0U);
   EXPECT_EQ(metric(SessionMetric::sample_hits), 1000U);
+}
+
+// Begun samples are in nobody's order any more, and fill the budget: what is being read stays.
+TEST_F(Records, WhatIsBeingReadIsNotDropped) {
+  const std::vector<uint32_t> order = scattered(100);
+  make(kMiB, 64 << 10, 100, order);
+  pump();
+  for (uint64_t reader = 0; reader < 8; ++reader) {
+    scheduler_.on_sample_begin(1, book_.begin(1, reader, set_, order[reader]));
+  }
+  pump();
+  ASSERT_EQ(scheduler_.outstanding(), kMiB);
+  scheduler_.add_file(2, kMiB, 9);  // somebody else is short of memory meanwhile
+  scheduler_.file_usable(2, true);
+  const uint32_t other = book_.use(1, "other", 1);
+  ASSERT_TRUE(book_.locate(1, other, 0, {{0, 4096, 2}}, Source::kTold));
+  ASSERT_TRUE(book_.publish(1, other, 0, 0, std::vector<uint32_t>{0}));
+  pump();
+  EXPECT_EQ(dropped_, 0U);
+}
+
+TEST_F(Records, LargeSamplesDoNotFillTheLinkBeyondItsDepth) {
+  make(0, 8 * kMiB, 100, scattered(100));
+  std::vector<PlannedRead> reads;
+  scheduler_.plan(now_, &reads);
+  const unsigned depth = scheduler_.model(9)->depth(now_);
+  EXPECT_LE(reads.size(), depth - 1 + 8) << "one may go beyond it, whole";
+}
+
+TEST_F(Records, WhatOthersTakeIsNotChargedToAJobsOwnBudget) {
+  make(0, 256 << 10, 400, scattered(400));
+  scheduler_.add_session(2, {}, true, kMiB);
+  ASSERT_EQ(book_.use(2, "set", 400), set_);
+  std::vector<uint32_t> other = scattered(400);
+  std::reverse(other.begin(), other.end());
+  ASSERT_TRUE(book_.publish(2, set_, 0, 0, other));
+  std::vector<PlannedRead> reads;
+  scheduler_.plan(now_, &reads);
+  EXPECT_GE(scheduler_.view(2, now_).in_flight, 2U) << "half of a megabyte";
 }
 
 TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {

@@ -244,6 +244,35 @@ TEST(SampleOrder, TellsAFilesOrderFromAShuffledOne) {
   EXPECT_FALSE(other.sequential());
 }
 
+// Places that are learned while the order runs send it through the order again from the front: what
+// was fetched further on was taken for nobody's.
+TEST(SampleOrder, WhatWasHandedOutIsAheadWhenTheOrderIsGoneThroughAgain) {
+  SampleOrder order;
+  const std::vector<uint32_t> indices = shuffled(100, 3);
+  order.publish(0, 0, indices);
+  for (uint32_t turn = 0; turn < 100; ++turn) {
+    ASSERT_EQ(order.peek(), indices[turn]);
+    order.hand_out(turn >= 20 && turn < 36 ? 4096 : 0);
+  }
+  std::set<uint32_t> ahead;
+  const auto see = [&ahead](uint32_t index) { ahead.insert(index); };
+  order.rewind();
+  order.for_each_ahead(see);
+  EXPECT_EQ(ahead, (std::set<uint32_t>(indices.begin() + 20, indices.begin() + 36)));
+  ASSERT_EQ(order.peek(), indices[0]);
+  order.hand_out(10);
+  order.lighten(4096);
+  EXPECT_EQ(order.ahead_bytes(), 16 * 4096 + 1U);
+  ASSERT_TRUE(order.take(indices[20]));
+  ahead.clear();
+  order.for_each_ahead(see);
+  EXPECT_EQ(ahead.size(), 16U) << "without the one that is being read, and with the first";
+  order.publish(0, 0, indices);
+  ahead.clear();
+  order.for_each_ahead(see);
+  EXPECT_TRUE(ahead.empty());
+}
+
 struct Book : SampleBook {
   uint32_t data = use(1, "set", 1000);
   void read(uint64_t reader, uint32_t index, std::vector<Extent> parts) {

@@ -13,6 +13,7 @@
 #include "optimizer/importance/h_cache.h"
 #include "optimizer/importance/h_list.h"
 #include "optimizer/importance/l_cache.h"
+#include "optimizer/importance/labels.h"
 #include "optimizer/importance/ledger.h"
 #include "optimizer/importance/split.h"
 #include "optimizer/policies/policy.h"
@@ -31,8 +32,8 @@ struct ICacheSettings {
   uint64_t capacity = 0;  // bytes, of both caches together
   uint32_t samples = 0;   // of the dataset
   Substitute substitute = Substitute::kL;
-  bool l_cache = true;               // false: all memory is the H-cache's
-  std::span<const uint32_t> labels;  // by sample: stand-ins have the same. Empty: any. Outlives.
+  bool l_cache = true;  // false: all memory is the H-cache's
+  Labels labels;        // stand-ins have the same
   uint64_t seed = 1;
 };
 
@@ -71,7 +72,7 @@ class ICache {
 
  private:
   struct Job {
-    Job(uint32_t samples, std::span<const uint32_t> labels) : ledger(samples, labels) {}
+    Job(uint32_t samples, Labels labels) : ledger(samples, labels) {}
     std::shared_ptr<const HList> list;
     Ledger ledger;
   };

@@ -69,7 +69,7 @@ void LCache::served(uint32_t number, SampleId sample) {
 
 const LCache::Pool* LCache::pool(uint32_t number, SampleId requested) const {
   const Job& job = jobs_.at(number);
-  const auto at = job.pools.find(label(requested));
+  const auto at = job.pools.find(labels_.of(requested));
   return at == job.pools.end() || at->second.empty() ? nullptr : &at->second;
 }
 
@@ -86,14 +86,14 @@ SampleId LCache::stand_in(uint32_t job, SampleId requested, Random* random) cons
 
 void LCache::add_to(Job* job, SampleId sample) {
   if ((sample < job->served.size() && job->served[sample]) || job->list->contains(sample)) return;
-  Pool& pool = job->pools[label(sample)];
+  Pool& pool = job->pools[labels_.of(sample)];
   if (job->place.emplace(sample, pool.size()).second) pool.push_back(sample);
 }
 
 void LCache::remove_from(Job* job, SampleId sample) {
   const auto at = job->place.find(sample);
   if (at == job->place.end()) return;
-  Pool& pool = job->pools[label(sample)];
+  Pool& pool = job->pools[labels_.of(sample)];
   const size_t place = at->second;
   job->place.erase(at);
   if (pool.back() != sample) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "optimizer/importance/h_list.h"
+#include "optimizer/importance/labels.h"
 #include "optimizer/policies/policy.h"
 #include "optimizer/util/random.h"
 
@@ -27,8 +28,7 @@ class LCache {
  public:
   // `labels` by sample: only samples of one label stand in for each other (`class`). Empty: any
   // for any. They outlive the cache.
-  explicit LCache(uint64_t capacity, std::span<const uint32_t> labels = {})
-      : capacity_(capacity), labels_(labels) {}
+  explicit LCache(uint64_t capacity, Labels labels = {}) : capacity_(capacity), labels_(labels) {}
   LCache(const LCache&) = delete;
   LCache& operator=(const LCache&) = delete;
 
@@ -73,14 +73,13 @@ class LCache {
     std::vector<SampleId> samples;
   };
 
-  uint32_t label(SampleId sample) const { return sample < labels_.size() ? labels_[sample] : 0; }
   const Pool* pool(uint32_t job, SampleId requested) const;
   void add_to(Job* job, SampleId sample);
   void remove_from(Job* job, SampleId sample);
   void shrink(std::vector<SampleId>* evicted);
 
   uint64_t capacity_;
-  const std::span<const uint32_t> labels_;
+  const Labels labels_;
   uint64_t used_ = 0;
   uint64_t loaded_ = 0;  // packages, ever
   std::deque<Package> packages_;

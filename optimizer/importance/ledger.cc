@@ -17,14 +17,14 @@ void Ledger::serve(SampleId requested, SampleId served, Served how) {
   if (was_requested_[served] && !was_served_[served]) --owed_;
   was_served_[served] = true;
   if (!was_requested_[requested] && !was_served_[requested]) {
-    displaced_[label(requested)].push_back(requested);
+    displaced_[labels_.of(requested)].push_back(requested);
     ++owed_;
   }
   was_requested_[requested] = true;
 }
 
 SampleId Ledger::displaced(SampleId sample) {
-  const auto at = displaced_.find(label(sample));
+  const auto at = displaced_.find(labels_.of(sample));
   if (at == displaced_.end()) return kNoSample;
   std::deque<SampleId>& waiting = at->second;
   while (!waiting.empty() && was_served_[waiting.front()]) waiting.pop_front();

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <span>
 #include <vector>
 
+#include "optimizer/importance/labels.h"
 #include "optimizer/policies/policy.h"
 
 namespace sluice::optimizer {
@@ -28,7 +28,7 @@ inline constexpr size_t kServedKinds = 6;
 class Ledger {
  public:
   // `labels` by sample, if one stands in only for another of the same; they outlive the ledger.
-  explicit Ledger(uint32_t samples, std::span<const uint32_t> labels = {})
+  explicit Ledger(uint32_t samples, Labels labels = {})
       : labels_(labels), was_requested_(samples), was_served_(samples) {}
 
   // What was requested and not served in the epoch that ends is lost: it was never trained, and is
@@ -53,9 +53,7 @@ class Ledger {
   uint64_t lost() const { return lost_; }
 
  private:
-  uint32_t label(SampleId sample) const { return sample < labels_.size() ? labels_[sample] : 0; }
-
-  const std::span<const uint32_t> labels_;
+  const Labels labels_;
   std::vector<bool> was_requested_, was_served_;        // by sample, in this epoch
   std::map<uint32_t, std::deque<SampleId>> displaced_;  // by label; some were served since
   std::array<uint64_t, kServedKinds> counts_{};

@@ -11,6 +11,7 @@
 
 #include "optimizer/importance/h_list.h"
 #include "optimizer/importance/l_cache.h"
+#include "optimizer/importance/split.h"
 #include "optimizer/policies/policy.h"
 #include "optimizer/util/random.h"
 
@@ -23,9 +24,9 @@ struct Package {
 };
 
 struct PackerSettings {
-  uint32_t samples = 0;              // of the dataset
-  uint64_t package_bytes = 1 << 20;  // a package is at least as large
-  uint64_t most_bytes = 1 << 30;     // of all packages together; at least two packages
+  uint32_t samples = 0;                    // of the dataset
+  uint64_t package_bytes = kPackageBytes;  // a package is at least as large
+  uint64_t most_bytes = 1 << 30;           // of all packages together; at least two packages
   uint64_t seed = 1;
 };
 

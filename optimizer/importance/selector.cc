@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "optimizer/importance/values.h"
-#include "optimizer/util/random.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -23,11 +22,10 @@ class LossPercentile : public Selector {
   using Selector::Selector;
 
  protected:
-  void choose(uint32_t epoch, std::span<const float> values, std::vector<bool>* chosen) override {
-    Random random(mixed(mixed(settings().seed) ^ epoch));
+  void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) override {
     order_.resize(values.size());
     std::iota(order_.begin(), order_.end(), 0U);
-    random.shuffle(&order_);
+    random->shuffle(&order_);
     // The first candidates need others to be compared with: those that come after them.
     for (const uint32_t sample : order_) {
       if (sorted_.size() >= settings().history) break;
@@ -42,7 +40,7 @@ class LossPercentile : public Selector {
       const auto above = std::upper_bound(sorted_.begin(), sorted_.end(), values[sample]);
       const double percentile =
           static_cast<double>(above - sorted_.begin()) / static_cast<double>(sorted_.size());
-      (*chosen)[sample] = random.unit() < std::pow(percentile, settings().beta);
+      (*chosen)[sample] = random->unit() < std::pow(percentile, settings().beta);
     }
   }
 
@@ -74,13 +72,12 @@ class WeightedShare : public Selector {
   using Selector::Selector;
 
  protected:
-  void choose(uint32_t epoch, std::span<const float> values, std::vector<bool>* chosen) override {
-    Random random(mixed(mixed(settings().seed) ^ epoch));
+  void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) override {
     const double least = least_weight(values);
     std::vector<std::pair<double, uint32_t>> keys;
     keys.reserve(values.size());
     for (uint32_t sample = 0; sample < values.size(); ++sample) {
-      const double drawn = -std::log(random.unit());
+      const double drawn = -std::log(random->unit());
       const bool known = is_known(values[sample]);
       const double weight = known ? std::max<double>(values[sample], least) : 1;
       keys.emplace_back(known ? drawn / weight : 0, sample);
@@ -128,7 +125,8 @@ bool Selector::fetches_all(uint32_t epoch) const {
 
 std::vector<bool> Selector::select(uint32_t epoch, std::span<const float> values) {
   std::vector<bool> chosen(values.size());
-  if (!fetches_all(epoch)) choose(epoch, values, &chosen);
+  Random random(mixed(mixed(settings_.seed) ^ epoch));
+  if (!fetches_all(epoch)) choose(&random, values, &chosen);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) chosen.flip();
   return chosen;
 }

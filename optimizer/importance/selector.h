@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "optimizer/util/random.h"
+
 namespace sluice::optimizer {
 
 struct SelectionSettings {
@@ -36,8 +38,8 @@ class Selector {
   bool fetches_all(uint32_t epoch) const;
 
  protected:
-  // An epoch that is not full. *chosen is false for all.
-  virtual void choose(uint32_t epoch, std::span<const float> values, std::vector<bool>* chosen) = 0;
+  // An epoch that is not full: `random` is seeded for it. *chosen is false for all.
+  virtual void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) = 0;
   const SelectionSettings& settings() const { return settings_; }
 
  private:

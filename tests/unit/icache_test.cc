@@ -156,7 +156,7 @@ Outcome train(const Settings& settings) {
                 .samples = samples,
                 .substitute = settings.substitute,
                 .l_cache = settings.l_cache,
-                .labels = labels,
+                .labels = Labels(labels),
                 .seed = settings.seed});
   Packer packer({.samples = samples,
                  .package_bytes = 1 << 20,

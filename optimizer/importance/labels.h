@@ -1,0 +1,23 @@
+// Which samples are of one class, where only such stand in for each other. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "optimizer/policies/policy.h"
+
+namespace sluice::optimizer {
+
+// Labels by sample, which outlive this; samples beyond them are of label 0, so that without labels
+// all are of one.
+class Labels {
+ public:
+  Labels() = default;
+  explicit Labels(std::span<const uint32_t> labels) : labels_(labels) {}
+  uint32_t of(SampleId sample) const { return sample < labels_.size() ? labels_[sample] : 0; }
+
+ private:
+  std::span<const uint32_t> labels_;
+};
+
+}  // namespace sluice::optimizer

@@ -10,8 +10,11 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/observe/observer.cc \
   optimizer/plan/budget.cc \
   optimizer/plan/interval_set.cc \
+  optimizer/plan/page_owners.cc \
+  optimizer/plan/record_plan.cc \
   optimizer/plan/scheduler.cc \
   optimizer/plan/scheduler_pump.cc \
+  optimizer/plan/scheduler_records.cc \
   optimizer/plan/scheduler_samples.cc \
   optimizer/plan/scheduler_view.cc \
   optimizer/plan/storage_model.cc \

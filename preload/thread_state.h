@@ -28,6 +28,9 @@ struct ThreadState {
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;
+  // Where mapped records lie that it was given, as far as there is room for them: [begin, end).
+  uint32_t touched_count;
+  uintptr_t touched[8][2];
   // What the sample's begin told samples/pages.cc: a PageWatch.
   uint8_t page_watch;
   // A SIGSEGV sent by somebody while segv_blocked: delivered when it is unblocked.

@@ -113,7 +113,8 @@ struct alignas(kCacheLine) Header {
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
   // optimizer: 1 while it gains nothing to be told which sample is being read
   std::atomic<uint32_t> samples_idle;
-  // optimizer: 1 while it wants to know which pages of mapped files samples are made of
+  // optimizer: 1 while it wants to know which pages of mapped files samples are made of, and to
+  // have them out of the page table when the sample ends
   std::atomic<uint32_t> pages_wanted;
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: what the counters of slots said that it freed

@@ -31,6 +31,8 @@ key_guess_test_SRCS := tests/unit/key_guess_test.cc tests/unit/key_guess_doubts_
 key_guess_test_LIBS := -llmdb
 
 UNIT_TESTS += optimizer_scheduler_test
+UNIT_TESTS += records_kept_test
+records_kept_test_SRCS := tests/unit/records_kept_test.cc $(SIMULATOR_SRCS)
 UNIT_TESTS += sample_places_test
 sample_places_test_SRCS := tests/unit/sample_places_test.cc $(SIMULATOR_SRCS)
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)

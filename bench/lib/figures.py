@@ -56,6 +56,12 @@ FIGURES = {
         "ratio", None, "the first epoch: the keys are guessed after a few samples", True),
     "lmdb_random_speedup_busy": Figure(
         "ratio", None, "the same epoch without Sluice / with it"),
+    "lmdb_random_bytes_at_20": Figure(
+        "ratio", None, "bytes read from storage in the third epoch / the records', with memory for"
+        " 20 % of them (0.80 is the bound)"),
+    "lmdb_random_cached_at_20": Figure(
+        "ratio", None, "bytes of that LMDB in the page cache when the third epoch begins / the memory"
+        " given"),
     "files_link_share_near": Figure(
         "ratio", 0.90, "10,000 shuffled files of 100 KB, PyTorch, 0.5 ms and 200 MB/s, third epoch,"
         " memory for a window only: rate over the link / link", True),

@@ -26,6 +26,7 @@ GROUPS = [
     ("noncached", noncached.PROVIDES, noncached.run),
     ("files", sweep.FILES_PROVIDE + ["files"], sweep.files),
     ("samples", samples.PROVIDES, samples.run),
+    ("samples memory", samples.MEMORY, samples.memory),
     ("hit", staged.HIT, staged.hit),
     ("staged", staged.PROVIDES, staged.run),
     ("memory", staged.MEMORY, staged.memory),

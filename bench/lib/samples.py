@@ -1,5 +1,7 @@
 """Shuffled samples of an LMDB through an ordinary PyTorch loader, from a busy network mount."""
+import ctypes
 import json
+import mmap
 import os
 import subprocess
 
@@ -10,6 +12,7 @@ from bench.lib.storage import SlowMount, read_folder, touch_memory
 
 PROVIDES = ["lmdb_random_link_share_busy", "lmdb_random_first_epoch_link_share_busy",
             "lmdb_random_speedup_busy"]
+MEMORY = ["lmdb_random_bytes_at_20", "lmdb_random_cached_at_20"]
 LINK = 200  # MB/s, of the one link
 BUSY = ["--latency", "2", "--bandwidth", str(LINK)]
 # A value and its header of 16 bytes fill 16 pages: what crosses the link is what is asked for.
@@ -46,13 +49,30 @@ def drop(folder):
     os.close(handle)
 
 
-def epochs(bench, source, sluice):
-    """Seconds of each epoch, nothing of the database cached when it begins."""
+def cached(path):
+    """Bytes of the file in the page cache."""
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    length = ctypes.c_size_t(os.path.getsize(path))
+    pages = (ctypes.c_ubyte * ((length.value + 4095) // 4096))()
+    with open(path, "rb") as file:
+        at = ctypes.c_void_p(libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(),
+                                       ctypes.c_long(0)))
+    if libc.mincore(at, length, pages) != 0:
+        raise Failed("mincore does not work here")
+    libc.munmap(at, length)
+    return sum(page & 1 for page in pages) * 4096
+
+
+def epochs(bench, source, sluice, before=drop):
+    """Seconds of each epoch; before each `before` is called, with the mount's folder: by default
+    nothing of the database is cached then. And what was asked of the storage in each, bytes."""
     read_folder(source)
     touch_memory(bench.request.size // SHARE)
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
     if sluice:
         environment.update(sluice.environment())
+    asked = []
     with SlowMount(bench, "samples", source, *BUSY) as mount:
         job = subprocess.Popen(
             ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_samples.py"), mount.folder,
@@ -62,7 +82,8 @@ def epochs(bench, source, sluice):
             for line in job.stderr:
                 if not line.startswith("ready"):
                     continue
-                drop(mount.folder)
+                before(mount.folder)
+                asked.append(mount.stats()["totals"]["read_bytes"])
                 job.stdin.write("\n")
                 job.stdin.flush()
                 if line.split()[1] == str(EPOCHS - 1):
@@ -75,7 +96,11 @@ def epochs(bench, source, sluice):
             raise Failed(f"the loader: status {job.returncode}: {err.strip()}")
         if sluice:
             sluice.stop()
-    return json.loads(out)["passes"]
+        asked.append(mount.stats()["totals"]["read_bytes"])
+    passes = json.loads(out)["passes"]
+    for number, one in enumerate(passes):
+        one["asked"] = asked[number + 1] - asked[number]
+    return passes
 
 
 def run(bench):
@@ -105,3 +130,24 @@ def run(bench):
                  [size / passes[0]["seconds"] / LINK for passes in ours])
     bench.record("lmdb_random_speedup_busy",
                  [a[-1]["seconds"] / b for a, b in zip(plain, last)])
+
+
+def memory(bench):
+    """With memory for a fifth, nothing dropped but by Sluice."""
+    source, count = database(bench)
+    size = count * 65536
+    asked, kept = [], []
+    for number in range(bench.request.rounds):
+        left = []
+
+        def look(folder, left=left):
+            left.append(cached(os.path.join(folder, "data.mdb")))
+            if len(left) == 1:
+                drop(folder)
+
+        with jobs.Sluice(memory=size // 5) as sluice:
+            asked.append(epochs(bench, source, sluice, look)[-1]["asked"] / size)
+        kept.append(left[-1] / (size // 5))
+        bench.say(f"round {number + 1}: {asked[-1]:.3f} of the bytes, {kept[-1]:.3f} of the memory")
+    bench.record("lmdb_random_bytes_at_20", asked)
+    bench.record("lmdb_random_cached_at_20", kept)

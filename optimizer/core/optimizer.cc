@@ -286,7 +286,7 @@ void Optimizer::start_drops(uint64_t now) {
       uint64_t left = 0;
       if (!cached_bytes(fd, drop.range, no_cachestat, &left)) left = 0;
       mailbox->post([this, drop, left] {
-        scheduler_.on_dropped(drop.file, drop.range, left);
+        scheduler_.on_dropped(drop, left, now_ns());
         files_.read_ended(drop.file);
       });
     });

@@ -107,6 +107,7 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   Session& owner = whose_epoch(session, dataset, now);
   scheduler_.on_sample_end(owner.id, parts);
   if (!random) return true;
+  scheduler_.on_record_read(owner.id, dataset, index, parts, now);
   owner.history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
   return true;
 }

@@ -86,6 +86,8 @@ void Optimizer::observe(uint64_t now) {
       const bool seen = mapping.observer.poll(*mapping.table, streams, begin, &found);
       const uint64_t end = now_ns();
       mapping.observer.spent(end - begin, end);
+      // As with what is told of reads.
+      if (scheduler_.is_shuffled(mapping.file)) found.clear();
       for (const Access& access : found) {
         scheduler_.on_access(mapping.file, access);
         if (!logs(Level::kDebug)) continue;

@@ -91,8 +91,8 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
 // Workers may be sessions of their own.
 void Optimizer::ask_for_pages() {
   for (const auto& [id, session] : sessions_) {
-    session->memory.get()->header.pages_wanted.store(samples_.wants_places(id) ? 1 : 0,
-                                                     std::memory_order_relaxed);
+    const bool wanted = samples_.wants_places(id) || scheduler_.bounds_records(id);
+    session->memory.get()->header.pages_wanted.store(wanted ? 1 : 0, std::memory_order_relaxed);
   }
 }
 

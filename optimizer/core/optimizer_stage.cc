@@ -61,10 +61,13 @@ void Optimizer::on_changed(const Peer& peer, const ChangedMessage& message) {
 // Orders that come piece by piece are gone through a few times a second, not with each piece, and
 // long ones less often: most of the time is for fetching.
 void Optimizer::foretell(uint64_t now) {
-  if (!orders_new_ || !stage_.exists() || now < next_foretelling_ns_) return;
+  if (!orders_new_ || now < next_foretelling_ns_) return;
   orders_new_ = false;
-  stage_plan_.foretell(samples_.upcoming_files());
-  stage_.remove_evicted();
+  scheduler_.foretell_records();
+  if (stage_.exists()) {
+    stage_plan_.foretell(samples_.upcoming_files());
+    stage_.remove_evicted();
+  }
   const uint64_t took = now_ns() - now;
   next_foretelling_ns_ = now + std::max(kForetellNs, kForetellShare * took);
 }
@@ -77,7 +80,8 @@ void Optimizer::share_budget(uint64_t now) {
     unlimited |= session->options.memory == 0;
     asked = std::max(asked, session->options.memory);
   }
-  stage_.tick(now, shares_.stage(scheduler_.outstanding(), unlimited ? 0 : asked));
+  stage_.tick(now, shares_.stage(scheduler_.outstanding() + scheduler_.records().kept(),
+                                 unlimited ? 0 : asked));
   scheduler_.set_budget(shares_.cache(stage_plan_.used()));
 }
 

@@ -10,11 +10,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "optimizer/plan/interval_set.h"
+#include "optimizer/plan/record_plan.h"
 #include "optimizer/plan/storage_model.h"
 #include "optimizer/plan/stream_plan.h"
 #include "optimizer/samples/sample_book.h"
@@ -50,8 +52,11 @@ struct PlannedRead {
 };
 
 struct PlannedDrop {
+  // kBehind: passed by streams, or nobody's. kSpent: of a record that was read and is not kept.
+  enum Why : uint8_t { kBehind, kSpent };
   uint32_t file = 0;
   Range range;
+  Why why = kBehind;
 };
 
 // What a session's history shows of a moment.
@@ -108,6 +113,20 @@ class Scheduler {
   // in the file's order, and its stall is that of a stream.
   void on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order = true);
   void on_sample_end(uint32_t session, std::span<const Extent> parts);
+  // After it, where the order is the sample's own: what stays of it when memory is bounded.
+  void on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
+                      std::span<const Extent> parts, uint64_t now_ns);
+  // The file's records are being read in an order of their own: which pages are touched next says
+  // nothing about those behind them.
+  bool is_shuffled(uint32_t file) const;
+  // Orders are not what they were.
+  void foretell_records();
+  // After the samples' book was told that the session left.
+  void forget_records(uint32_t session);
+  // What the session has read of mapped records may be dropped: it is to be taken out of its page
+  // tables.
+  bool bounds_records(uint32_t session) const;
+  RecordPlan& records() { return records_; }
 
   // Fills `reads` with what to start now. Every one must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -123,7 +142,7 @@ class Scheduler {
   // left for, if the budget is used up. Every one should end in on_dropped().
   void drops(uint64_t now_ns, std::vector<PlannedDrop>* drops);
   // A drop was made; `left` bytes of the range are still cached, because somebody maps them.
-  void on_dropped(uint32_t file, Range range, uint64_t left);
+  void on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
   // `lost` bytes of what was read ahead into `file` were not in the page cache.
   void on_lost(uint32_t file, uint64_t lost);
 
@@ -192,9 +211,17 @@ class Scheduler {
     IntervalSet reread;                     // samples were read here; may be cached still
     IntervalSet behind;                     // read ahead and passed, may be dropped
     IntervalSet zapped;                     // no longer mapped by its reader
+    IntervalSet spent;                      // records that were read and are not kept
+    IntervalSet stuck;                      // the same, which somebody mapped
     uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun
     bool mapped = false;   // read through a mapping: wait for zaps
     uint32_t last_session = 0;  // of the latest event: whose counters get drops
+  };
+  // A dataset of records.
+  struct RecordSet {
+    std::set<uint32_t> files;
+    uint64_t bytes = 0;   // of these files
+    uint64_t window = 0;  // bytes ahead, the most so far
   };
   struct Request {
     uint32_t file = 0, stream = 0, session = 0;
@@ -224,6 +251,7 @@ class Scheduler {
     Range range;
   };
   void start_taken(std::vector<Taken> taken, uint64_t now_ns, std::vector<PlannedRead>* reads);
+  static Range pages_of(const Extent& extent, uint64_t file_size);
   void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
   SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
   SampleBook::Verdict judge_file(uint32_t session, uint32_t file, uint64_t now_ns);
@@ -233,16 +261,27 @@ class Scheduler {
   std::map<uint32_t, IntervalSet> wanted_by_samples() const;
   void drop_orphans(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
                     std::vector<PlannedDrop>* drops);
+  uint64_t record_limit(uint32_t dataset) const;
+  uint64_t record_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
+  void drop_spent(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
+                  std::vector<PlannedDrop>* drops);
+  void drop_unneeded(const File& file, const IntervalSet& wanted, const PlannedDrop& drop,
+                     uint64_t now_ns, std::vector<PlannedDrop>* drops) const;
   void release_ready(File& file, uint32_t session, Range range, SessionMetric why);
 
   Residency* const residency_;
   SampleBook* const samples_;
   StagePlan* const stage_;
   std::vector<PlannedFetch> fetches_;
+  RecordPlan records_;
+  std::map<uint32_t, RecordSet> record_sets_;  // by dataset
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
   uint64_t taken_bytes_ = 0;  // Session::taken of all
   uint64_t next_orphans_ns_ = 0;
+  bool any_spent_ = false;  // some file has records to drop
+  uint64_t next_spent_ns_ = 0;
+  uint64_t next_stuck_ns_ = UINT64_MAX;  // when those that were mapped are tried again
   bool starved_ = false;  // something could not be read because the budget is used up
   uint64_t next_token_ = 1;
   std::map<uint64_t, Mount> mounts_;

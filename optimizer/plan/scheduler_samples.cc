@@ -15,12 +15,12 @@ constexpr uint64_t kMinWindow = 16 << 20;
 constexpr uint64_t kMaxWindow = 512 << 20;
 constexpr size_t kMaxReread = 1 << 16;  // pieces of one file
 
-Range pages_of(const Extent& extent, uint64_t file_size) {
+}  // namespace
+
+Range Scheduler::pages_of(const Extent& extent, uint64_t file_size) {
   const uint64_t end = (extent.offset + extent.length + kPage - 1) / kPage * kPage;
   return {extent.offset / kPage * kPage, std::min(end, file_size)};
 }
-
-}  // namespace
 
 SampleBook::Verdict Scheduler::judge_file(uint32_t session, uint32_t file, uint64_t now_ns) {
   const auto owner = sessions_.find(session);
@@ -105,8 +105,11 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   for (const auto& [id, mount] : mounts_) rate = std::max(rate, mount.model.bandwidth());
   const uint64_t link =
       std::clamp(static_cast<uint64_t>(rate * kWindowSeconds), kMinWindow, kMaxWindow);
-  const SampleBook::Window window = [&](uint32_t session) {
-    return std::min(link, session_budget(session) / 2);
+  const SampleBook::Window window = [&](const SampleBook::Ahead& ahead) {
+    const uint64_t most = std::min(link, session_budget(ahead.session) / 2);
+    const uint64_t limit = records_.tracks(ahead.dataset) ? record_limit(ahead.dataset) : 0;
+    if (limit == 0) return most;
+    return std::min(most, record_window(ahead.dataset, ahead.spread, limit, now_ns));
   };
   const SampleBook::Judge asked = [&](uint32_t session, const Extent& extent) {
     return judge(session, extent, now_ns);

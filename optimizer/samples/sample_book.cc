@@ -12,6 +12,20 @@ constexpr unsigned kMaxParents = 8;      // from a worker up to who has the orde
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
 
+// One of each after the other.
+std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
+  if (each.size() == 1) return std::move(each.front());
+  size_t longest = 0;
+  for (const std::vector<uint32_t>& one : each) longest = std::max(longest, one.size());
+  std::vector<uint32_t> all;
+  for (size_t at = 0; at < longest; ++at) {
+    for (const std::vector<uint32_t>& one : each) {
+      if (at < one.size()) all.push_back(one[at]);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t samples) {
@@ -126,9 +140,24 @@ uint64_t SampleBook::bytes_of(std::span<const Extent> parts) const {
   return sum;
 }
 
+const std::set<uint32_t>& SampleBook::sessions_of(uint32_t dataset) const {
+  static const std::set<uint32_t> kNobody;
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? kNobody : at->second.sessions;
+}
+
+std::vector<uint32_t> SampleBook::upcoming(uint32_t dataset) const {
+  std::vector<std::vector<uint32_t>> each;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    std::vector<uint32_t>& samples = each.emplace_back();
+    job.order.for_each_left([&](uint32_t index) { samples.push_back(index); });
+  }
+  return in_turns(std::move(each));
+}
+
 std::vector<uint32_t> SampleBook::upcoming_files() const {
   std::vector<std::vector<uint32_t>> each;
-  size_t longest = 0;
   for (const auto& [key, job] : jobs_) {
     const auto dataset = datasets_.find(key.second);
     if (dataset == datasets_.end()) continue;
@@ -138,16 +167,8 @@ std::vector<uint32_t> SampleBook::upcoming_files() const {
         if (is_whole(part)) files.push_back(whole_file(part));
       }
     });
-    longest = std::max(longest, files.size());
   }
-  if (each.size() == 1) return std::move(each.front());
-  std::vector<uint32_t> all;
-  for (size_t at = 0; at < longest; ++at) {
-    for (const std::vector<uint32_t>& files : each) {
-      if (at < files.size()) all.push_back(files[at]);
-    }
-  }
-  return all;
+  return in_turns(std::move(each));
 }
 
 void SampleBook::set_parent(uint32_t session, uint32_t parent) {
@@ -249,6 +270,13 @@ bool SampleBook::reads_at_random(uint64_t reader) const {
   return at != open_.end() && at->second.back().random;
 }
 
+bool SampleBook::is_shuffled(uint32_t dataset) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [dataset](const auto& entry) {
+    const SampleOrder& order = entry.second.order;
+    return entry.first.second == dataset && !order.sequential() && order.taken() < order.size();
+  });
+}
+
 std::optional<WantedExtent> SampleBook::next(const Window& window, const Judge& judge,
                                              const FileWindow& file_window) {
   auto at = jobs_.upper_bound(last_served_);
@@ -257,7 +285,7 @@ std::optional<WantedExtent> SampleBook::next(const Window& window, const Judge& 
     auto& [key, job] = *at;
     const auto dataset = datasets_.find(key.second);
     if (dataset == datasets_.end()) continue;
-    const auto wanted = next_of(key.first, dataset->second, job, window, judge, file_window);
+    const auto wanted = next_of(key, dataset->second, job, window, judge, file_window);
     if (!wanted) continue;
     last_served_ = key;
     return wanted;
@@ -265,9 +293,11 @@ std::optional<WantedExtent> SampleBook::next(const Window& window, const Judge& 
   return std::nullopt;
 }
 
-std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset& dataset, Job& job,
+std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32_t>& whose,
+                                                const Dataset& dataset, Job& job,
                                                 const Window& window, const Judge& judge,
                                                 const FileWindow& file_window) {
+  const uint32_t session = whose.first;
   for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
@@ -278,7 +308,8 @@ std::optional<WantedExtent> SampleBook::next_of(uint32_t session, const Dataset&
       if (verdict == Verdict::kTake) return WantedExtent{extent, session};
     }
     const bool files = job.whole_files && file_window != nullptr;
-    const uint64_t most = files ? file_window(job.order.spread()) : window(session);
+    const uint64_t most = files ? file_window(job.order.spread())
+                                : window({session, whose.second, job.order.spread()});
     if (job.order.ahead_bytes() >= most) return std::nullopt;
     const auto index = job.order.peek();
     if (!index) {

@@ -62,6 +62,10 @@ class SampleBook {
   void forget_guesses(uint32_t dataset);
   // What is known of a dataset; null: there is none. Good until a session leaves.
   const SampleSet* set(uint32_t dataset) const;
+  bool uses(uint32_t session, uint32_t dataset) const {
+    return sessions_of(dataset).count(session) != 0;
+  }
+  const std::set<uint32_t>& sessions_of(uint32_t dataset) const;
   // Datasets that nobody but the session uses: they are forgotten when it leaves.
   std::vector<uint32_t> only_of(uint32_t session) const;
 
@@ -77,6 +81,9 @@ class SampleBook {
   // The reader is in a sample whose order is known and is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const;
 
+  // Somebody goes through the dataset in an order that is not the file's, and has not ended.
+  bool is_shuffled(uint32_t dataset) const;
+
   // The session's first process was started by one of the parent's: a worker that was spawned is a
   // session of its own, without an order, and reads its parent's.
   void set_parent(uint32_t session, uint32_t parent);
@@ -89,12 +96,16 @@ class SampleBook {
   std::optional<Running> running(uint32_t session, uint32_t dataset) const;
 
   // The next extent that a sample needs soonest: round about among the orders, each at most as many
-  // bytes ahead of its readers as `window` says for its session, or where samples are whole files
+  // bytes ahead of its readers as `window` says, or where samples are whole files
   // `file_window` for the order's spread. `judge` is asked about each.
   // kNever: it is there, or on its way, or not to be fetched. kTooLarge: there will never be room.
   enum class Verdict { kTake, kLater, kNever, kTooLarge };
   using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
-  using Window = std::function<uint64_t(uint32_t session)>;
+  struct Ahead {  // whose window is asked for; `spread` is the order's
+    uint32_t session = 0, dataset = 0;
+    uint64_t spread = 0;
+  };
+  using Window = std::function<uint64_t(const Ahead&)>;
   using FileWindow = std::function<uint64_t(uint64_t spread)>;
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
@@ -107,6 +118,8 @@ class SampleBook {
 
   // Whole files in the order in which all jobs together will read them, as far as that is known.
   std::vector<uint32_t> upcoming_files() const;
+  // Samples of the dataset, likewise.
+  std::vector<uint32_t> upcoming(uint32_t dataset) const;
 
   // What the dataset is, and whose order the session's reads of it follow (0: nobody's), with its
   // running epoch. `name` stays good until a session leaves. nullopt: no such dataset.
@@ -154,9 +167,9 @@ class SampleBook {
   // Whose order the session's reads of the dataset follow; end(): nobody's, or it cannot be told.
   Jobs::const_iterator job_of(uint32_t session, uint32_t dataset) const;
   Job* job_for(uint32_t session, uint32_t dataset);
-  std::optional<WantedExtent> next_of(uint32_t session, const Dataset& dataset, Job& job,
-                                      const Window& window, const Judge& judge,
-                                      const FileWindow& file_window);
+  std::optional<WantedExtent> next_of(const std::pair<uint32_t, uint32_t>& whose,
+                                      const Dataset& dataset, Job& job, const Window& window,
+                                      const Judge& judge, const FileWindow& file_window);
 
   const FileTable* const files_;
   uint32_t next_id_ = 1;

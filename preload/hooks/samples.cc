@@ -64,6 +64,7 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
   if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
   page_watch_ends();
+  release_sample_memory();
   --t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
               key_of(dataset, index));

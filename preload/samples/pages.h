@@ -3,9 +3,9 @@
 // told from them. A touch maps what lies around it in the page cache too, within 64 KiB: what is
 // told is at most that much more than was touched.
 //
-// Only while the optimizer asks for it, for samples that are read one at a time in their process,
-// and for a small share of its time. Shared mappings alone: a private one may hold what was
-// written. Not from a signal handler; errno is kept.
+// Only while the optimizer asks for it (to learn, or to drop what was read), for samples that are
+// read one at a time in their process, and for a small share of its time. Shared mappings alone: a
+// private one may hold what was written. Not from a signal handler; errno is kept.
 #pragma once
 
 #include <cstddef>

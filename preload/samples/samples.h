@@ -24,4 +24,8 @@ void sample_part(uint32_t file, uint64_t offset, uint64_t length);
 // The same by address, for memory that lies in a followed mapping. Not from a signal handler.
 void sample_memory(const void* address, size_t length);
 
+// The thread's sample is about to end: mapped records that it was handed leave the page table, if
+// the optimizer bounds what they take. Not from a signal handler.
+void release_sample_memory();
+
 }  // namespace sluice::preload

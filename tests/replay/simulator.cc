@@ -45,7 +45,7 @@ void Simulator::pump() {
   for (const PlannedDrop& drop : drops) {
     if (on_drop) on_drop(now_, drop);
     bytes_dropped += cache[drop.file].remove(drop.range);
-    scheduler.on_dropped(drop.file, drop.range, 0);
+    scheduler.on_dropped(drop, 0, now_);
   }
 }
 

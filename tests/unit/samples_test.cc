@@ -285,7 +285,7 @@ struct Book : SampleBook {
 Verdict take_all(uint32_t, const Extent&) { return Verdict::kTake; }
 
 SampleBook::Window bytes(uint64_t window) {
-  return [window](uint32_t) { return window; };
+  return [window](const SampleBook::Ahead&) { return window; };
 }
 
 TEST(SampleBook, WhatWasWatchedInOneEpochIsWantedInTheNext) {
@@ -397,7 +397,9 @@ TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
   book.publish(1, book.data, 0, 0, shuffled(1000, 1));
   book.publish(2, book.data, 0, 0, shuffled(1000, 2));
-  const SampleBook::Window window = [](uint32_t session) { return session * 8 * 4096ULL; };
+  const SampleBook::Window window = [](const SampleBook::Ahead& ahead) {
+    return ahead.session * 8 * 4096ULL;
+  };
   int handed[3] = {};
   while (const auto wanted = book.next(window, take_all)) ++handed[wanted->session];
   EXPECT_EQ(handed[1], 8);

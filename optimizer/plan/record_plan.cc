@@ -1,0 +1,123 @@
+#include "optimizer/plan/record_plan.h"
+
+#include <utility>
+
+#include "optimizer/policies/table.h"
+
+namespace sluice::optimizer {
+
+void RecordPlan::set_policy(const std::string& name) {
+  if (find_policy(name) != nullptr) policy_name_ = name;
+}
+
+void RecordPlan::set_capacity(uint32_t dataset, uint64_t samples, uint64_t bytes,
+                              std::vector<FilePages>* freed) {
+  const auto [at, added] = datasets_.try_emplace(dataset);
+  Dataset& entry = at->second;
+  if (added) {
+    entry.policy = find_policy(policy_name_)->make(bytes, static_cast<uint32_t>(samples));
+    return;
+  }
+  entry.policy->set_capacity(bytes, &victims_);
+  std::vector<FilePages> gone;
+  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  free_unowned(gone, freed);
+}
+
+void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
+                         std::vector<FilePages> pages, std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
+  uint64_t bytes = 0;
+  for (const FilePages& piece : pages) bytes += piece.range.length();
+  ++entry.reads;
+  entry.bytes += bytes;
+  std::vector<FilePages> gone;
+  const auto known = entry.kept.find(sample);
+  if (known != entry.kept.end() && known->second != pages) {  // it is elsewhere now
+    entry.policy->drop(sample);
+    let_go(entry, sample, &gone);
+  }
+  const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
+  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  if (decision == Decision::kPass) {
+    gone.insert(gone.end(), pages.begin(), pages.end());
+  } else if (entry.kept.count(sample) == 0) {
+    for (const FilePages& piece : pages) owners_[piece.file].add(piece.range);
+    entry.kept.emplace(sample, std::move(pages));
+  }
+  free_unowned(gone, freed);
+}
+
+void RecordPlan::let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone) {
+  const auto at = dataset.kept.find(sample);
+  if (at == dataset.kept.end()) return;
+  for (const FilePages& piece : at->second) {
+    const auto owners = owners_.find(piece.file);
+    owners->second.release(piece.range);
+    if (owners->second.empty()) owners_.erase(owners);
+  }
+  gone->insert(gone->end(), at->second.begin(), at->second.end());
+  dataset.kept.erase(at);
+}
+
+void RecordPlan::free_unowned(std::span<const FilePages> pages,
+                              std::vector<FilePages>* freed) const {
+  std::vector<Range> parts;
+  for (const FilePages& piece : pages) {
+    parts.clear();
+    unowned(piece.file, piece.range, &parts);
+    for (const Range& part : parts) freed->push_back({piece.file, part});
+  }
+}
+
+void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) const {
+  const auto owners = owners_.find(file);
+  if (owners != owners_.end()) {
+    owners->second.unowned(range, parts);
+  } else if (range.length() != 0) {
+    parts->push_back(range);
+  }
+}
+
+void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return;
+  at->second.policy->forget_order();
+  at->second.policy->know_order(order);
+}
+
+void RecordPlan::forget(uint32_t dataset) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return;
+  std::vector<FilePages> gone;
+  while (!at->second.kept.empty()) let_go(at->second, at->second.kept.begin()->first, &gone);
+  datasets_.erase(at);
+}
+
+void RecordPlan::forget_session(uint32_t session) {
+  for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
+}
+
+std::vector<uint32_t> RecordPlan::tracked() const {
+  std::vector<uint32_t> all;
+  for (const auto& [id, dataset] : datasets_) all.push_back(id);
+  return all;
+}
+
+uint64_t RecordPlan::capacity(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? 0 : at->second.policy->capacity();
+}
+
+uint64_t RecordPlan::mean_bytes(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() || at->second.reads == 0 ? 0 : at->second.bytes / at->second.reads;
+}
+
+uint64_t RecordPlan::kept() const {
+  uint64_t sum = 0;
+  for (const auto& [id, dataset] : datasets_) sum += dataset.policy->used();
+  return sum;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,70 @@
+// Which records of big files stay in the page cache when a job's memory does not hold them all: the
+// stage's decision (stage_plan.h), for samples that are parts of files. A policy says who stays;
+// what is no kept sample's page may be dropped once it was read. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "optimizer/plan/page_owners.h"
+#include "optimizer/policies/policy.h"
+
+namespace sluice::optimizer {
+
+// Whole pages of a file.
+struct FilePages {
+  uint32_t file = 0;
+  Range range;
+  bool operator==(const FilePages&) const = default;
+};
+
+class RecordPlan {
+ public:
+  // A name of the policies' table, for datasets that are new from now on.
+  void set_policy(const std::string& name);
+  // Bytes that may be kept of the dataset, which has so many samples; it is tracked from now on.
+  // What has to go is appended to `freed`.
+  void set_capacity(uint32_t dataset, uint64_t samples, uint64_t bytes,
+                    std::vector<FilePages>* freed);
+  // The sample was read, and takes these pages. What may be dropped because of that, this sample's
+  // pages among it or another's, is appended to `freed`. REQUIRES: the dataset is tracked.
+  void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
+               std::vector<FilePages>* freed);
+  // What will be read of the dataset, as far as it is known; replaces what was said before.
+  void foretell(uint32_t dataset, std::span<const SampleId> order);
+  // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
+  void forget(uint32_t dataset);
+  void forget_session(uint32_t session);
+
+  bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
+  std::vector<uint32_t> tracked() const;
+  uint64_t capacity(uint32_t dataset) const;    // bytes; 0: not tracked
+  uint64_t mean_bytes(uint32_t dataset) const;  // of its samples that were read; 0: none was
+  // Bytes that are kept; samples that share pages count them each.
+  uint64_t kept() const;
+  // The parts of the range that no kept sample takes.
+  void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
+
+ private:
+  struct Dataset {
+    std::unique_ptr<Policy> policy;
+    std::unordered_map<SampleId, std::vector<FilePages>> kept;
+    uint64_t reads = 0, bytes = 0;  // all that were read, for the mean
+  };
+
+  // Appends the sample's pages, whoever else has them.
+  void let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
+  void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
+
+  std::string policy_name_ = "auto";
+  std::map<uint32_t, Dataset> datasets_;
+  std::map<uint32_t, PageOwners> owners_;  // by file
+  std::vector<SampleId> victims_;
+};
+
+}  // namespace sluice::optimizer

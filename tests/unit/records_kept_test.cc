@@ -1,0 +1,235 @@
+// What records leave in the page cache, when a job has a budget and its data does not fit it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "optimizer/plan/page_owners.h"
+#include "optimizer/plan/record_plan.h"
+#include "tests/unit/records_data.h"
+
+namespace sluice::test {
+namespace {
+
+using optimizer::FilePages;
+using optimizer::PageOwners;
+using optimizer::RecordPlan;
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kRecord = 64 << 10;
+
+TEST(PageOwners, AreWhatCountingEveryByteSays) {
+  std::mt19937 draw(7);
+  PageOwners owners;
+  std::vector<unsigned> model(200);
+  std::vector<Range> added;
+  for (int step = 0; step < 5000; ++step) {
+    if (added.empty() || draw() % 2 == 0) {
+      const uint64_t begin = draw() % 190;
+      added.push_back({begin, begin + draw() % 10});
+      owners.add(added.back());
+      for (uint64_t at = added.back().begin; at < added.back().end; ++at) ++model[at];
+    } else {
+      std::swap(added[draw() % added.size()], added.back());
+      owners.release(added.back());
+      for (uint64_t at = added.back().begin; at < added.back().end; ++at) --model[at];
+      added.pop_back();
+    }
+    const uint64_t begin = draw() % 200;
+    const Range asked{begin, begin + draw() % (200 - begin + 1)};
+    std::vector<Range> found;
+    owners.unowned(asked, &found);
+    std::set<uint64_t> bytes;
+    for (const Range& range : found) {
+      for (uint64_t at = range.begin; at < range.end; ++at) EXPECT_TRUE(bytes.insert(at).second);
+    }
+    for (uint64_t at = asked.begin; at < asked.end; ++at) {
+      ASSERT_EQ(bytes.count(at) != 0, model[at] == 0) << "at " << at << " in step " << step;
+    }
+    ASSERT_LE(found.size(), asked.length());
+  }
+  for (const Range& range : added) owners.release(range);
+  EXPECT_TRUE(owners.empty());
+}
+
+// Samples that overlap, move and change in size: what is freed is nobody's, and every page that was
+// read is either kept or was freed.
+TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
+  for (const char* policy : {"auto", "lru", "minio", "lfu", "fifo", "belady"}) {
+    std::mt19937 draw(11);
+    RecordPlan plan;
+    plan.set_policy(policy);
+    std::vector<FilePages> freed;
+    uint64_t capacity = 40 * kPage;
+    plan.set_capacity(1, 50, capacity, &freed);
+    std::map<uint32_t, std::vector<FilePages>> places;  // of samples, when they were read last
+    std::set<std::pair<uint32_t, uint64_t>> cached;
+    const auto gone = [&] {
+      for (const FilePages& piece : freed) {
+        std::vector<Range> unowned;
+        plan.unowned(piece.file, piece.range, &unowned);
+        uint64_t bytes = 0;
+        for (const Range& part : unowned) bytes += part.length();
+        ASSERT_EQ(bytes, piece.range.length()) << policy << ": somebody's was freed";
+        for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
+          cached.erase({piece.file, at});
+        }
+      }
+      freed.clear();
+    };
+    for (int step = 0; step < 4000; ++step) {
+      const uint32_t sample = draw() % 50;
+      if (places.count(sample) == 0 || draw() % 16 == 0) {
+        const uint64_t begin = draw() % 100;
+        places[sample] = {{1, {begin * kPage, (begin + 1 + draw() % 4) * kPage}}};
+        if (draw() % 4 == 0) places[sample].push_back({2, {begin * kPage, (begin + 1) * kPage}});
+      }
+      if (draw() % 64 == 0) {
+        capacity = (10 + draw() % 60) * kPage;
+        plan.set_capacity(1, 50, capacity, &freed);
+        gone();
+      }
+      if (draw() % 64 == 0) {
+        std::vector<uint32_t> order(50);
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), draw);
+        plan.foretell(1, order);
+      }
+      for (const FilePages& piece : places[sample]) {
+        for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
+          cached.insert({piece.file, at});
+        }
+      }
+      plan.on_read(1, 1, sample, places[sample], &freed);
+      gone();
+      for (const auto& [file, at] : cached) {
+        std::vector<Range> unowned;
+        plan.unowned(file, {at, at + kPage}, &unowned);
+        ASSERT_TRUE(unowned.empty()) << policy << ": a page stays that nobody keeps";
+      }
+      ASSERT_LE(plan.kept(), capacity);
+    }
+    EXPECT_GT(plan.kept(), 0U) << policy;
+    plan.forget(1);
+    EXPECT_FALSE(plan.tracks(1));
+  }
+}
+
+std::vector<uint32_t> shuffled(uint32_t count, unsigned seed) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  return order;
+}
+
+TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
+  constexpr uint32_t kCount = 2000;
+  constexpr uint64_t kBudget = kCount * kRecord / 5;
+  make(kBudget, kRecord, kCount, shuffled(kCount, 0));
+  std::vector<uint64_t> fetched;
+  for (uint32_t epoch = 0; epoch < 4; ++epoch) {
+    const std::vector<uint32_t> order = shuffled(kCount, epoch);
+    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
+    scheduler_.foretell_records();
+    const uint64_t before = bytes_read();
+    for (const uint32_t index : order) {
+      pump();
+      read(index);
+      // One window more was read before it was known how much that is.
+      ASSERT_LE(world_.cache[1].bytes(), kBudget + kBudget / 8);
+    }
+    fetched.push_back(bytes_read() - before);
+  }
+  EXPECT_EQ(missed_, 0U);
+  EXPECT_EQ(fetched[0], kCount * kRecord);
+  // The budget less what is read ahead stays: nearly a fifth.
+  for (uint32_t epoch = 1; epoch < 4; ++epoch) {
+    EXPECT_LT(static_cast<double>(fetched[epoch]), 0.88 * kCount * kRecord) << epoch;
+    EXPECT_GE(static_cast<double>(fetched[epoch]), 0.79 * kCount * kRecord) << epoch;
+  }
+}
+
+TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {
+  make(0, kRecord, 2000, shuffled(2000, 0));
+  scheduler_.set_budget(10 * kMiB);
+  for (const uint32_t index : shuffled(2000, 0)) {
+    pump();
+    read(index);
+  }
+  EXPECT_EQ(dropped_, 0U);
+  EXPECT_FALSE(scheduler_.bounds_records(1));
+}
+
+TEST_F(Records, NorWhereSomebodyElseReadsTheDatasetWithoutOne) {
+  make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
+  scheduler_.add_session(2, {}, true, 0);
+  ASSERT_EQ(book_.use(2, "set", 1000), set_);
+  for (const uint32_t index : shuffled(1000, 0)) {
+    pump();
+    read(index);
+  }
+  EXPECT_EQ(dropped_, 0U);
+  scheduler_.remove_session(2, now_);
+  book_.leave(2);
+  scheduler_.forget_records(2);
+  ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
+  for (const uint32_t index : shuffled(1000, 1)) {
+    pump();
+    read(index);
+  }
+  EXPECT_GT(dropped_, 0U) << "it has left";
+  EXPECT_TRUE(scheduler_.bounds_records(1));
+}
+
+TEST_F(Records, AFileThatFitsTheBudgetStays) {
+  make(100 * kMiB, kRecord, 1000, shuffled(1000, 0));
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, shuffled(1000, epoch)));
+    for (const uint32_t index : shuffled(1000, epoch)) {
+      pump();
+      read(index);
+    }
+  }
+  EXPECT_EQ(dropped_, 0U);
+  EXPECT_EQ(bytes_read(), 1000 * kRecord);
+}
+
+// What is dropped while a worker maps it stays; it is tried once more when that has ended.
+TEST_F(Records, WhatWasMappedWhenItWasDroppedIsDroppedLater) {
+  make(4 * kMiB, kRecord, 1000, shuffled(1000, 0));
+  const std::vector<uint32_t> order = shuffled(1000, 0);
+  for (size_t i = 0; i < 200; ++i) {
+    pump();
+    if (i == 150) mapped_.add({0, 1000 * kRecord});
+    read(order[i]);
+  }
+  pump();
+  const uint64_t full = world_.cache[1].bytes();
+  EXPECT_GT(full, 4 * kMiB);
+  mapped_.clear();
+  now_ += 2'000'000'000;
+  pump();
+  EXPECT_LE(world_.cache[1].bytes(), 4 * kMiB + kMiB / 2);
+}
+
+// Small records share pages: none is dropped that a kept one needs, or one that comes soon.
+TEST_F(Records, ThatShareAPageDoNotTakeItFromEachOther) {
+  constexpr uint32_t kCount = 20000;
+  make(4 * kMiB, 1000, kCount, shuffled(kCount, 0));
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, shuffled(kCount, epoch)));
+    for (const uint32_t index : shuffled(kCount, epoch)) {
+      pump();
+      read(index);
+    }
+  }
+  EXPECT_EQ(missed_, 0U) << "something was dropped that had been read ahead";
+  EXPECT_GT(dropped_, 0U);
+}
+
+}  // namespace
+}  // namespace sluice::test

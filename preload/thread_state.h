@@ -28,7 +28,7 @@ struct ThreadState {
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;
-  // Where mapped records lie that it was given, as far as there is room for them: [begin, end).
+  // Where records lie in followed mappings that it was handed since it began one: [begin, end).
   uint32_t touched_count;
   uintptr_t touched[8][2];
   // What the sample's begin told samples/pages.cc: a PageWatch.

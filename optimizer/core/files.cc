@@ -21,7 +21,7 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
   const auto key = std::pair(asked.device, asked.inode);
   if (const auto known = by_inode_.find(key); known != by_inode_.end()) {
     FileEntry& file = files_.at(known->second);
-    file.sessions.insert(session);
+    share(file, session);
     // Closing a descriptor can block like any call on the mount.
     executor_->run(asked.device,
                    [fd = std::make_shared<UniqueFd>(std::move(passed))] { fd->reset(); });
@@ -34,9 +34,9 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
   file.size = asked.size;
   file.path = path;
   file.since_ns = now_ns;
-  file.sessions.insert(session);
   by_inode_[key] = file.id;
   scheduler_->add_file(file.id, file.size, file.device);
+  share(file, session);
   MountEntry& mount = mounts_[asked.device];
   if (mount.off) {
     file.state = FileEntry::State::kOff;

@@ -58,7 +58,10 @@ class Files {
   FileEntry& use(uint32_t session, const protocol::File& file, const std::string& path,
                  UniqueFd passed, uint64_t now_ns);
   // Makes `session` a user of a file that others use already.
-  void share(FileEntry& file, uint32_t session) { file.sessions.insert(session); }
+  void share(FileEntry& file, uint32_t session) {
+    file.sessions.insert(session);
+    scheduler_->use_file(file.id, session);
+  }
   // `session` no longer uses any file. Calls `cancel` for reads that nobody wants any more.
   void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);
 

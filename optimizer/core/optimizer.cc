@@ -222,6 +222,7 @@ void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
   shares_.look(memory_.read(), options_.memory, stage_plan_.used());
   records_.set_budget(shares_.budget());
+  scheduler_.set_record_most(shares_.most());
   share_budget(now_ns());
 }
 
@@ -277,14 +278,18 @@ void Optimizer::start_drops(uint64_t now) {
   scheduler_.drops(now, &drops);
   for (const PlannedDrop& drop : drops) {
     FileEntry* file = files_.find(drop.file);
-    if (file == nullptr || !file->fd) continue;
+    if (file == nullptr || !file->fd) {
+      scheduler_.on_dropped(drop, drop.range.length(), now);
+      continue;
+    }
     files_.read_started(drop.file);
     executor_.run(file->device, [this, mailbox = mailbox_, fd = file->fd.get(), drop,
                                  no_cachestat = no_cachestat_] {
       posix_fadvise(fd, static_cast<off_t>(drop.range.begin),
                     static_cast<off_t>(drop.range.length()), POSIX_FADV_DONTNEED);
       uint64_t left = 0;
-      if (!cached_bytes(fd, drop.range, no_cachestat, &left)) left = 0;
+      // Where the kernel does not say, finding out would read it back.
+      if (!cached_exactly(fd, drop.range, no_cachestat, &left)) left = 0;
       mailbox->post([this, drop, left] {
         scheduler_.on_dropped(drop, left, now_ns());
         files_.read_ended(drop.file);

@@ -140,8 +140,8 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
   no_cachestat_ |= hello.options.no_cachestat;
   no_pagemap_scan_ |= hello.options.no_pagemap_scan;
   PlanOptions plan{hello.options.distance, hello.options.size, hello.options.threshold};
-  scheduler_.add_session(id, plan, hello.options.prefetch, hello.options.memory);
-  scheduler_.records().set_policy(hello.options.policy);
+  scheduler_.add_session(id, plan, hello.options.prefetch, hello.options.memory,
+                         hello.options.policy);
   plan.distance = scheduler_.distance(id);
   report_fixed_plan(id, plan);
 

@@ -87,7 +87,7 @@ void Optimizer::observe(uint64_t now) {
       const uint64_t end = now_ns();
       mapping.observer.spent(end - begin, end);
       // As with what is told of reads.
-      if (scheduler_.is_shuffled(mapping.file)) found.clear();
+      if (scheduler_.is_shuffled(mapping.file, id)) found.clear();
       for (const Access& access : found) {
         scheduler_.on_access(mapping.file, access);
         if (!logs(Level::kDebug)) continue;

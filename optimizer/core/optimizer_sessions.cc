@@ -167,7 +167,7 @@ void Optimizer::end_session(uint32_t id) {
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
   samples_.leave(id);
-  scheduler_.forget_records(id);
+  scheduler_.forget_record_session(id);
   records_.left();
   stage_plan_.end_session(id);
   orders_new_ = true;

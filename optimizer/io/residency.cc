@@ -93,6 +93,13 @@ bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
   return by_mincore(fd, range, bytes) || by_samples(fd, range, bytes);
 }
 
+bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
+  *bytes = 0;
+  if (range.length() == 0) return true;
+  if (!no_cachestat && by_cachestat(fd, range, bytes)) return true;
+  return (no_cachestat || missing) && by_mincore(fd, range, bytes);
+}
+
 bool has_cachestat() {
   CachestatRange asked{0, 1};
   Cachestat answer{};

@@ -16,6 +16,9 @@ namespace sluice::optimizer {
 // Returns false if it cannot be known. Thread-safe; does not block on storage.
 bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes);
 
+// The same without reading anything in any case: false for files that we neither own nor may write.
+bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes);
+
 // True if the kernel has cachestat.
 bool has_cachestat();
 

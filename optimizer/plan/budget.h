@@ -48,6 +48,8 @@ class MemoryShares {
   void look(const MemoryFacts& facts, uint64_t wish, uint64_t staged);
 
   uint64_t budget() const { return budget_; }  // bytes, of both together
+  // The most that a job which asks for more than is usual may have.
+  uint64_t most() const { return stage_most_; }
   // For the stage while `ahead` bytes of the page cache are read ahead. `asked`: the most that a
   // job with staged files asks for, which it gets as far as it is there; 0: what is usual.
   uint64_t stage(uint64_t ahead, uint64_t asked) const;

@@ -1,23 +1,20 @@
 #include "optimizer/plan/record_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "optimizer/policies/table.h"
 
 namespace sluice::optimizer {
 
-void RecordPlan::set_policy(const std::string& name) {
-  if (find_policy(name) != nullptr) policy_name_ = name;
+void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t samples,
+                       uint64_t bytes) {
+  const auto [at, added] = datasets_.try_emplace(dataset);
+  if (added) at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
 }
 
-void RecordPlan::set_capacity(uint32_t dataset, uint64_t samples, uint64_t bytes,
-                              std::vector<FilePages>* freed) {
-  const auto [at, added] = datasets_.try_emplace(dataset);
-  Dataset& entry = at->second;
-  if (added) {
-    entry.policy = find_policy(policy_name_)->make(bytes, static_cast<uint32_t>(samples));
-    return;
-  }
+void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
   entry.policy->set_capacity(bytes, &victims_);
   std::vector<FilePages> gone;
   for (const SampleId victim : victims_) let_go(entry, victim, &gone);
@@ -98,6 +95,21 @@ void RecordPlan::forget_session(uint32_t session) {
   for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
 }
 
+void RecordPlan::forget_file(uint32_t file) {
+  std::vector<FilePages> gone;
+  for (auto& [id, dataset] : datasets_) {
+    std::vector<SampleId> samples;
+    for (const auto& [sample, pages] : dataset.kept) {
+      const auto in_file = [file](const FilePages& piece) { return piece.file == file; };
+      if (std::any_of(pages.begin(), pages.end(), in_file)) samples.push_back(sample);
+    }
+    for (const SampleId sample : samples) {
+      dataset.policy->drop(sample);
+      let_go(dataset, sample, &gone);
+    }
+  }
+}
+
 std::vector<uint32_t> RecordPlan::tracked() const {
   std::vector<uint32_t> all;
   for (const auto& [id, dataset] : datasets_) all.push_back(id);
@@ -117,6 +129,12 @@ uint64_t RecordPlan::mean_bytes(uint32_t dataset) const {
 uint64_t RecordPlan::kept() const {
   uint64_t sum = 0;
   for (const auto& [id, dataset] : datasets_) sum += dataset.policy->used();
+  return sum;
+}
+
+uint64_t RecordPlan::footprint() const {
+  uint64_t sum = 0;
+  for (const auto& [id, dataset] : datasets_) sum += dataset.policy->footprint();
   return sum;
 }
 

@@ -25,12 +25,11 @@ struct FilePages {
 
 class RecordPlan {
  public:
-  // A name of the policies' table, for datasets that are new from now on.
-  void set_policy(const std::string& name);
-  // Bytes that may be kept of the dataset, which has so many samples; it is tracked from now on.
-  // What has to go is appended to `freed`.
-  void set_capacity(uint32_t dataset, uint64_t samples, uint64_t bytes,
-                    std::vector<FilePages>* freed);
+  // From now on so many bytes may be kept of the dataset, by a policy of that name. `samples`:
+  // those below are expected, more may come. REQUIRES: a name of the policies' table.
+  void track(uint32_t dataset, const std::string& policy, uint64_t samples, uint64_t bytes);
+  // Another capacity, of a dataset that is tracked. What has to go is appended to `freed`.
+  void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
   // The sample was read, and takes these pages. What may be dropped because of that, this sample's
   // pages among it or another's, is appended to `freed`. REQUIRES: the dataset is tracked.
   void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
@@ -40,6 +39,7 @@ class RecordPlan {
   // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
   void forget(uint32_t dataset);
   void forget_session(uint32_t session);
+  void forget_file(uint32_t file);
 
   bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
   std::vector<uint32_t> tracked() const;
@@ -47,6 +47,7 @@ class RecordPlan {
   uint64_t mean_bytes(uint32_t dataset) const;  // of its samples that were read; 0: none was
   // Bytes that are kept; samples that share pages count them each.
   uint64_t kept() const;
+  uint64_t footprint() const;  // bytes that policies hold
   // The parts of the range that no kept sample takes.
   void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
 
@@ -61,7 +62,6 @@ class RecordPlan {
   void let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 
-  std::string policy_name_ = "auto";
   std::map<uint32_t, Dataset> datasets_;
   std::map<uint32_t, PageOwners> owners_;  // by file
   std::vector<SampleId> victims_;

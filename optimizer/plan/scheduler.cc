@@ -15,8 +15,10 @@ constexpr size_t kMaxReaders = 4096;  // remembered over all files
 }  // namespace
 
 void Scheduler::add_session(uint32_t session, const PlanOptions& options, bool prefetch,
-                            uint64_t memory) {
+                            uint64_t memory, const std::string& policy) {
   Session& entry = sessions_[session];
+  entry.policy = policy;
+  ++record_changes_;
   entry.options = options;
   entry.prefetch = prefetch;
   entry.memory = memory;
@@ -64,7 +66,9 @@ void Scheduler::set_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
 
 void Scheduler::resize_file(uint32_t file, uint64_t size) {
   const auto at = files_.find(file);
-  if (at != files_.end()) at->second.size = size;
+  if (at == files_.end()) return;
+  at->second.size = size;
+  ++record_changes_;
 }
 
 void Scheduler::add_file(uint32_t file, uint64_t size, uint64_t mount) {
@@ -87,6 +91,7 @@ void Scheduler::remove_file(uint32_t file) {
   }
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(at);
+  forget_record_file(file);
   std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,7 @@ struct PlannedDrop {
   uint32_t file = 0;
   Range range;
   Why why = kBehind;
+  unsigned tries = 0;  // kSpent: in vain, before this one
 };
 
 // What a session's history shows of a moment.
@@ -88,7 +90,9 @@ class Scheduler {
                      StagePlan* stage = nullptr)
       : residency_(residency), samples_(samples), stage_(stage) {}
 
-  void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory);
+  // `policy`, of the policies' table, for what stays of records; empty: any.
+  void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,
+                   const std::string& policy = "");
   void remove_session(uint32_t session, uint64_t now_ns);
   // The session is about to end: what it had read ahead and nobody passed is unused. After this
   // its counters are final.
@@ -104,6 +108,7 @@ class Scheduler {
   void resize_file(uint32_t file, uint64_t size);
   void file_usable(uint32_t file, bool usable);  // may be read ahead; at first it may not
   void remove_file(uint32_t file);
+  void use_file(uint32_t file, uint32_t session);  // the session has it open; until it leaves
 
   void on_access(uint32_t file, const Access& access);
   void on_random(uint32_t file);
@@ -116,17 +121,19 @@ class Scheduler {
   // After it, where the order is the sample's own: what stays of it when memory is bounded.
   void on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
                       std::span<const Extent> parts, uint64_t now_ns);
-  // The file's records are being read in an order of their own: which pages are touched next says
+  // The session reads the file's records in an order of their own: which pages it touches says
   // nothing about those behind them.
-  bool is_shuffled(uint32_t file) const;
+  bool is_shuffled(uint32_t file, uint32_t session) const;
   // Orders are not what they were.
   void foretell_records();
   // After the samples' book was told that the session left.
-  void forget_records(uint32_t session);
+  void forget_record_session(uint32_t session);
   // What the session has read of mapped records may be dropped: it is to be taken out of its page
   // tables.
   bool bounds_records(uint32_t session) const;
-  RecordPlan& records() { return records_; }
+  const RecordPlan& records() const { return records_; }
+  // Of what jobs ask for, the most that there is memory for, bytes.
+  void set_record_most(uint64_t bytes);
 
   // Fills `reads` with what to start now. Every one must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -181,6 +188,7 @@ class Scheduler {
     PlanOptions options;
     bool prefetch = true;
     uint64_t memory = 0;  // bytes, 0: the common budget alone
+    std::string policy;
     uint64_t outstanding = 0;
     uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
@@ -212,7 +220,8 @@ class Scheduler {
     IntervalSet behind;                     // read ahead and passed, may be dropped
     IntervalSet zapped;                     // no longer mapped by its reader
     IntervalSet spent;                      // records that were read and are not kept
-    IntervalSet stuck;                      // the same, which somebody mapped
+    IntervalSet dropping;                   // of them, being dropped
+    std::set<uint32_t> users;               // sessions
     uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun
     bool mapped = false;   // read through a mapping: wait for zaps
     uint32_t last_session = 0;  // of the latest event: whose counters get drops
@@ -220,8 +229,16 @@ class Scheduler {
   // A dataset of records.
   struct RecordSet {
     std::set<uint32_t> files;
-    uint64_t bytes = 0;   // of these files
-    uint64_t window = 0;  // bytes ahead, the most so far
+    uint64_t window = 0;  // bytes ahead, the most of late
+    uint64_t hold = 0;    // bytes behind, the same
+    uint64_t limit = 0;   // bytes; 0: none
+    uint64_t seen_change = 0;
+  };
+  // Spent, and mapped by somebody when it was dropped.
+  struct Stuck {
+    FilePages pages;
+    unsigned tries = 0;
+    uint64_t next_ns = 0;
   };
   struct Request {
     uint32_t file = 0, stream = 0, session = 0;
@@ -258,31 +275,40 @@ class Scheduler {
   void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
   bool needed(const File& file, Range range, uint64_t idle_ns, uint64_t now_ns) const;
   void drop_behind(uint32_t id, File& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
-  std::map<uint32_t, IntervalSet> wanted_by_samples() const;
+  std::map<uint32_t, IntervalSet> wanted_by_samples(uint64_t* visited) const;
   void drop_orphans(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
                     std::vector<PlannedDrop>* drops);
-  uint64_t record_limit(uint32_t dataset) const;
+  uint64_t record_limit(uint32_t dataset);
+  uint64_t find_record_limit(uint32_t dataset) const;
   uint64_t record_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
-  void drop_spent(uint32_t id, File& file, const IntervalSet& wanted, uint64_t now_ns,
-                  std::vector<PlannedDrop>* drops);
-  void drop_unneeded(const File& file, const IntervalSet& wanted, const PlannedDrop& drop,
-                     uint64_t now_ns, std::vector<PlannedDrop>* drops) const;
+  std::string record_policy(uint32_t dataset) const;
+  void give_up_records(uint32_t dataset);
+  void forget_spent(uint32_t file);
+  void forget_record_file(uint32_t file);
+  void drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  void drop_unneeded(const PlannedDrop& drop, const IntervalSet& wanted, uint64_t now_ns,
+                     std::vector<PlannedDrop>* drops);
+  void on_spent_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
   void release_ready(File& file, uint32_t session, Range range, SessionMetric why);
 
   Residency* const residency_;
   SampleBook* const samples_;
   StagePlan* const stage_;
   std::vector<PlannedFetch> fetches_;
-  RecordPlan records_;
-  std::map<uint32_t, RecordSet> record_sets_;  // by dataset
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
   uint64_t taken_bytes_ = 0;  // Session::taken of all
   uint64_t next_orphans_ns_ = 0;
-  bool any_spent_ = false;  // some file has records to drop
-  uint64_t next_spent_ns_ = 0;
-  uint64_t next_stuck_ns_ = UINT64_MAX;  // when those that were mapped are tried again
   bool starved_ = false;  // something could not be read because the budget is used up
+  RecordPlan records_;
+  std::map<uint32_t, RecordSet> record_sets_;  // by dataset; not empty
+  uint64_t record_changes_ = 1;                // of sessions, files and sizes
+  uint64_t record_most_ = UINT64_MAX;
+  std::deque<FilePages> held_;  // to be spent, oldest first
+  uint64_t held_bytes_ = 0, dropping_bytes_ = 0;
+  std::deque<Stuck> stuck_;  // by next_ns
+  bool any_spent_ = false;   // some file has records to drop
+  uint64_t next_spent_ns_ = 0;
   uint64_t next_token_ = 1;
   std::map<uint64_t, Mount> mounts_;
   std::map<uint32_t, Session> sessions_;

@@ -20,9 +20,6 @@ constexpr uint64_t kIdleNs = 30'000'000'000;
 constexpr uint64_t kOrphanIdleNs = 5'000'000'000;  // streams idle for longer give way when short
 constexpr uint64_t kSingleIdleNs = 1'000'000'000;  // the same for single accesses
 constexpr uint64_t kOrphansNs = 50'000'000;        // between two searches for what nobody waits for
-constexpr uint64_t kSpentNs = 20'000'000;          // between two times that records are dropped
-constexpr uint64_t kStuckNs = 250'000'000;         // until records that were mapped are tried again
-constexpr size_t kMaxStuck = 4096;                 // pieces of a file
 constexpr uint64_t kPage = 4096;
 
 }  // namespace
@@ -248,10 +245,11 @@ void Scheduler::drop_behind(uint32_t id, File& file, uint64_t now_ns,
 }
 
 // By file: what was read for samples that nobody has begun yet.
-std::map<uint32_t, IntervalSet> Scheduler::wanted_by_samples() const {
+std::map<uint32_t, IntervalSet> Scheduler::wanted_by_samples(uint64_t* visited) const {
   std::map<uint32_t, IntervalSet> wanted;
   if (samples_ == nullptr) return wanted;
-  samples_->for_each_ahead([&wanted](const Extent& part) {
+  samples_->for_each_ahead([&](const Extent& part) {
+    ++*visited;
     if (is_whole(part)) return;
     const uint64_t end = (part.offset + part.length + kPage - 1) / kPage * kPage;
     wanted[part.file].add({part.offset / kPage * kPage, end});
@@ -277,44 +275,34 @@ void Scheduler::drop_orphans(uint32_t id, File& file, const IntervalSet& wanted,
 void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   // Going through all orders takes time, and who is short of memory mostly stays so.
   const bool orphans = starved_ && now_ns >= next_orphans_ns_;
-  const bool spent = now_ns >= next_stuck_ns_ || (any_spent_ && now_ns >= next_spent_ns_);
   std::map<uint32_t, IntervalSet> wanted;
-  if (orphans || spent) wanted = wanted_by_samples();
+  uint64_t visited = 0;
+  if (orphans) wanted = wanted_by_samples(&visited);
   for (auto& [id, file] : files_) {
     if (!file.behind.empty()) {
       drop_behind(id, file, now_ns, drops);
     } else if (!drops_behind(file.size, file.last_session)) {
       file.zapped.clear();
     }
-    if (spent) drop_spent(id, file, wanted[id], now_ns, drops);
     if (orphans) drop_orphans(id, file, wanted[id], now_ns, drops);
   }
-  if (spent) {
-    any_spent_ = false;
-    next_spent_ns_ = now_ns + kSpentNs;
-    if (now_ns >= next_stuck_ns_) next_stuck_ns_ = UINT64_MAX;
-  }
+  drop_records(now_ns, drops);
   if (!orphans) return;
   starved_ = false;
   next_orphans_ns_ = now_ns + kOrphansNs;
 }
 
 void Scheduler::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns) {
+  if (drop.why == PlannedDrop::kSpent) on_spent_dropped(drop, left, now_ns);
   const auto at = files_.find(drop.file);
   if (at == files_.end()) return;
   File& file = at->second;
   const Range range = drop.range;
   count(file.last_session, SessionMetric::dropped_bytes,
         range.length() - std::min(range.length(), left));
-  if (drop.why != PlannedDrop::kBehind) {
-    // Somebody maps them who has not ended their sample, or touched what lies beside them since.
-    if (left == 0 || file.stuck.size() >= kMaxStuck) return;
-    file.stuck.add(range);
-    next_stuck_ns_ = std::min(next_stuck_ns_, now_ns + kStuckNs);
-    return;
-  }
   // Another process still maps them: its own zap gives them another chance.
-  if (file.mapped && left * 2 > range.length() && drops_behind(file.size, file.last_session)) {
+  if (drop.why == PlannedDrop::kBehind && file.mapped && left * 2 > range.length() &&
+      drops_behind(file.size, file.last_session)) {
     file.behind.add(range);
   }
 }

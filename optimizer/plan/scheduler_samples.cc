@@ -53,6 +53,7 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   const auto mine = file.ready.find(session);
   const uint64_t ready = mine == file.ready.end() ? 0 : mine->second.covered(range);
   if (ready + file.flying.covered(range) >= range.length()) return Verdict::kNever;
+  if (file.dropping.covered(range) != 0) return Verdict::kLater;
   if (residency_->cached(extent.file, range) >= range.length()) {
     count(session, SessionMetric::already_cached_bytes, file.found.add(range));
     return Verdict::kNever;

@@ -224,10 +224,13 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   if (mode == CheckpointMode::kObserve) {
     // What a library does that passes our hooks by is not seen, and an LMDB's values are seen when
     // they are handed out.
-    const bool clearable = request.shared && (prot & PROT_WRITE) == 0 && !data.lmdb &&
-                           (flags & (MAP_POPULATE | MAP_LOCKED)) == 0 &&
-                           !g_only_observe.load(std::memory_order_relaxed);
-    observe_mapping(request.file.file, request.offset, request.base, request.end, clearable);
+    const bool shared =
+        request.shared && (prot & PROT_WRITE) == 0 && (flags & (MAP_POPULATE | MAP_LOCKED)) == 0;
+    const bool watched = !data.lmdb && !g_only_observe.load(std::memory_order_relaxed);
+    const Entries entries = !shared   ? Entries::kStay
+                            : watched ? Entries::kWatched
+                                      : Entries::kShared;
+    observe_mapping(request.file.file, request.offset, request.base, request.end, entries);
     return;
   }
   if (!protectable(prot, flags)) {

@@ -1,7 +1,10 @@
 #include "preload/cells/observed.h"
 
+#include <sys/mman.h>
+
 #include "preload/lock.h"
 #include "preload/session/events.h"
+#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
@@ -10,7 +13,7 @@ struct Observed {
   uintptr_t base, end;  // end 0: free
   uint64_t offset;
   uint32_t file;
-  bool clearable;
+  Entries entries;
 };
 
 constexpr uint32_t kMaxObserved = 256;
@@ -26,11 +29,11 @@ void tell(const Observed& entry) {
 }  // namespace
 
 void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end,
-                     bool clearable) {
+                     Entries entries) {
   Locked locked(g_lock);
   for (uint32_t i = 0; i < kMaxObserved; ++i) {
     if (g_observed[i].end != 0) continue;
-    g_observed[i] = {base, end, offset, file, clearable};
+    g_observed[i] = {base, end, offset, file, entries};
     if (i >= g_count.load()) g_count.store(i + 1);
     tell(g_observed[i]);
     count(protocol::ClientMetric::mappings_observed);
@@ -66,18 +69,33 @@ bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* off
   return false;
 }
 
+void zap_observed(uintptr_t begin, uintptr_t end) {
+  if (g_count.load(std::memory_order_relaxed) == 0) return;
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Observed& entry = g_observed[i];
+    if (begin >= entry.end || end <= entry.base || entry.entries == Entries::kStay) continue;
+    const uintptr_t from = begin > entry.base ? begin : entry.base;
+    const uintptr_t to = end < entry.end ? end : entry.end;
+    sys::advise(from, to - from, MADV_DONTNEED);
+  }
+}
+
 bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const ObservedPart& part),
                     void* context) {
   Locked locked(g_lock);
   const uint32_t used = g_count.load(std::memory_order_relaxed);
   for (; walk->index < used; ++walk->index, walk->at = 0) {
     Observed& entry = g_observed[walk->index];
-    if (entry.end == 0 || !entry.clearable) continue;
+    if (entry.end == 0 || entry.entries != Entries::kWatched) continue;
     const uintptr_t begin = walk->at > entry.base ? walk->at : entry.base;
     if (begin >= entry.end) continue;
     const uintptr_t end = entry.end - begin > kPart ? begin + kPart : entry.end;
     walk->at = end;
-    entry.clearable = visit(context, {entry.file, entry.offset + (begin - entry.base), begin, end});
+    if (!visit(context, {entry.file, entry.offset + (begin - entry.base), begin, end})) {
+      entry.entries = Entries::kStay;
+    }
     return true;
   }
   return false;

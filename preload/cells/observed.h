@@ -6,9 +6,14 @@
 
 namespace sluice::preload {
 
-// Remembers a mapping of `file` and tells the optimizer. Addresses are page-aligned. `clearable`:
-// its page-table entries may be taken away, they come back with the next touch.
-void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end, bool clearable);
+// What may be done to a mapping's page-table entries. kShared: it is shared and not written: they
+// may be taken away, and come back with the next touch. kWatched: and that is how is found out
+// which pages a sample touches.
+enum class Entries : uint8_t { kStay, kShared, kWatched };
+
+// Remembers a mapping of `file` and tells the optimizer. Addresses are page-aligned.
+void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end,
+                     Entries entries);
 
 // Whatever overlaps [begin, end) is gone or has changed. One load where nothing is observed.
 void forget_observed(uintptr_t begin, uintptr_t end);
@@ -16,7 +21,10 @@ void forget_observed(uintptr_t begin, uintptr_t end);
 // The file of an observed mapping that overlaps [begin, end), and, if asked for, where in it
 // `begin` lies; false if there is none, or it begins later and the offset was asked for.
 bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* offset = nullptr);
-// A part of a clearable mapping, of at most 64 MiB.
+// Takes away the entries of what lies in [begin, end) of mappings that are at least kShared. While
+// it runs the mapping stays: an munmap() of the process waits.
+void zap_observed(uintptr_t begin, uintptr_t end);
+// A part of a watched mapping, of at most 64 MiB.
 struct ObservedPart {
   uint32_t file;
   uint64_t offset;  // in the file, of `begin`
@@ -28,7 +36,7 @@ struct ObservedWalk {
   uintptr_t at;
 };
 // Visits the next part and moves on; false at the end. While `visit` runs the mapping stays: an
-// munmap() of the process waits. A mapping of which `visit` says false is not clearable after all.
+// munmap() of the process waits. A mapping of which `visit` says false stays as it is from then on.
 bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const ObservedPart& part),
                     void* context);
 // Whether there is any mapping to visit. One load. Any thread.

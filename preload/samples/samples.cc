@@ -5,8 +5,10 @@
 #include "preload/cells/mapping.h"
 #include "preload/cells/observed.h"
 #include "preload/cells/zap.h"
+#include "preload/process.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "preload/settings.h"
 #include "preload/sys.h"
 #include "protocol/ring.h"
 
@@ -15,10 +17,17 @@ namespace {
 
 constexpr uintptr_t kPage = 4096;
 
-// Where a record is not in memory yet the kernel would read around each page of it that is touched,
-// 128 KiB at a time: half of it nobody's, and on a slow link twice the time.
-void ask_for(uintptr_t begin, size_t length) {
-  if (length > kPage) sys::advise(begin & ~(kPage - 1), length + begin % kPage, MADV_WILLNEED);
+// A record is about to be read. Where it is not in memory yet the kernel would read around each
+// page of it that is touched, 128 KiB at a time: half of it nobody's, and on a slow link twice the
+// time.
+void handed_out(uintptr_t begin, size_t length) {
+  if (length > kPage && g_settings.prefetch) {
+    sys::advise(begin & ~(kPage - 1), length + begin % kPage, MADV_WILLNEED);
+  }
+  constexpr uint32_t kRoom = sizeof t_state.touched / sizeof *t_state.touched;
+  if (t_state.touched_count == kRoom) release_sample_memory();
+  t_state.touched[t_state.touched_count][0] = begin;
+  t_state.touched[t_state.touched_count++][1] = begin + length;
 }
 
 }  // namespace
@@ -31,32 +40,28 @@ void sample_part(uint32_t file, uint64_t offset, uint64_t length) {
 }
 
 void sample_memory(const void* address, size_t length) {
-  if (current_sample() == 0 || length == 0) return;
+  if (t_state.samples_begun == 0 || length == 0) return;
   const auto begin = reinterpret_cast<uintptr_t>(address);
   const uintptr_t end = begin + length;
-  constexpr uint32_t kRoom = sizeof t_state.touched / sizeof *t_state.touched;
-  if (t_state.touched_count < kRoom) {
-    t_state.touched[t_state.touched_count][0] = begin;
-    t_state.touched[t_state.touched_count++][1] = end;
-  }
   if (const MappingRef mapping = find_mapping(begin, end)) {
     if (begin < mapping->base.load(std::memory_order_relaxed)) return;
-    ask_for(begin, length);
+    handed_out(begin, length);
     sample_part(mapping->file.load(std::memory_order_relaxed), mapping->offset_of(begin), length);
     return;
   }
   uint32_t file = 0;
   uint64_t offset = 0;
   if (!find_observed(begin, end, &file, &offset)) return;
-  ask_for(begin, length);
+  handed_out(begin, length);
   sample_part(file, offset, length);
 }
 
 void release_sample_memory() {
-  if (t_state.touched_count == 0) return;
   const uint32_t count = t_state.touched_count;
+  if (count == 0) return;
   t_state.touched_count = 0;
   if (!pages_wanted()) return;
+  if (process_is_new()) process_after_fork();
   for (uint32_t i = 0; i < count; ++i) zap_mapped(t_state.touched[i][0], t_state.touched[i][1]);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/program.h"
 #include "cli/simulate_output.h"
 #include "cli/simulate_settings.h"
+#include "cli/simulate_systems.h"
 #include "cli/text.h"
 
 namespace sluice::cli {
@@ -36,6 +37,36 @@ void print(const std::string& text) {
   }
 }
 
+void write_csv(const SimulateSettings& settings, FILE* csv, const std::string& rows) {
+  if (csv != nullptr &&
+      (fwrite(rows.data(), 1, rows.size(), csv) != rows.size() || fflush(csv) != 0)) {
+    cannot_write(settings.csv);
+  }
+}
+
+void print_heading(const Workload& workload, const Storage& storage) {
+  print(fmt::format("{}\n{} a request, {}/s, {} at a time; {} to compute a sample\n",
+                    workload.description(), format_time(storage.latency * 1e9),
+                    format_bytes(storage.bandwidth), storage.depth,
+                    format_time(storage.compute * 1e9)));
+  print(fmt::format("{}\n\n", workload.rounds() > 1 ? "Means of an epoch, the first left out:"
+                                                    : "The only epoch:"));
+}
+
+void run_systems(const SimulateSettings& settings, FILE* csv) {
+  const std::unique_ptr<Workload> workload = make_synthetic(settings.synthetic);
+  std::vector<SystemOutcome> outcomes;
+  for (const MemorySize& memory : settings.memory) {
+    for (const optimizer::SystemInfo* system : settings.systems) {
+      outcomes.push_back(play_system(settings.synthetic, settings.drift, *system,
+                                     memory.of(workload->dataset_bytes())));
+    }
+  }
+  print_heading(*workload, settings.storage);
+  print(systems_table(outcomes, *workload, settings.storage));
+  write_csv(settings, csv, systems_csv(outcomes, *workload, settings.storage));
+}
+
 void run(const SimulateSettings& settings) {
   // Before minutes are spent on what cannot be written.
   File csv;
@@ -43,6 +74,7 @@ void run(const SimulateSettings& settings) {
     csv.reset(fopen(settings.csv.c_str(), "we"));
     if (!csv) cannot_write(settings.csv);
   }
+  if (!settings.systems.empty()) return run_systems(settings, csv.get());
   const std::unique_ptr<Workload> workload = workload_of(settings);
   std::vector<Outcome> outcomes;
   for (const MemorySize& memory : settings.memory) {
@@ -51,18 +83,10 @@ void run(const SimulateSettings& settings) {
     }
   }
   const Storage& storage = settings.storage;
-  print(fmt::format("{}\n{} a request, {}/s, {} at a time; {} to compute a sample\n",
-                    workload->description(), format_time(storage.latency * 1e9),
-                    format_bytes(storage.bandwidth), storage.depth,
-                    format_time(storage.compute * 1e9)));
-  print(fmt::format("{}\n\n", workload->rounds() > 1 ? "Means of an epoch, the first left out:"
-                                                     : "The only epoch:"));
+  print_heading(*workload, storage);
   print(simulate_table(outcomes, *workload, storage));
   const std::string rows = simulate_csv(outcomes, *workload, storage);
-  if (csv &&
-      (fwrite(rows.data(), 1, rows.size(), csv.get()) != rows.size() || fflush(csv.get()) != 0)) {
-    cannot_write(settings.csv);
-  }
+  write_csv(settings, csv.get(), rows);
   if (settings.advise) print("\n" + simulate_advice(settings, workload.get()));
   if (settings.picture.empty()) return;
   const std::string problem = simulate_picture(rows, settings.picture);
@@ -92,14 +116,28 @@ void add_simulate_options(CLI::App* command, SimulateOptions* options) {
   }
   add("--memory", &options->memory, "LIST",
       "sizes such as 8G, or shares of the dataset such as 20%; default 20%");
-  add("--policy", &options->policy, "LIST", "or all; default lru,minio,belady" + policies);
+  auto* policy =
+      add("--policy", &options->policy, "LIST", "or all; default lru,minio,belady" + policies);
+  std::string systems;
+  for (const optimizer::SystemInfo& info : optimizer::systems()) {
+    systems += fmt::format("\n{}: {}", info.name, info.meaning);
+  }
+  auto* system =
+      add("--system", &options->system, "LIST",
+          "or all: whole training systems, which may select and substitute samples" + systems);
+  system->excludes(policy)->excludes(trace);
+  add("--drift", &options->drift, "SHARE",
+      "of the samples whose loss is another in the next epoch; default 0")
+      ->needs(system);
   add("--latency", &options->latency, "TIME", "of one request to storage; default 2ms");
   add("--bandwidth", &options->bandwidth, "SIZE", "of storage, bytes a second; default 200M");
   add("--depth", &options->depth, "N", "requests under way at a time; default 4");
   add("--compute", &options->compute, "TIME", "that a job computes for one sample; default 0");
   add("--csv", &options->csv, "FILE", "write the figures of every epoch");
-  add("--picture", &options->picture, "FILE.png", "draw them (needs Python's matplotlib)");
-  command->add_flag("--advise", options->advise, "say which policy and memory size buys what");
+  add("--picture", &options->picture, "FILE.png", "draw them (needs Python's matplotlib)")
+      ->excludes(system);
+  command->add_flag("--advise", options->advise, "say which policy and memory size buys what")
+      ->excludes(system);
   command->footer(
       "Reading takes the longer of requests / depth x latency and bytes / bandwidth; computing\n"
       "covers as much of it as there is, the rest is stall. docs/simulate.md says more.");

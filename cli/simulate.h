@@ -10,7 +10,7 @@ namespace sluice::cli {
 struct SimulateOptions {
   std::string samples, sizes, epochs, seed, jobs;  // a made-up workload
   std::string trace;                               // or a recorded one
-  std::string memory, policy;
+  std::string memory, policy, system, drift;
   std::string latency, bandwidth, depth, compute;
   std::string csv, picture;
   bool advise = false;

@@ -10,6 +10,9 @@
 
 namespace sluice::cli {
 
+// "1.2 GB (20 %)": the memory, and what share of the dataset it is.
+std::string memory_text(uint64_t memory, uint64_t dataset);
+
 // One line for each outcome: means of an epoch, the first left out. Pure.
 std::string simulate_table(std::span<const Outcome> outcomes, const Workload& workload,
                            const Storage& storage);

@@ -120,13 +120,20 @@ MemorySize memory_size(const std::string& value) {
   return memory;
 }
 
-void set_policies(const std::string& value, std::vector<const optimizer::PolicyInfo*>* chosen) {
+// Names of a table, as a list or "all".
+template <typename Info>
+void choose(const char* option, const std::string& value, std::span<const Info> table,
+            const Info* (*find)(std::string_view), std::vector<const Info*>* chosen) {
+  if (value == "all") {
+    for (const Info& info : table) chosen->push_back(&info);
+    return;
+  }
   for (const std::string& name : split(value)) {
-    const optimizer::PolicyInfo* info = optimizer::find_policy(name);
+    const Info* info = find(name);
     if (info == nullptr) {
       std::string names;
-      for (const auto& known : optimizer::policies()) names += std::string(known.name) + ", ";
-      fail("policy", value, fmt::format("'{}' is none of {}all", name, names));
+      for (const Info& known : table) names += std::string(known.name) + ", ";
+      fail(option, value, fmt::format("'{}' is none of {}all", name, names));
     }
     chosen->push_back(info);
   }
@@ -165,10 +172,17 @@ SimulateSettings simulate_settings(const SimulateOptions& options) {
   for (const std::string& one : split(options.memory.empty() ? "20%" : options.memory)) {
     settings.memory.push_back(memory_size(one));
   }
-  if (options.policy == "all") {
-    for (const auto& info : optimizer::policies()) settings.policies.push_back(&info);
+  if (options.system.empty()) {
+    choose("policy", options.policy.empty() ? kDefaultPolicies : options.policy,
+           optimizer::policies(), optimizer::find_policy, &settings.policies);
   } else {
-    set_policies(options.policy.empty() ? kDefaultPolicies : options.policy, &settings.policies);
+    choose("system", options.system, optimizer::systems(), optimizer::find_system,
+           &settings.systems);
+    if (settings.synthetic.jobs != 1) fail("jobs", options.jobs, "--system plays one job");
+  }
+  if (!options.drift.empty() &&
+      (!parse(options.drift, &settings.drift) || !(settings.drift >= 0 && settings.drift <= 1))) {
+    fail("drift", options.drift, "is not a number from 0 to 1");
   }
   Storage& storage = settings.storage;
   if (!options.latency.empty()) storage.latency = duration("latency", options.latency);

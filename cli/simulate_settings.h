@@ -8,6 +8,7 @@
 #include "cli/simulate.h"
 #include "cli/simulate_engine.h"
 #include "cli/simulate_workload.h"
+#include "optimizer/importance/system.h"
 
 namespace sluice::cli {
 
@@ -23,6 +24,8 @@ struct SimulateSettings {
   std::string trace;  // instead of synthetic, if it is not empty
   std::vector<MemorySize> memory;
   std::vector<const optimizer::PolicyInfo*> policies;
+  std::vector<const optimizer::SystemInfo*> systems;  // instead of policies, if there are any
+  double drift = 0;
   Storage storage;
   std::string csv, picture;
   bool advise = false;

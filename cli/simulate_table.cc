@@ -4,15 +4,12 @@
 #include "cli/text.h"
 
 namespace sluice::cli {
-namespace {
 
 std::string memory_text(uint64_t memory, uint64_t dataset) {
   return fmt::format(
       "{} ({:.3g} %)", format_bytes(static_cast<double>(memory)),
       dataset == 0 ? 100.0 : 100.0 * static_cast<double>(memory) / static_cast<double>(dataset));
 }
-
-}  // namespace
 
 std::string simulate_table(std::span<const Outcome> outcomes, const Workload& workload,
                            const Storage& storage) {

@@ -74,9 +74,10 @@ UNIT_TESTS += policies_test
 policies_test_SRCS := tests/unit/policies_test.cc tests/unit/policies_tables_test.cc \
   tests/unit/policy_models.cc $(POLICY_SRCS)
 
-UNIT_TESTS += importance_test icache_test
-importance_test_SRCS := tests/unit/importance_test.cc optimizer/policies/kept_set.cc $(IMPORTANCE_SRCS)
-icache_test_SRCS := tests/unit/icache_test.cc optimizer/policies/kept_set.cc $(IMPORTANCE_SRCS)
+UNIT_TESTS += importance_test icache_test systems_test
+systems_test_SRCS := tests/unit/systems_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+importance_test_SRCS := tests/unit/importance_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+icache_test_SRCS := tests/unit/icache_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 
 UNIT_TESTS += stage_plan_test stage_index_test
 stage_plan_test_SRCS := tests/unit/stage_plan_test.cc $(OPTIMIZER_PURE_SRCS)

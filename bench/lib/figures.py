@@ -92,6 +92,25 @@ FIGURES = {
     "simulate_14m_rss_mb": Figure("MB", None, "its peak memory"),
     "index_bytes_per_sample": Figure(
         "bytes", 100, "growth of an optimizer's Rss for 2 million samples: places, and 2 orders"),
+    "lru_hit_20": Figure(
+        "ratio", None, "simulated: hits of LRU with 20 % of the samples in memory, of all requests"),
+    "lru_hit_40": Figure("ratio", None, "the same, 40 %"),
+    "lru_hit_60": Figure("ratio", None, "the same, 60 %"),
+    "lru_hit_80": Figure("ratio", None, "the same, 80 %"),
+    "lru_hit_error": Figure(
+        "ratio", 0.01, "the furthest of them from c + (1 - c) ln(1 - c), in whatever seed"),
+    "icache_hit_20": Figure(
+        "ratio", 0.37, "simulated: iCache, 20 % in memory: answered from memory, by the sample or a"
+        " stand-in", True),
+    "icache_hit_40": Figure("ratio", 0.55, "the same, 40 %", True),
+    "icache_hit_60": Figure("ratio", 0.69, "the same, 60 %", True),
+    "icache_hit_80": Figure("ratio", 0.83, "the same, 80 %", True),
+    "icache_substituted_20": Figure(
+        "ratio", 0.12, "of icache_hit_20, by a stand-in; of all requests"),
+    "icache_hc_hit_20": Figure(
+        "ratio", 0.25, "simulated: importance sampling and the H-cache alone, nobody stands in", True),
+    "icache_iis_fetched": Figure(
+        "ratio", 0.686, "samples that importance sampling asks for in 90 epochs / all"),
     "separate_files_over_lmdb_pfs": Figure(
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }

@@ -3,10 +3,16 @@
 #include <utility>
 
 namespace sluice::optimizer {
+namespace {
+
+constexpr double kNearlyAll =
+    0.9;  // of the stand-ins that may be: the bound is what holds them back
+
+}  // namespace
 
 ICache::ICache(const ICacheSettings& settings)
     : settings_(settings),
-      split_(settings.capacity),
+      split_(settings.capacity, settings.package_bytes),
       h_(settings.l_cache ? split_.h_bytes() : settings.capacity, settings.samples),
       l_(settings.l_cache ? split_.l_bytes() : 0, settings.labels),
       random_(mixed(settings.seed)) {}
@@ -14,10 +20,14 @@ ICache::ICache(const ICacheSettings& settings)
 void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
                          std::vector<SampleId>* evicted) {
   Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
+  const double most = settings_.most_substituted * static_cast<double>(job.ledger.requests());
+  const bool bounded =
+      most > 0 && settings_.substitute == Substitute::kL &&
+      static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
   job.list = std::move(list);
   job.ledger.begin_epoch();
   l_.begin_epoch(number, job.list);
-  split_.begin_epoch();
+  split_.begin_epoch(bounded);
   evicted->clear();
   if (!settings_.l_cache) return;
   std::vector<SampleId> of_l;
@@ -61,6 +71,13 @@ bool ICache::is_h(uint32_t job, SampleId sample) const {
   return jobs_.at(job).list->contains(sample);
 }
 
+bool ICache::may_substitute(uint32_t number) const {
+  const Ledger& ledger = jobs_.at(number).ledger;
+  const double most = settings_.most_substituted * static_cast<double>(ledger.requests() + 1);
+  return settings_.substitute == Substitute::kL &&
+         static_cast<double>(ledger.count(Served::kSubstituted) + 1) <= most;
+}
+
 // Lines 19 to 24 of Algorithm 1: an L-sample is served from the L-cache, itself or another.
 std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
   const bool taken = job.ledger.served(requested);
@@ -68,6 +85,7 @@ std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, Sam
     return Answer{requested, Served::kLExact};
   }
   if (settings_.substitute == Substitute::kL) {
+    if (!may_substitute(number)) return std::nullopt;
     const SampleId other = l_.stand_in(number, requested, &random_);
     if (other != kNoSample) return Answer{other, Served::kSubstituted};
   } else if (settings_.substitute == Substitute::kH && h_.count() != 0) {

@@ -28,10 +28,17 @@ enum class Substitute : uint8_t {
   kH,      // any sample of the H-cache, as often as it comes (ST_HC, for Table III)
 };
 
+// Of an epoch's requests, at most: every stand-in is a sample that is not trained when its turn is.
+// The paper gives no bound; with it the hit ratio at 20 % is what it publishes all the same, since
+// memory that stand-ins do not need is the H-cache's.
+inline constexpr double kMostSubstituted = 0.12;
+
 struct ICacheSettings {
   uint64_t capacity = 0;  // bytes, of both caches together
   uint32_t samples = 0;   // of the dataset
   Substitute substitute = Substitute::kL;
+  double most_substituted = kMostSubstituted;  // kL: of an epoch's requests
+  uint64_t package_bytes = kPackageBytes;
   bool l_cache = true;  // false: all memory is the H-cache's
   Labels labels;        // stand-ins have the same
   uint64_t seed = 1;
@@ -69,6 +76,8 @@ class ICache {
   // nullptr: no such job.
   const Ledger* ledger(uint32_t job) const;
   bool is_h(uint32_t job, SampleId sample) const;
+  // Whether the job's next request may be answered by another sample.
+  bool may_substitute(uint32_t job) const;
 
  private:
   struct Job {

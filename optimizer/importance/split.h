@@ -12,13 +12,18 @@ inline constexpr uint64_t kPackageBytes = 1ULL << 20;  // a package is at least 
 // Size of the H-cache = size of the cache x frequency of H / (frequency of H + frequency of L); the
 // L-cache has the rest, and never less than a package, unless that is more than half of all.
 // Frequencies are accesses of the epoch that ended: what is kept is not moved to and fro within
-// one.
+// one. That is the paper's rule. But where stand-ins are bounded the L-cache may hold samples that
+// nobody is served; as long as it does it is halved from epoch to epoch: what stands in can as well
+// be read package by package.
 class CacheSplit {
  public:
-  explicit CacheSplit(uint64_t capacity) : capacity_(capacity) {}
+  explicit CacheSplit(uint64_t capacity, uint64_t package_bytes = kPackageBytes)
+      : capacity_(capacity), package_bytes_(package_bytes) {}
 
   void access(bool is_h) { ++(is_h ? h_ : l_); }
-  void begin_epoch() {
+  // `bounded`: as many stood in during the epoch that ended as may.
+  void begin_epoch(bool bounded = false) {
+    l_part_ = bounded ? l_part_ / 2 : std::min(l_part_ * 2, 1.0);
     if (h_ + l_ == 0) return;
     share_ = static_cast<double>(h_) / static_cast<double>(h_ + l_);
     h_ = l_ = 0;
@@ -26,14 +31,17 @@ class CacheSplit {
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
 
   uint64_t h_bytes() const {
-    const auto wanted = static_cast<uint64_t>(share_ * static_cast<double>(capacity_));
-    return std::min(wanted, capacity_ - std::min(kPackageBytes, capacity_ / 2));
+    const double h_share = 1 - (1 - share_) * l_part_;
+    const auto wanted = static_cast<uint64_t>(h_share * static_cast<double>(capacity_));
+    return std::min(wanted, capacity_ - std::min(package_bytes_, capacity_ / 2));
   }
   uint64_t l_bytes() const { return capacity_ - h_bytes(); }
 
  private:
   uint64_t capacity_;
+  const uint64_t package_bytes_;
   double share_ = kFirstHShare;
+  double l_part_ = 1;       // of what the rule gives the L-cache
   uint64_t h_ = 0, l_ = 0;  // accesses of the present epoch
 };
 

@@ -142,6 +142,7 @@ struct Settings {
   Substitute substitute = Substitute::kL;
   bool l_cache = true;
   uint32_t labels = 0;
+  double most_substituted = 1;  // the paper has no bound
   uint64_t seed = 1;
 };
 
@@ -155,6 +156,7 @@ Outcome train(const Settings& settings) {
   ICache cache({.capacity = capacity,
                 .samples = samples,
                 .substitute = settings.substitute,
+                .most_substituted = settings.most_substituted,
                 .l_cache = settings.l_cache,
                 .labels = Labels(labels),
                 .seed = settings.seed});

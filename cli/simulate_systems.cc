@@ -1,0 +1,179 @@
+#include "cli/simulate_systems.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/simulate_output.h"
+#include "cli/text.h"
+#include "optimizer/importance/values.h"
+#include "optimizer/util/random.h"
+
+namespace sluice::cli {
+namespace {
+
+using optimizer::Answer;
+using optimizer::SampleId;
+using optimizer::Served;
+
+double& part(SystemCounts* counts, Served how) { return counts->served[static_cast<size_t>(how)]; }
+
+// Losses as trainings have them: many small ones and few large. Their scale makes no difference,
+// their order does.
+class Losses {
+ public:
+  Losses(const Synthetic& job, double drift)
+      : random_(mixed(job.seed ^ 0x1055)), drift_(drift), losses_(job.samples) {
+    for (float& loss : losses_) loss = draw();
+  }
+  void next_epoch() {
+    if (drift_ <= 0) return;
+    for (float& loss : losses_) {
+      if (random_.unit() < drift_) loss = draw();
+    }
+  }
+  float of(SampleId sample) const { return losses_[sample]; }
+
+ private:
+  float draw() { return static_cast<float>(-std::log(random_.unit())); }
+  Random random_;
+  const double drift_;
+  std::vector<float> losses_;
+};
+
+}  // namespace
+
+double SystemCounts::share(Served how) const {
+  return requests == 0 ? 0 : served[static_cast<size_t>(how)] / requests;
+}
+
+double SystemCounts::hit_ratio() const {
+  return requests == 0 ? 0 : 1 - share(Served::kMiss) - share(Served::kMissOther);
+}
+
+SystemCounts& SystemCounts::operator+=(const SystemCounts& other) {
+  requests += other.requests;
+  asked += other.asked;
+  for (size_t how = 0; how < served.size(); ++how) served[how] += other.served[how];
+  missed += other.missed;
+  packages += other.packages;
+  packed += other.packed;
+  useful += other.useful;
+  written += other.written;
+  return *this;
+}
+
+SystemCounts& SystemCounts::operator*=(double factor) {
+  requests *= factor;
+  asked *= factor;
+  for (double& count : served) count *= factor;
+  missed *= factor;
+  packages *= factor;
+  packed *= factor;
+  useful *= factor;
+  written *= factor;
+  return *this;
+}
+
+SystemCounts SystemOutcome::steady() const {
+  if (epochs.size() == 1) return epochs[0];
+  SystemCounts sum;
+  for (size_t epoch = 1; epoch < epochs.size(); ++epoch) sum += epochs[epoch];
+  return sum *= 1.0 / static_cast<double>(epochs.size() - 1);
+}
+
+SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& info,
+                          uint64_t memory) {
+  SystemOutcome outcome{&info, memory, {}};
+  // The order of an epoch is the workload's, less what is not selected: what a job's own sampler
+  // would draw.
+  const std::unique_ptr<Workload> workload = make_synthetic(job);
+  const auto system = info.make({.capacity = memory,
+                                 .samples = job.samples,
+                                 .selection = {.seed = job.seed},
+                                 .seed = job.seed});
+  Losses losses(job, drift);
+  optimizer::ImportanceValues values(job.samples);
+  std::vector<uint64_t> bytes(job.samples);
+  for (unsigned epoch = 0; epoch < job.epochs; ++epoch) {
+    if (epoch != 0) losses.next_epoch();
+    const std::vector<bool> chosen = system->begin_epoch(0, epoch, values.all());
+    SystemCounts counts;
+    for (const Access& access : workload->round(epoch)) {
+      bytes[access.sample] = access.bytes;
+      if (!chosen[access.sample]) continue;
+      const Answer answer = system->request(0, access.sample, static_cast<uint32_t>(access.bytes));
+      values.observe(answer.sample, losses.of(answer.sample));
+      ++counts.requests;
+      counts.asked += static_cast<double>(access.bytes);
+      ++part(&counts, answer.how);
+      if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
+        counts.missed += static_cast<double>(bytes[answer.sample]);
+      }
+    }
+    const optimizer::Background behind = system->background();
+    counts.packages = static_cast<double>(behind.packages);
+    counts.packed = static_cast<double>(behind.bytes);
+    counts.useful = static_cast<double>(behind.useful_bytes);
+    counts.written = static_cast<double>(behind.written_bytes);
+    outcome.epochs.push_back(counts);
+  }
+  return outcome;
+}
+
+Cost system_cost(const SystemCounts& counts, const Storage& storage) {
+  Counts both;
+  both.accesses = counts.requests;
+  both.hits = counts.requests * counts.hit_ratio() - counts.packages;
+  both.fetched = counts.missed + counts.packed;
+  return cost(both, storage, 1);
+}
+
+std::string systems_table(std::span<const SystemOutcome> outcomes, const Workload& workload,
+                          const Storage& storage) {
+  std::vector<std::vector<std::string>> rows = {{"system", "memory", "asked for", "hit ratio", "H",
+                                                 "L exact", "stood in", "from storage", "requests",
+                                                 "packages", "of use", "reading", "stall"}};
+  const auto samples = static_cast<double>(workload.samples());
+  for (const SystemOutcome& outcome : outcomes) {
+    const SystemCounts mean = outcome.steady();
+    const Cost costs = system_cost(mean, storage);
+    const double others = mean.share(Served::kSubstituted) + mean.share(Served::kHForL);
+    const double missed = mean.requests * (1 - mean.hit_ratio());
+    rows.push_back(
+        {outcome.system->name, memory_text(outcome.memory, workload.dataset_bytes()),
+         fmt::format("{:.3f}", mean.requests / samples), fmt::format("{:.4f}", mean.hit_ratio()),
+         fmt::format("{:.4f}", mean.share(Served::kHHit)),
+         fmt::format("{:.4f}", mean.share(Served::kLExact)), fmt::format("{:.4f}", others),
+         format_bytes(mean.missed + mean.packed), fmt::format("{:.0f}", missed + mean.packages),
+         fmt::format("{:.0f}", mean.packages),
+         mean.packed == 0 ? "-" : fmt::format("{:.0f} %", 100 * mean.useful / mean.packed),
+         format_time(costs.reading * 1e9), format_time(costs.stall * 1e9)});
+  }
+  return columns(rows, "lr");
+}
+
+std::string systems_csv(std::span<const SystemOutcome> outcomes, const Workload& workload,
+                        const Storage& storage) {
+  std::string text =
+      "system,memory_bytes,dataset_bytes,dataset_samples,epoch,requests,h_hits,l_exact,substituted,"
+      "h_for_l,misses,misses_other,hit_ratio,asked_bytes,missed_bytes,packages,package_bytes,"
+      "package_useful_bytes,written_bytes,reading_s,computing_s,stall_s\n";
+  for (const SystemOutcome& outcome : outcomes) {
+    for (size_t epoch = 0; epoch < outcome.epochs.size(); ++epoch) {
+      const SystemCounts& counts = outcome.epochs[epoch];
+      const Cost costs = system_cost(counts, storage);
+      text += fmt::format("{},{},{},{},{},{:.0f}", outcome.system->name, outcome.memory,
+                          workload.dataset_bytes(), workload.samples(), epoch, counts.requests);
+      for (const double count : counts.served) text += fmt::format(",{:.0f}", count);
+      text += fmt::format(
+          ",{:.6f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.6f},{:.6f},{:.6f}\n",
+          counts.hit_ratio(), counts.asked, counts.missed, counts.packages, counts.packed,
+          counts.useful, counts.written, costs.reading, costs.computing, costs.stall);
+    }
+  }
+  return text;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,53 @@
+// Runs whole training systems over a made-up job, and says what that costs on a storage: `sluice
+// simulate --system`. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/simulate_engine.h"
+#include "cli/simulate_settings.h"
+#include "optimizer/importance/system.h"
+
+namespace sluice::cli {
+
+// One epoch, or the mean of several.
+struct SystemCounts {
+  double requests = 0, asked = 0;                            // samples; bytes
+  std::array<double, optimizer::kServedKinds> served = {};   // of the requests
+  double missed = 0;                                         // bytes, read while the job waits
+  double packages = 0, packed = 0, useful = 0, written = 0;  // the rest in bytes
+
+  double share(optimizer::Served how) const;  // of the requests
+  // Answered from memory: H, L exact and substituted together.
+  double hit_ratio() const;
+  SystemCounts& operator+=(const SystemCounts& other);
+  SystemCounts& operator*=(double factor);
+};
+
+struct SystemOutcome {
+  const optimizer::SystemInfo* system = nullptr;
+  uint64_t memory = 0;               // bytes
+  std::vector<SystemCounts> epochs;  // never empty
+  SystemCounts steady() const;  // mean of all but the first; of the first if it is the only one
+};
+
+// A sample's loss does not change unless `drift` says so: the share of the samples whose loss is
+// drawn anew with each epoch. It is known of a sample once that was trained, as it was then.
+SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& system,
+                          uint64_t memory);
+
+// As cost() of a policy; each package is one request.
+Cost system_cost(const SystemCounts& counts, const Storage& storage);
+
+// One line for each outcome: means of an epoch, the first left out.
+std::string systems_table(std::span<const SystemOutcome> outcomes, const Workload& workload,
+                          const Storage& storage);
+// One line for each epoch of each outcome, with a heading; bytes and seconds.
+std::string systems_csv(std::span<const SystemOutcome> outcomes, const Workload& workload,
+                        const Storage& storage);
+
+}  // namespace sluice::cli

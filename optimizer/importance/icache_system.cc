@@ -1,0 +1,110 @@
+#include "optimizer/importance/icache_system.h"
+
+#include <algorithm>
+
+#include "optimizer/importance/jobs.h"
+
+namespace sluice::optimizer {
+
+ICacheSystem::ICacheSystem(const SystemSettings& settings, Substitute substitute, bool l_cache)
+    : settings_(settings),
+      packs_(l_cache && substitute == Substitute::kL),
+      bytes_(settings.samples),
+      cache_({.capacity = settings.capacity,
+              .samples = settings.samples,
+              .substitute = substitute,
+              .most_substituted = settings.most_substituted,
+              .package_bytes = settings.package_bytes,
+              .l_cache = l_cache,
+              .labels = settings.labels,
+              .seed = settings.seed}),
+      packer_({.samples = settings.samples,
+               .package_bytes = settings.package_bytes,
+               .most_bytes = UINT64_MAX,
+               .seed = settings.seed},
+              [this](SampleId sample) { return bytes_[sample]; }) {}
+
+std::vector<bool> ICacheSystem::begin_epoch(uint32_t number, uint32_t epoch,
+                                            std::span<const float> values) {
+  Job& job = jobs_[number];
+  if (job.selector == nullptr) job.selector = find_selector("loss")->make(settings_.selection);
+  job.values.assign(values.begin(), values.end());
+  std::vector<bool> chosen = job.selector->select(epoch, values);
+  job.list =
+      std::make_shared<const HList>(settings_.samples, top_of(chosen, values, settings_.h_share));
+  cache_.begin_epoch(number, job.list, &evicted_);
+  choose_cache_list(chosen);
+  if (packs_) packer_.renew(*job.list);
+  return chosen;
+}
+
+// One job's own list; else what all who gain by the cache make of it together.
+void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
+  if (jobs_.size() == 1) {
+    cache_.set_cache_list(jobs_.begin()->second.list);
+    return;
+  }
+  std::vector<JobImportance> eligible;
+  for (const auto& [number, job] : jobs_) {
+    if (job.probed && job.benefit <= kBenefitThreshold) continue;
+    eligible.push_back({job.benefit, job.values});
+  }
+  if (eligible.empty()) return;
+  const std::vector<float> adjusted = adjusted_importance(eligible);
+  std::vector<bool> some = chosen;
+  for (const auto& [number, job] : jobs_) {
+    for (SampleId sample = 0; sample < settings_.samples; ++sample) {
+      if (job.list->contains(sample)) some[sample] = true;
+    }
+  }
+  cache_.set_cache_list(
+      std::make_shared<const HList>(settings_.samples, top_of(some, adjusted, settings_.h_share)));
+}
+
+void ICacheSystem::end_job(uint32_t number) {
+  cache_.end_job(number);
+  jobs_.erase(number);
+  if (jobs_.size() == 1) cache_.set_cache_list(jobs_.begin()->second.list);
+}
+
+void ICacheSystem::set_benefit(uint32_t number, double benefit) {
+  Job& job = jobs_.at(number);
+  job.benefit = benefit;
+  job.probed = true;
+}
+
+Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
+  bytes_[sample] = bytes;
+  const Answer answer = cache_.request(number, sample, bytes, &evicted_);
+  const Job& job = jobs_.at(number);
+  if (packs_ && !job.list->contains(sample)) {
+    if (answer.how != Served::kLExact) packer_.missed(sample);
+    pack_and_load(number, job, sample);
+  }
+  return answer;
+}
+
+// Packages are written of what was missed. One is read as soon as nobody is left who could stand in
+// (and may), before the next sample is asked for: the paper's loading thread reads while the job
+// computes.
+void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sample) {
+  // Without values all are alike: the first epoch is read as it is.
+  if (job.list->size() == 0) return;
+  if (packer_.should_pack()) background_.written_bytes += packer_.pack(*job.list).bytes;
+  if (cache_.l_cache().unserved(number, sample) != 0 || !cache_.may_substitute(number)) return;
+  const Ledger& ledger = *cache_.ledger(number);
+  const Package* package = packer_.next_to_load(
+      *job.list, cache_.l_cache(), [&ledger](SampleId other) { return ledger.served(other); });
+  if (package == nullptr) return;
+  ++background_.packages;
+  background_.bytes += package->bytes;
+  for (const Packed& packed : package->samples) {
+    const bool useful = !job.list->contains(packed.sample) && !ledger.served(packed.sample);
+    background_.useful_bytes += useful ? packed.bytes : 0;
+  }
+  cache_.load(package->samples, &evicted_);
+}
+
+Background ICacheSystem::background() { return std::exchange(background_, {}); }
+
+}  // namespace sluice::optimizer

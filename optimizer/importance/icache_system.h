@@ -1,0 +1,54 @@
+// iCache (HPCA '23) put together: selection, lists, caches and packages, and what its packaging and
+// loading threads do, done where a request makes it due. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "optimizer/importance/icache.h"
+#include "optimizer/importance/packer.h"
+#include "optimizer/importance/system.h"
+
+namespace sluice::optimizer {
+
+class ICacheSystem : public System {
+ public:
+  // `l_cache` false: the H-cache alone.
+  ICacheSystem(const SystemSettings& settings, Substitute substitute, bool l_cache);
+
+  std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
+                                std::span<const float> values) override;
+  void end_job(uint32_t job) override;
+  Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
+  Background background() override;
+
+  // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
+  // one that was not probed.
+  void set_benefit(uint32_t job, double benefit);
+  const ICache& cache() const { return cache_; }
+
+ private:
+  struct Job {
+    std::unique_ptr<Selector> selector;
+    std::vector<float> values;
+    std::shared_ptr<const HList> list;
+    double benefit = 1;
+    bool probed = false;
+  };
+  void choose_cache_list(const std::vector<bool>& chosen);
+  void pack_and_load(uint32_t number, const Job& job, SampleId sample);
+
+  const SystemSettings settings_;
+  const bool packs_;
+  std::vector<uint32_t> bytes_;  // of samples that were asked for; 0: not known
+  ICache cache_;
+  Packer packer_;
+  std::map<uint32_t, Job> jobs_;
+  Background background_;
+  std::vector<SampleId> evicted_;
+};
+
+}  // namespace sluice::optimizer

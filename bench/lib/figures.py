@@ -98,7 +98,7 @@ FIGURES = {
     "lru_hit_60": Figure("ratio", None, "the same, 60 %"),
     "lru_hit_80": Figure("ratio", None, "the same, 80 %"),
     "lru_hit_error": Figure(
-        "ratio", 0.01, "the furthest of them from c + (1 - c) ln(1 - c), in whatever seed"),
+        "difference", 0.01, "the furthest of them from c + (1 - c) ln(1 - c), in whatever seed"),
     "icache_hit_20": Figure(
         "ratio", 0.37, "simulated: iCache, 20 % in memory: answered from memory, by the sample or a"
         " stand-in", True),

@@ -2,7 +2,7 @@ PROGRAMS += sluice-optimizer
 
 # Shared with `sluice simulate`.
 POLICY_SRCS := $(wildcard optimizer/policies/*.cc)
-# Which samples matter, and what that decides; nothing runs it yet but its tests.
+# Which samples matter, and what that decides; shared with it too.
 IMPORTANCE_SRCS := $(wildcard optimizer/importance/*.cc)
 
 OPTIMIZER_PURE_SRCS := \
@@ -32,7 +32,8 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/stage/stage_plan.cc \
   optimizer/streams/tracker.cc \
   protocol/options.cc \
-  $(POLICY_SRCS)
+  $(POLICY_SRCS) \
+  $(IMPORTANCE_SRCS)
 
 # The reader of data.mdb, which sluice-lmdb has too; it needs no liblmdb.
 LMDB_READER_SRCS := $(addprefix lmdb_tools/,database.cc file.cc tree_walk.cc)
@@ -41,6 +42,7 @@ OPTIMIZER_IO_SRCS := \
   optimizer/daemon/log.cc \
   optimizer/io/ancestors.cc \
   optimizer/io/memory.cc \
+  optimizer/io/memory_file.cc \
   optimizer/io/place_store.cc \
   optimizer/io/pool_engine.cc \
   optimizer/io/reopen.cc \
@@ -61,6 +63,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer.cc \
   optimizer/core/optimizer_control.cc \
   optimizer/core/optimizer_history.cc \
+  optimizer/core/optimizer_importance.cc \
   optimizer/core/optimizer_observe.cc \
   optimizer/core/optimizer_record.cc \
   optimizer/core/optimizer_samples.cc \

@@ -146,6 +146,7 @@ void apply() {
   g_settings.stage_all = stage == 1;
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
+  g_settings.importance = choice_of(Option::kImportance);
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {

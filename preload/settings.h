@@ -18,10 +18,11 @@ struct Settings {
   uint64_t distance = 0;  // bytes; 0 is auto
   LogLevel log = LogLevel::kWarn;
   bool prefetch = true;
-  bool stage = true;       // sample files may be staged
-  bool stage_all = false;  // on whatever mount
-  uint64_t stale = 3;      // seconds
-  bool python = true;      // the PyTorch adapter
+  bool stage = true;        // sample files may be staged
+  bool stage_all = false;   // on whatever mount
+  uint64_t stale = 3;       // seconds
+  bool python = true;       // the PyTorch adapter
+  uint32_t importance = 0;  // 0 off, 1 losses are observed, 2 and decide what is fetched
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

@@ -75,6 +75,15 @@ enum class MessageKind : uint32_t {
   // the keys one after the other: samples [first, first + count) are the records with these keys of
   // the followed LMDB file `file`. Answered by kDone. sluice.h: sluice_locate_keys.
   kLocateKeys = 22,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` SampleImportances.
+  // Answered
+  // by kDone. sluice.h: sluice_report_importance.
+  kImportance = 23,
+  // job -> optimizer. Body Samples; one descriptor: a memfd of `count` bytes, one for each sample
+  // of
+  // the dataset, which the optimizer fills: 1 for those that epoch `epoch` fetches. Answered by
+  // kDone. sluice.h: sluice_select.
+  kSelect = 24,
 };
 
 struct MessageHeader {
@@ -137,7 +146,7 @@ struct Samples {
   uint64_t count;
   uint64_t bytes;  // of the memfd
   uint32_t dataset;
-  uint32_t epoch;  // kOrder
+  uint32_t epoch;  // kOrder, kSelect
   uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
   uint32_t file;   // kLocateExtents, kLocateKeys: its id
 };
@@ -147,6 +156,12 @@ struct Place {
   uint64_t offset;
   uint32_t length;
   uint32_t reserved;
+};
+
+// What a sample mattered when it was trained; 16 bytes, as iCache's clients report it.
+struct SampleImportance {
+  uint64_t sample;
+  double value;
 };
 
 struct Record {
@@ -177,7 +192,7 @@ struct Bye {
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
-static_assert(sizeof(Place) == 16);
+static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
 
 }  // namespace sluice::protocol

@@ -30,6 +30,7 @@ enum class Option : uint8_t {
   kStage,
   kStale,
   kPolicy,
+  kImportance,
   kCacheDir,
   kPlaces,
   kSocket,
@@ -89,6 +90,11 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
      "auto|lru|lfu|fifo|minio|quiver|shade|belady", 0, 0, "auto",
      "which staged files are kept for the next epoch when not all fit the budget"},
+    {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kChoice, false,
+     "off|loss|iis", 0, 0, "off",
+     "what a PyTorch job trains on: all samples (off); all, observing what loss each has (loss); "
+     "or, "
+     "after some epochs, those that matter more by that (iis), which changes what is trained"},
     {Option::kCacheDir, "cache-dir", "SLUICE_CACHE_DIR", OptionKind::kText, false, "", 0, 0, "",
      "folder on a fast disk that takes the staged files where no memory file system can"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",

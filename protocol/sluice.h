@@ -63,6 +63,24 @@ int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t
 int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                        const uint32_t* lengths, uint64_t count);
 
+/* What follows is about importance (SLUICE_IMPORTANCE), an opt-in that may change what is trained.
+ */
+
+/* What the user chose: 0 off, 1 `loss` (tell what samples matter), 2 `iis` (and fetch by that). */
+int sluice_importance(void);
+
+/* The samples ids[0..count) were trained and mattered values[0..count), any scale, more is more: a
+ * loss, usually. A value replaces what was told of the sample before; those that are no numbers or
+ * infinite are ignored. Ranks of one job report together. -ENOTSUP without SLUICE_IMPORTANCE. */
+int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
+                             uint64_t count);
+
+/* chosen[i] becomes 1 for each sample i of the dataset's `samples` that the job's epoch `epoch`
+ * (from 0) is to fetch, 0 for the others; for the first epochs, and every third, 1 for all. All
+ * ranks get the same answer. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP
+ * without SLUICE_IMPORTANCE=iis. */
+int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
+
 #ifdef __cplusplus
 }
 #endif

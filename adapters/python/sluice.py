@@ -24,10 +24,11 @@ import array
 import ctypes
 import os
 
-__all__ = ["available", "begin", "dataset", "end", "locate_extent", "locate_extents", "locate_files",
-           "locate_keys", "publish_order", "sample", "wanted"]
+__all__ = ["available", "begin", "dataset", "end", "importance", "locate_extent", "locate_extents", "locate_files",
+           "locate_keys", "publish_order", "report_importance", "sample", "select", "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
+LATER = ("sluice_importance", "sluice_report_importance", "sluice_select")  # may be missing
 LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
 
 
@@ -48,12 +49,17 @@ def _find():
         (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
         (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
+        (cheap, "sluice_importance", ()),
+        (waiting, "sluice_report_importance", (number, indices, indices, u64)),
+        (waiting, "sluice_select", (number, u32, indices, u64)),
     )
     found = {}
     for library, name, types in table:
         try:
             function = getattr(library, name)
         except AttributeError:
+            if name in LATER:
+                continue
             return {}
         function.argtypes, function.restype = types, number
         found[name] = function
@@ -197,6 +203,38 @@ def locate_keys(number, first, path, keys):
         if error < 0:
             return error
     return 0
+
+
+def importance():
+    """What the user chose with SLUICE_IMPORTANCE: 0 off, 1 loss, 2 iis."""
+    return _found["sluice_importance"]() if "sluice_importance" in _found else 0
+
+
+def report_importance(number, ids, values):
+    """The samples `ids` were trained and mattered `values`: losses, usually; any scale, more is more.
+
+    `ids`: as indices elsewhere; `values`: anything with a contiguous buffer of 64-bit floats, or any
+    iterable of numbers, as many. A value replaces what was told of the sample before; NaN and infinite ones
+    are ignored. Without effect where SLUICE_IMPORTANCE is off."""
+    if not importance():
+        return 0
+    indices, count = _integers(ids)
+    values = array.array("d", values)
+    if len(values) != count:
+        raise ValueError("not as many values as ids")
+    return _found["sluice_report_importance"](number, ctypes.addressof(indices),
+                                              values.buffer_info()[0], count)
+
+
+def select(number, epoch, samples):
+    """Which of the dataset's `samples` samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for
+    each. None: all of them, because SLUICE_IMPORTANCE is not iis, or nobody answered."""
+    chosen = bytearray(samples)
+    if importance() < 2 or not samples:
+        return None
+    buffer = (ctypes.c_uint8 * samples).from_buffer(chosen)
+    error = _found["sluice_select"](number, epoch, ctypes.addressof(buffer), samples)
+    return chosen if error == 0 else None
 
 
 def _text(value):

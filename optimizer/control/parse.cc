@@ -235,6 +235,18 @@ Message parse_packet(std::span<const std::byte> packet) {
       }
       return locate;
     }
+    case MessageKind::kImportance:
+    case MessageKind::kSelect: {
+      ImportanceMessage message{header.kind, {}};
+      if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
+      const protocol::Samples& told = message.samples;
+      const uint64_t each =
+          header.kind == MessageKind::kImportance ? sizeof(protocol::SampleImportance) : 1;
+      if (told.count > kMaxOrder || told.bytes != told.count * each) {
+        return BadMessage{"importance that makes no sense"};
+      }
+      return message;
+    }
     case MessageKind::kSeen: {
       SeenMessage seen;
       if (!take(packet, &seen.samples)) return BadMessage{"places too short"};

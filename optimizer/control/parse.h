@@ -62,6 +62,12 @@ struct LocateMessage {
   protocol::MessageKind kind = protocol::MessageKind::kLocate;
   protocol::Samples samples{};
 };
+// kImportance, kSelect; `count` and `bytes` fit what one memfd may hold, which is not looked at
+// yet.
+struct ImportanceMessage {
+  protocol::MessageKind kind = protocol::MessageKind::kImportance;
+  protocol::Samples samples{};
+};
 // kSeen: what samples were seen to open.
 struct SeenMessage {
   protocol::Samples samples{};
@@ -81,9 +87,10 @@ struct StopMessage {};
 struct BadMessage {
   std::string reason;  // one line
 };
-using Message = std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage,
-                             StopMessage, DatasetMessage, SamplesMessage, LocateMessage,
-                             SeenMessage, StageMessage, ChangedMessage, RecordMessage>;
+using Message =
+    std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
+                 DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, StageMessage,
+                 ChangedMessage, RecordMessage, ImportanceMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -21,6 +21,7 @@
 #include "optimizer/core/stage_keeper.h"
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
+#include "optimizer/importance/book.h"
 #include "optimizer/io/engine.h"
 #include "optimizer/io/memory.h"
 #include "optimizer/plan/scheduler.h"
@@ -89,6 +90,10 @@ class Optimizer : private Residency {
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
   void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
+  // optimizer_importance.cc: what samples matter, and which of them an epoch fetches
+  void on_importance(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
+  nlohmann::json importance_status() const;
+
   // optimizer_stage.cc: the stage
   void on_stage(const Peer& peer, const StageMessage& stage);
   void on_changed(const Peer& peer, const ChangedMessage& changed);
@@ -149,6 +154,7 @@ class Optimizer : private Residency {
   std::unique_ptr<Engine> engine_;
   FileTable sample_files_;
   SampleBook samples_;
+  ImportanceBook importance_;
   StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;

@@ -86,6 +86,8 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_order(peer, *samples, std::move(fds));
   } else if (const auto* locate = std::get_if<LocateMessage>(&message)) {
     on_locate(peer, *locate, std::move(fds));
+  } else if (const auto* importance = std::get_if<ImportanceMessage>(&message)) {
+    on_importance(peer, *importance, std::move(fds));
   } else if (const auto* seen = std::get_if<SeenMessage>(&message)) {
     on_seen(peer, *seen);
   } else if (const auto* stage = std::get_if<StageMessage>(&message)) {

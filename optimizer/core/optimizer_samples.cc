@@ -1,13 +1,10 @@
 // Samples: what jobs tell of their datasets, and what their rings tell while samples are read.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/memory_file.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -15,22 +12,6 @@ namespace {
 
 using protocol::EventKind;
 using protocol::MessageKind;
-
-// Only memory has seals: a descriptor of a file system that could make us wait has none.
-bool is_memory(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
-
-// The first `size` bytes of a memfd. False if it is shorter.
-bool read_memory(int fd, void* out, uint64_t size) {
-  struct stat about {};
-  if (fstat(fd, &about) != 0 || static_cast<uint64_t>(about.st_size) < size) return false;
-  for (uint64_t done = 0; done < size;) {
-    const ssize_t got =
-        pread(fd, static_cast<char*>(out) + done, size - done, static_cast<off_t>(done));
-    if (got <= 0) return false;
-    done += static_cast<uint64_t>(got);
-  }
-  return true;
-}
 
 // What a sample is about for who has to find its reader: pid << 32 | tid.
 uint64_t reader_of(const TakenEvent& event) {

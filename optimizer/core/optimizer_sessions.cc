@@ -166,7 +166,9 @@ void Optimizer::end_session(uint32_t id) {
   places_.leave(id);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
+  for (const uint32_t dataset : samples_.only_of(id)) importance_.forget_dataset(dataset);
   samples_.leave(id);
+  importance_.forget_job(id);
   scheduler_.forget_record_session(id);
   records_.left();
   stage_plan_.end_session(id);

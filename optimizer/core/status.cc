@@ -106,6 +106,7 @@ std::string Optimizer::status() const {
                                 {"taken", view.taken},
                                 {"ahead_bytes", view.ahead_bytes}});
   }
+  root["importance"] = importance_status();
   root["stage"] = stage_.exists() ? stage_status() : json(nullptr);
   root["mounts"] = json::array();
   for (const auto& [device, mount] : files_.mounts()) {

@@ -175,6 +175,15 @@ void SampleBook::set_parent(uint32_t session, uint32_t parent) {
   if (session != parent) parents_[session] = parent;
 }
 
+uint32_t SampleBook::origin(uint32_t session) const {
+  for (unsigned up = 0; up < kMaxParents; ++up) {
+    const auto parent = parents_.find(session);
+    if (parent == parents_.end()) break;
+    session = parent->second;
+  }
+  return session;
+}
+
 // A session without an order of its own reads that of who started it; or, where nobody is known to
 // have, the only one that there is.
 SampleBook::Jobs::const_iterator SampleBook::job_of(uint32_t session, uint32_t dataset) const {

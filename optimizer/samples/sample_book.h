@@ -89,6 +89,10 @@ class SampleBook {
   void set_parent(uint32_t session, uint32_t parent);
   bool has_parent(uint32_t session) const { return parents_.count(session) != 0; }
 
+  // The first of those that started the session, itself if nobody is known to have: a job's workers
+  // and ranks have one.
+  uint32_t origin(uint32_t session) const;
+
   // Whose order a session reads, and in which epoch it is; nullopt without one.
   struct Running {
     uint32_t session = 0, epoch = 0;

@@ -8,6 +8,7 @@
 #include "preload/real.h"
 #include "preload/samples/datasets.h"
 #include "preload/samples/extents.h"
+#include "preload/samples/importance.h"
 #include "preload/samples/pages.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
@@ -99,4 +100,21 @@ SLUICE_EXPORT int sluice_locate_keys(int dataset, uint64_t first, const char* pa
                                      const void* keys, const uint32_t* lengths, uint64_t count) {
   const KeepErrno keep;
   return usable() ? locate_keys(dataset, first, path, keys, lengths, count) : -ENOTSUP;
+}
+
+SLUICE_EXPORT int sluice_importance() {
+  return g_settings.off ? 0 : static_cast<int>(g_settings.importance);
+}
+
+SLUICE_EXPORT int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
+                                           uint64_t count) {
+  const KeepErrno keep;
+  if (!usable() || g_settings.importance == 0) return -ENOTSUP;
+  return report_importance(dataset, ids, values, count);
+}
+
+SLUICE_EXPORT int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
+  const KeepErrno keep;
+  if (!usable() || g_settings.importance < 2) return -ENOTSUP;
+  return select_samples(dataset, epoch, chosen, samples);
 }

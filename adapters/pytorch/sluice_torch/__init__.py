@@ -5,6 +5,7 @@
   orders    what each of PyTorch's samplers will draw, from a copy of its generator's state
   fetcher   brackets each dataset[i] in the process that reads it
   datasets  what a dataset is called, and where its samples are when it says so
+  importance  losses, and epochs that fetch by them (SLUICE_IMPORTANCE)
   settings  what the environment says
 
 Two rules hold everywhere: no random number of the job is drawn and none of its generators

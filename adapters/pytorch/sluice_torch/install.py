@@ -1,7 +1,7 @@
 """Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
 import functools
 
-from . import fetcher, loader, settings
+from . import fetcher, importance, loader, settings
 from .told import sluice
 
 
@@ -19,6 +19,11 @@ def install(module):
         (iterator, "_next_index", _drawing(iterator._next_index)),
         (map_fetcher, "fetch", fetcher.bracketing(map_fetcher.fetch)),
     )
+    if importance.observes():
+        importance.watch_losses()
+        patches += ((iterator, "__next__", _giving_out(iterator.__next__)),)
+    if importance.selects():
+        patches += ((module.DataLoader, "__len__", _as_long(module.DataLoader.__len__)),)
     for owner, name, wrapper in patches:
         setattr(owner, name, wrapper)
 
@@ -48,4 +53,27 @@ def _drawing(original):
             raise
         taken(self, index)
         return index
+    return wrapper
+
+
+def _giving_out(original):
+    given_out, finished = settings.guarded(loader.given_out), settings.guarded(loader.finished)
+
+    @functools.wraps(original)
+    def wrapper(self):
+        try:
+            data = original(self)
+        except StopIteration:
+            finished(self)
+            raise
+        given_out(self)
+        return data
+    return wrapper
+
+
+def _as_long(original):
+    @functools.wraps(original)
+    def wrapper(self):
+        batches = None if settings.is_off() else loader.length(self)
+        return original(self) if batches is None else batches
     return wrapper

@@ -5,13 +5,14 @@ An epoch's order is predicted when its iterator has been made (PyTorch has drawn
 then, or, with persistent workers, has left it), and again at the first sample if the generator
 has been drawn from in between.
 """
+import collections
 import itertools
 import operator
 
 import torch
 from torch.utils.data import sampler as samplers
 
-from . import datasets, orders, settings
+from . import datasets, importance, orders, settings
 from .identity import IdentityMap
 from .told import sluice
 
@@ -27,6 +28,7 @@ class Link:
     state, at_epoch  the generator's state, and DistributedSampler's epoch, with which a next epoch
                      is expected to begin
     ahead            (epoch, order) as published before the epoch began, or None
+    batches          of the latest epoch, where it does not fetch all samples, else None
     """
 
     _serials = itertools.count(1)
@@ -34,6 +36,7 @@ class Link:
     def __init__(self):
         self.serial = next(Link._serials)
         self.epoch = self.sampler = self.state = self.at_epoch = self.ahead = None
+        self.batches = None
 
 
 class Epoch:
@@ -54,6 +57,12 @@ class Epoch:
         if self.recipe is not None:
             self.seed_too = (loader.generator is self.recipe.generator
                              and not (loader.persistent_workers and loader.num_workers > 0))
+        self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
+        if importance.selects():
+            self.chosen = importance.chosen_for(told, self.epoch, loader)
+            link.batches = importance.batches_of(loader, self.chosen)
+        # Batches that were drawn and not given out yet, where it matters whose losses are computed.
+        self.pending = collections.deque() if importance.observes() else None
         self.order, self.position = None, 0
         self.begun = self.done = self.silent = False
 
@@ -81,7 +90,9 @@ class Epoch:
         return None if generator is None else generator.get_state()
 
     def _whole(self, order):
-        """Without what drop_last drops."""
+        """Without what is not fetched and what drop_last drops."""
+        if self.chosen is not None:
+            order = orders.flat([index for index in order.tolist() if self.chosen[index]])
         return order[:len(order) // self.batch * self.batch] if self.batch else order
 
     def _exist(self, indices):
@@ -111,6 +122,8 @@ class Epoch:
         """Publishes the next epoch's order where the last step from epoch to epoch was certain:
         the generator began exactly where the sampler had left it, or set_epoch went one up."""
         link, recipe = self.link, self.recipe
+        if importance.selects():
+            return  # which samples that fetches is decided when it begins
         same = (self.alone and link.sampler == id(recipe.sampler) and link.epoch == self.epoch - 1)
         link.ahead = None
         upcoming = None
@@ -160,7 +173,7 @@ class Epoch:
         """Whether the order is known again from `first` on: somebody else has drawn from the
         sampler's generator before this batch, whose own draws start in `self.state`."""
         chunk = self.recipe.chunk
-        if not chunk:
+        if not chunk or self.chosen is not None:
             return False
         start = -(-first // chunk) * chunk
         rest = self.recipe.replay(orders.clone(self.state), start).tolist()
@@ -244,6 +257,8 @@ def before(iterator):
         return
     if not epoch.begun:
         epoch.begin()
+        if epoch.chosen is not None:
+            importance.select_from(iterator, epoch.chosen)
     elif epoch.order is not None and epoch.recipe.chunk:
         epoch.state = epoch.recipe.generator.get_state()
 
@@ -253,6 +268,29 @@ def taken(iterator, index):
     epoch = _epochs.get(iterator)
     if epoch is not None:
         epoch.compare(index)
+        if epoch.pending is not None:
+            epoch.pending.append(_numbers(index) if epoch.batched else None)
+
+
+def given_out(iterator):
+    """The iterator has the next batch, and is about to return it."""
+    epoch = _epochs.get(iterator)
+    ordered = getattr(iterator, "_in_order", True)
+    indices = epoch.pending.popleft() if epoch is not None and epoch.pending and ordered else None
+    importance.given_out(epoch.told if epoch is not None else None, indices)
+
+
+def finished(iterator):
+    """The iterator has no more batches."""
+    epoch = _epochs.get(iterator)
+    if epoch is not None:
+        importance.epoch_ends(epoch.told)
+
+
+def length(loader):
+    """How many batches the loader's latest epoch has where it does not fetch all samples, else None."""
+    link = _links.get(loader)
+    return None if link is None else link.batches
 
 
 def ended(iterator):

@@ -18,6 +18,20 @@ def debug(line):
             pass
 
 
+_said = set()
+
+
+def warn_once(line):
+    """One line on standard error, once, but with SLUICE_LOG=off or error."""
+    if line in _said or os.environ.get("SLUICE_LOG", "").lower() in ("off", "error"):
+        return
+    _said.add(line)
+    try:
+        sys.stderr.write("sluice: pytorch: " + line + "\n")
+    except Exception:  # closed, or None
+        pass
+
+
 def switch_off(why):
     """For the rest of the process the adapter does nothing. The first reason is told."""
     global _off

@@ -71,14 +71,14 @@ int sluice_importance(void);
 
 /* The samples ids[0..count) were trained and mattered values[0..count), any scale, more is more: a
  * loss, usually. A value replaces what was told of the sample before; those that are no numbers or
- * infinite are ignored. Ranks of one job report together. -ENOTSUP without SLUICE_IMPORTANCE. */
+ * infinite are ignored. -ENOTSUP without SLUICE_IMPORTANCE. */
 int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
                              uint64_t count);
 
 /* chosen[i] becomes 1 for each sample i of the dataset's `samples` that the job's epoch `epoch`
- * (from 0) is to fetch, 0 for the others; for the first epochs, and every third, 1 for all. All
- * ranks get the same answer. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP
- * without SLUICE_IMPORTANCE=iis. */
+ * (from 0) is to fetch, 0 for the others; for the first epochs, and every third, 1 for all. By what
+ * is known now: one rank asks, and tells the others. Not 0: do as if all were chosen; `chosen` may
+ * hold anything. -ENOTSUP without SLUICE_IMPORTANCE=iis. */
 int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
 
 #ifdef __cplusplus

@@ -9,6 +9,12 @@ namespace sluice::optimizer {
 
 using protocol::MessageKind;
 
+namespace {
+
+constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
+
+}  // namespace
+
 void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message,
                               std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
@@ -27,16 +33,22 @@ void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message
   const uint32_t job = samples_.origin(session->id);
   bool good = false;
   if (message.kind == MessageKind::kImportance) {
-    std::vector<protocol::SampleImportance> values(told.count);
-    good = read_memory(fds.front().get(), values.data(), told.bytes);
-    for (size_t i = 0; good && i < values.size(); ++i) {
-      importance_.report(job, told.dataset, set->samples(), values[i].sample, values[i].value);
+    good = is_as_long(fds.front().get(), told.bytes);
+    std::vector<protocol::SampleImportance> values;
+    for (uint64_t at = 0; good && at < told.count; at += values.size()) {
+      values.resize(std::min(kBlock, told.count - at));
+      good = read_memory(fds.front().get(), values.data(), values.size() * sizeof values[0],
+                         at * sizeof values[0]);
+      for (const protocol::SampleImportance& one : values) {
+        if (good) importance_.report(job, told.dataset, set->samples(), one.sample, one.value);
+      }
     }
   } else if (told.count == set->samples()) {
-    const std::vector<bool>& chosen =
+    const std::vector<bool> chosen =
         importance_.select(job, told.dataset, set->samples(), told.epoch);
-    const std::vector<uint8_t> bytes(chosen.begin(), chosen.end());
-    good = write_memory(fds.front().get(), bytes.data(), bytes.size());
+    std::vector<uint8_t> bytes(chosen.size());
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
+    good = !bytes.empty() && write_memory(fds.front().get(), bytes.data(), bytes.size());
   }
   if (good) {
     server_.send(peer.connection, MessageKind::kDone, {});

@@ -22,10 +22,9 @@ class ImportanceBook {
   // ImportanceValues::observe().
   bool report(uint32_t job, uint32_t dataset, uint64_t samples, uint64_t sample, double value);
 
-  // Which samples epoch `epoch` of the job fetches, by sample; good until the next call. Asked
-  // again for the same epoch, as long as that is one of the last kMostKept, it is the same: all
-  // ranks get one answer, whatever was reported between their questions.
-  const std::vector<bool>& select(uint32_t job, uint32_t dataset, uint64_t samples, uint32_t epoch);
+  // Which samples epoch `epoch` of the job fetches, by sample, from what is known now. Empty: there
+  // are too many jobs and datasets.
+  std::vector<bool> select(uint32_t job, uint32_t dataset, uint64_t samples, uint32_t epoch);
 
   void forget_job(uint32_t job);
   void forget_dataset(uint32_t dataset);
@@ -39,7 +38,7 @@ class ImportanceBook {
   std::vector<View> views() const;
 
   static constexpr uint64_t kMostSamples = 1 << 27;  // of a dataset: half a gigabyte of values
-  static constexpr size_t kMostKept = 2;             // selections of a job and dataset
+  static constexpr uint64_t kMostAll = 1 << 28;      // of all jobs and datasets together
 
  private:
   struct Entry {
@@ -48,10 +47,11 @@ class ImportanceBook {
           selector(find_selector("loss")->make(selection)) {}
     ImportanceValues values;
     std::unique_ptr<Selector> selector;
-    std::map<uint32_t, std::vector<bool>> chosen;  // by epoch
-    uint64_t reported = 0, refused = 0;
+    uint64_t reported = 0, refused = 0, selected = 0;
+    uint32_t epoch = 0;  // that was selected for last
   };
-  Entry& entry(uint32_t job, uint32_t dataset, uint64_t samples);
+  // nullptr: too many.
+  Entry* entry(uint32_t job, uint32_t dataset, uint64_t samples);
 
   const SelectionSettings selection_;
   std::map<std::pair<uint32_t, uint32_t>, Entry> entries_;  // by job and dataset

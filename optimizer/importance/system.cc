@@ -73,7 +73,8 @@ class Substituting : public System {
   explicit Substituting(const SystemSettings& settings)
       : settings_(settings),
         policy_(settings.capacity, settings.samples),
-        random_(mixed(settings.seed)) {}
+        random_(mixed(settings.seed)),
+        sizes_(settings.samples) {}
 
   std::vector<bool> begin_epoch(uint32_t number, uint32_t, std::span<const float>) override {
     policy_.begin_epoch(number);
@@ -100,7 +101,9 @@ class Substituting : public System {
       const SampleId due = job.ledger.displaced(sample);
       if (due != kNoSample) answer = {due, Served::kMissOther};
     }
-    const Decision decision = policy_.access(number, answer.sample, bytes, &evicted_);
+    sizes_[sample] = bytes;
+    const Decision decision =
+        policy_.access(number, answer.sample, sizes_[answer.sample], &evicted_);
     answer.keep = decision == Decision::kKeep;
     job.ledger.serve(sample, answer.sample, answer.how);
     return answer;
@@ -125,6 +128,7 @@ class Substituting : public System {
   const SystemSettings settings_;
   Quiver policy_;
   Random random_;
+  std::vector<uint32_t> sizes_;  // of samples that were asked for
   std::map<uint32_t, Job> jobs_;
   std::vector<SampleId> evicted_;
 };

@@ -5,22 +5,19 @@
 #include <unistd.h>
 
 namespace sluice::optimizer {
-namespace {
 
 bool is_as_long(int fd, uint64_t size) {
   struct stat about {};
   return fstat(fd, &about) == 0 && static_cast<uint64_t>(about.st_size) >= size;
 }
 
-}  // namespace
-
 bool is_memory(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
 
-bool read_memory(int fd, void* out, uint64_t size) {
-  if (!is_as_long(fd, size)) return false;
+bool read_memory(int fd, void* out, uint64_t size, uint64_t from) {
+  if (!is_as_long(fd, from + size)) return false;
   for (uint64_t done = 0; done < size;) {
     const ssize_t got =
-        pread(fd, static_cast<char*>(out) + done, size - done, static_cast<off_t>(done));
+        pread(fd, static_cast<char*>(out) + done, size - done, static_cast<off_t>(from + done));
     if (got <= 0) return false;
     done += static_cast<uint64_t>(got);
   }

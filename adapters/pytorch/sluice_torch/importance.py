@@ -6,6 +6,7 @@ drawn. Whose losses they are is known from the loader: the batch that it gave ou
 """
 import functools
 import inspect
+import os
 import sys
 import threading
 import types
@@ -44,53 +45,104 @@ class Batch:
 
 class Reports:
     """Values of one dataset that were not reported yet; they stay where they were computed until
-    then, since fetching each from a GPU would wait for it."""
+    then, since fetching each from a GPU would wait for it. Doubted for the rest of an epoch in
+    which it cannot be told whose losses are computed: all of it is left out."""
 
     def __init__(self, number):
-        self.number, self.ids, self.values = number, [], []
+        self.number, self.batches, self.samples, self.doubted = number, [], 0, False
 
     def add(self, batch):
-        self.ids.extend(batch.indices)
-        self.values.append(batch.value)
-        if len(self.ids) >= TOGETHER:
-            self.send()
+        if not self.doubted:
+            self.batches.append((batch.indices, batch.value))
+            self.samples += len(batch.indices)
+            if self.samples >= TOGETHER:
+                self.send()
+
+    def doubt(self):
+        self.batches, self.samples, self.doubted = [], 0, True
 
     def send(self):
-        ids, values = self.ids, self.values
-        self.ids, self.values = [], []
+        batches, self.batches, self.samples = self.batches, [], 0
+        ids, numbers = [], []
+        for indices, value in batches:
+            ids += indices
+            numbers += value.to("cpu", torch.float64).tolist()
         if ids:
-            sluice.report_importance(
-                self.number, ids,
-                [number for value in values for number in value.to("cpu", torch.float64).tolist()])
+            sluice.report_importance(self.number, ids, numbers)
 
 
 _reports = {}  # by dataset's number
 
 
-def _close(batch):
-    """The batch's losses have all been computed."""
-    if batch is not None and batch.value is not None:
-        reports = _reports.get(batch.told.number)
-        if reports is None:
-            reports = _reports[batch.told.number] = Reports(batch.told.number)
-        reports.add(batch)
+def _reports_of(told):
+    reports = _reports.get(told.number)
+    if reports is None:
+        reports = _reports[told.number] = Reports(told.number)
+    return reports
 
 
+def _doubt(batch):
+    settings.warn_once("batches of which no loss is computed before the next is asked for: the losses of "
+                       "their epoch are not counted")
+    _reports_of(batch.told).doubt()
+
+
+def _guarded(function):
+    """An exception ends the observing, and nothing else."""
+    def call(*arguments):
+        global _level
+        if _level and not settings.is_off():
+            try:
+                return function(*arguments)
+            except Exception as error:
+                _level = 0
+                settings.warn_once("losses are not observed any more: %s: %s"
+                                   % (type(error).__name__, error))
+        return None
+    return call
+
+
+@_guarded
 def given_out(told, indices):
-    """A loader is about to give out the batch of these samples."""
-    _close(getattr(_current, "batch", None))
-    _current.batch = None if indices is None else Batch(told, indices)
+    """A loader is about to give out the batch of these samples; None: it is not known which."""
+    before, _current.batch = getattr(_current, "batch", None), None
+    after = Batch(told, indices) if indices and torch.is_grad_enabled() else None
+    if before is not None and before.value is not None:
+        _reports_of(before.told).add(before)
+    elif before is not None and after is not None:
+        # Who reads a batch ahead, or of two loaders in turns, computes losses of another batch than
+        # the one that came last.
+        _doubt(before)
+        if after.told is not before.told:
+            _doubt(after)
+    _current.batch = after
 
 
+@_guarded
 def epoch_ends(told):
-    """The loader has no more batches: what is known decides over its next epoch."""
+    """The loader has no more batches, or another epoch of it begins: what is known is reported."""
     batch = getattr(_current, "batch", None)
     if batch is not None and batch.told is told:
-        _close(batch)
+        if batch.value is not None:
+            _reports_of(told).add(batch)
         _current.batch = None
     reports = _reports.get(told.number)
     if reports is not None:
         reports.send()
+        reports.doubted = False
+
+
+def _each(original, bound, values, result):
+    """The loss of each sample, or of each of its parts."""
+    if result.dim() != 0:
+        return result.detach()
+    if original.__name__ == "mse_loss":  # would warn of sizes once more
+        return (values.detach() - bound["target"].detach()) ** 2
+    for name in ("size_average", "reduce"):
+        bound.pop(name, None)
+    bound["reduction"] = "none"
+    bound["input"] = values.detach()
+    return original(**bound)
 
 
 def _observe(original, signature, arguments, named, result):
@@ -104,19 +156,12 @@ def _observe(original, signature, arguments, named, result):
     if values.dim() == 0 or values.shape[0] != len(batch.indices):
         settings.warn_once("a loss of another number of samples than the batch has is not counted")
         return
-    if result.dim() == 0:
-        for name in ("size_average", "reduce"):
-            bound.pop(name, None)
-        bound["reduction"] = "none"
-        bound["input"] = values.detach()
-        with torch.no_grad():
-            each = original(**bound)
-    else:
-        each = result.detach()
-    if each.dim() == 0 or each.shape[0] != len(batch.indices):
-        return
-    each = each.reshape(each.shape[0], -1).mean(dim=1)
-    batch.value = each if batch.value is None else batch.value + each
+    with torch.no_grad():
+        each = _each(original, bound, values, result)
+        if each.dim() == 0 or each.shape[0] != len(batch.indices):
+            return
+        each = each.reshape(each.shape[0], -1).mean(dim=1)
+        batch.value = each if batch.value is None else batch.value + each.to(batch.value.device)
 
 
 _busy = threading.local()  # cross_entropy calls nll_loss, in some versions
@@ -126,7 +171,7 @@ def observed(original):
     """A loss of torch.nn.functional. TorchScript, which compiles such functions from their source, finds
     the original's source and names: all that the wrapper itself needs is in its closure."""
     signature = inspect.signature(original)
-    watch = settings.guarded(functools.partial(_observe, original, signature))
+    watch = _guarded(functools.partial(_observe, original, signature))
     busy, current = _busy, _current
 
     def loss(*arguments, **named):
@@ -142,6 +187,7 @@ def observed(original):
 
     wrapper = types.FunctionType(loss.__code__, original.__globals__, original.__name__, None,
                                  loss.__closure__)
+    wrapper.__signature__ = signature
     return functools.update_wrapper(wrapper, original)
 
 
@@ -152,35 +198,81 @@ def watch_losses():
         setattr(functional, name, observed(getattr(functional, name)))
 
 
-def chosen_for(told, epoch, loader):
-    """Which samples the loader's epoch fetches, by sample; None: all of them."""
-    sampler = loader._index_sampler
+class Selection:
+    """What an epoch fetches. chosen: 1 or 0 by sample; batches: how many it has."""
+    __slots__ = ("chosen", "batches")
+
+    def __init__(self, chosen, batches):
+        self.chosen, self.batches = chosen, batches
+
+
+def _candidates(sampler, length):
+    """The samples that an epoch of the sampler takes, each once; None: that is not how it is."""
+    kind = type(sampler)
+    if kind is samplers.RandomSampler:
+        if sampler.replacement or not sampler.num_samples == len(sampler.data_source) == length:
+            return None
+        return range(length)
+    if kind is not samplers.SubsetRandomSampler:
+        return None
+    indices = sampler.indices
+    indices = indices.tolist() if isinstance(indices, torch.Tensor) else list(indices)
+    good = all(type(index) is int and 0 <= index < length for index in indices)
+    return indices if good and len(set(indices)) == len(indices) else None
+
+
+def _ranks():
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size()
+    size = os.environ.get("WORLD_SIZE", "1")
+    return int(size) if size.isdigit() else 1
+
+
+def _fill_up(chosen, candidates, count, size, drop_last, turn):
+    """Adds samples until the last batch is as long as it is in an epoch of all (a model may not
+    bear one of a single sample), and there is one. Returns how many there are then."""
+    wanted = count + (len(candidates) - count) % size
+    if drop_last:
+        wanted = max(wanted, size)
+    left = [index for index in candidates if not chosen[index]]
+    add = min(wanted - count, len(left))
+    for number in range(add):
+        chosen[left[(number * len(left) // add + turn) % len(left)]] = 1
+    return count + add
+
+
+def selection_for(told, link, loader):
+    """What the loader's epoch that begins fetches; None: all samples."""
+    if not torch.is_grad_enabled():
+        return None  # nothing is trained
+    epoch_ends(told)
+    sampler, size, drop_last = loader._index_sampler, 1, False
     if loader._auto_collation:
         if type(sampler) is not samplers.BatchSampler:
             settings.warn_once("samples are not selected: the loader has a batch sampler of its own")
             return None
-        sampler = sampler.sampler
+        size, drop_last, sampler = sampler.batch_size, sampler.drop_last, sampler.sampler
     if type(sampler) is samplers.SequentialSampler:
         return None  # a validation
-    if type(sampler) not in (samplers.RandomSampler, samplers.SubsetRandomSampler):
-        settings.warn_once("samples are not selected: %s" % type(sampler).__name__)
+    if _ranks() > 1:
+        settings.warn_once("samples are not selected: ranks would have batches of different number")
         return None
-    chosen = sluice.select(told.number, epoch, told.length)
-    return None if chosen is None or 0 not in chosen else chosen
-
-
-def batches_of(loader, chosen):
-    """How many batches an epoch of the chosen samples has; None: as many as ever."""
-    if chosen is None or not loader._auto_collation:
+    candidates = _candidates(sampler, told.length)
+    if candidates is None:
+        settings.warn_once("samples are not selected: %s, and how it draws" % type(sampler).__name__)
         return None
-    sampler, size = loader._index_sampler.sampler, loader._index_sampler.batch_size
-    if type(sampler) is samplers.SubsetRandomSampler:
-        count = sum(chosen[int(index)] for index in sampler.indices)
-    elif sampler.replacement or sampler.num_samples != len(chosen):
+    if link.given > 1:  # who only looks at a batch has not trained an epoch
+        link.trained += 1
+    link.given = 0
+    chosen = sluice.select(told.number, link.trained, told.length)
+    if chosen is None:
         return None
-    else:
-        count = sum(chosen)
-    return count // size if loader._index_sampler.drop_last else -(-count // size)
+    count = sum(chosen[index] for index in candidates)
+    count = _fill_up(chosen, candidates, count, size, drop_last, link.trained)
+    if count == len(candidates):
+        return None
+    return Selection(chosen, count // size if drop_last else -(-count // size))
 
 
 def select_from(iterator, chosen):

@@ -23,7 +23,9 @@ def install(module):
         importance.watch_losses()
         patches += ((iterator, "__next__", _giving_out(iterator.__next__)),)
     if importance.selects():
-        patches += ((module.DataLoader, "__len__", _as_long(module.DataLoader.__len__)),)
+        patches += ((module.DataLoader, "__len__",
+                     _as_long(module.DataLoader.__len__, loader.length)),
+                    (iterator, "__len__", _as_long(iterator.__len__, loader.length_left)))
     for owner, name, wrapper in patches:
         setattr(owner, name, wrapper)
 
@@ -58,6 +60,7 @@ def _drawing(original):
 
 def _giving_out(original):
     given_out, finished = settings.guarded(loader.given_out), settings.guarded(loader.finished)
+    failed = settings.guarded(loader.failed)
 
     @functools.wraps(original)
     def wrapper(self):
@@ -66,14 +69,17 @@ def _giving_out(original):
         except StopIteration:
             finished(self)
             raise
+        except BaseException:
+            failed(self)
+            raise
         given_out(self)
         return data
     return wrapper
 
 
-def _as_long(original):
+def _as_long(original, length):
     @functools.wraps(original)
     def wrapper(self):
-        batches = None if settings.is_off() else loader.length(self)
+        batches = None if settings.is_off() else length(self)
         return original(self) if batches is None else batches
     return wrapper

@@ -29,6 +29,7 @@ class Link:
                      is expected to begin
     ahead            (epoch, order) as published before the epoch began, or None
     batches          of the latest epoch, where it does not fetch all samples, else None
+    trained, given   epochs that were selected for, and batches given out in the latest one
     """
 
     _serials = itertools.count(1)
@@ -37,6 +38,7 @@ class Link:
         self.serial = next(Link._serials)
         self.epoch = self.sampler = self.state = self.at_epoch = self.ahead = None
         self.batches = None
+        self.trained = self.given = 0
 
 
 class Epoch:
@@ -58,9 +60,12 @@ class Epoch:
             self.seed_too = (loader.generator is self.recipe.generator
                              and not (loader.persistent_workers and loader.num_workers > 0))
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
+        self.batches = None
         if importance.selects():
-            self.chosen = importance.chosen_for(told, self.epoch, loader)
-            link.batches = importance.batches_of(loader, self.chosen)
+            selection = importance.selection_for(told, link, loader)
+            if selection is not None:
+                self.chosen, self.batches = selection.chosen, selection.batches
+            link.batches = self.batches
         # Batches that were drawn and not given out yet, where it matters whose losses are computed.
         self.pending = collections.deque() if importance.observes() else None
         self.order, self.position = None, 0
@@ -275,9 +280,20 @@ def taken(iterator, index):
 def given_out(iterator):
     """The iterator has the next batch, and is about to return it."""
     epoch = _epochs.get(iterator)
+    if epoch is None:
+        importance.given_out(None, None)
+        return
+    epoch.link.given += 1
     ordered = getattr(iterator, "_in_order", True)
-    indices = epoch.pending.popleft() if epoch is not None and epoch.pending and ordered else None
-    importance.given_out(epoch.told if epoch is not None else None, indices)
+    importance.given_out(epoch.told, epoch.pending.popleft() if epoch.pending and ordered else None)
+
+
+def failed(iterator):
+    """The iterator has raised something: it is not known which batch it gives out next."""
+    epoch = _epochs.get(iterator)
+    if epoch is not None:
+        epoch.pending = None
+    importance.given_out(None, None)
 
 
 def finished(iterator):
@@ -291,6 +307,12 @@ def length(loader):
     """How many batches the loader's latest epoch has where it does not fetch all samples, else None."""
     link = _links.get(loader)
     return None if link is None else link.batches
+
+
+def length_left(iterator):
+    """The same for an iterator, which says what its loader says."""
+    epoch = _epochs.get(iterator)
+    return None if epoch is None else epoch.batches
 
 
 def ended(iterator):

@@ -28,39 +28,50 @@ class LossPercentile : public Selector {
     random->shuffle(&order_);
     // The first candidates need others to be compared with: those that come after them.
     for (const uint32_t sample : order_) {
-      if (sorted_.size() >= settings().history) break;
+      if (recent_.size() >= settings().history) break;
       if (is_known(values[sample])) remember(values[sample]);
     }
+    sort();
     for (const uint32_t sample : order_) {
-      if (!is_known(values[sample])) {
+      const float value = values[sample];
+      if (!is_known(value)) {
         (*chosen)[sample] = true;
         continue;
       }
-      remember(values[sample]);
-      const auto above = std::upper_bound(sorted_.begin(), sorted_.end(), values[sample]);
-      const double percentile =
-          static_cast<double>(above - sorted_.begin()) / static_cast<double>(sorted_.size());
-      (*chosen)[sample] = random->unit() < std::pow(percentile, settings().beta);
+      // Itself is one of them.
+      const auto above = std::upper_bound(sorted_.begin(), sorted_.end(), value);
+      const double percentile = static_cast<double>(above - sorted_.begin() + 1) /
+                                static_cast<double>(sorted_.size() + 1);
+      const double chance =
+          settings().beta == 1 ? percentile : std::pow(percentile, settings().beta);
+      (*chosen)[sample] = random->unit() < chance;
+      remember(value);
+      if (++unsorted_ >= settings().history) sort();
     }
   }
 
  private:
   void remember(float value) {
-    if (sorted_.size() >= settings().history) {
-      const auto oldest = std::lower_bound(sorted_.begin(), sorted_.end(), recent_[oldest_]);
-      sorted_.erase(oldest);
+    if (recent_.size() >= settings().history) {
       recent_[oldest_] = value;
       oldest_ = (oldest_ + 1) % recent_.size();
     } else {
       recent_.push_back(value);
     }
-    sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), value), value);
+  }
+  // Once for as many candidates as there are in the history: doing it for each costs so much that
+  // a job would wait for it.
+  void sort() {
+    sorted_ = recent_;
+    std::sort(sorted_.begin(), sorted_.end());
+    unsorted_ = 0;
   }
 
   std::vector<uint32_t> order_;
   std::vector<float> recent_;  // a ring once it is as long as the history
   size_t oldest_ = 0;          // in it
-  std::vector<float> sorted_;  // the same values
+  std::vector<float> sorted_;  // what was in it when it was sorted last
+  size_t unsorted_ = 0;        // that came since
 };
 
 // A fixed share of the samples, without replacement and with chances in proportion to their values:

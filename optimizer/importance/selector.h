@@ -14,9 +14,9 @@ namespace sluice::optimizer {
 
 struct SelectionSettings {
   uint32_t warm_up = 5;  // epochs that fetch all samples, until values mean something
-  uint32_t full_every =
-      3;            // after them, each so manieth fetches all: values do not grow old. 0: none
-  double beta = 1;  // loss: (percentile of the loss)^beta is the chance to be selected
+  // After them, each so manieth fetches all: values do not grow old. 0: none.
+  uint32_t full_every = 3;
+  double beta = 1;          // loss: (percentile of the loss)^beta is the chance to be selected
   uint32_t history = 1024;  // loss: values among which the percentile is taken; at least 1
   double share = 0.5;       // share: of all samples that are selected
   uint64_t seed = 1;
@@ -31,7 +31,7 @@ class Selector {
 
   // Which samples epoch `epoch` (counted from 0) fetches, by sample. `values` are the importance
   // values, by sample; a sample of which none is known is always selected, and if the choice would
-  // leave nobody, all are. The same calls in the same order choose the same. Some 0.2 s for a
+  // leave nobody, all are. The same calls in the same order choose the same. Some 0.1 s for a
   // million samples.
   std::vector<bool> select(uint32_t epoch, std::span<const float> values);
 

@@ -130,21 +130,39 @@ void samples_text(const Totals& totals, char* out, size_t size) {
   snprintf(out + used, size - used, "; %.1f MB of them were in memory still", megabytes(again));
 }
 
+// "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."
+void importance_text(const Totals& totals, char* out, size_t size) {
+  const auto of = [&](SessionMetric metric) {
+    return static_cast<unsigned long long>(totals.of(metric));
+  };
+  out[0] = '\0';
+  if (of(SessionMetric::samples_offered) == 0) return;
+  snprintf(
+      out, size,
+      "; importance: %llu of %llu samples chosen, of which %llu were important ones in memory, "
+      "%llu others in memory, %llu stood in for by others, %llu read",
+      of(SessionMetric::samples_selected), of(SessionMetric::samples_offered),
+      of(SessionMetric::h_hits), of(SessionMetric::l_hits_exact),
+      of(SessionMetric::l_hits_substituted), of(SessionMetric::importance_misses));
+}
+
 void say_line(const Totals& totals) {
   char passed[512];
   passed_text(totals, passed, sizeof passed);
   char samples[256];
   samples_text(totals, samples, sizeof samples);
+  char importance[256];
+  importance_text(totals, importance, sizeof importance);
   say(LogLevel::kWarn,
       "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided, %.1f s not; "
       "%llu "
-      "checkpoints hit; %.1f MB streamed%s%s",
+      "checkpoints hit; %.1f MB streamed%s%s%s",
       megabytes(totals.of(SessionMetric::precached_bytes)),
       megabytes(totals.of(SessionMetric::precached_unused_bytes)),
       static_cast<double>(totals.of(SessionMetric::stall_avoided_ns)) / 1e9,
       static_cast<double>(totals.of(SessionMetric::stall_ns)) / 1e9,
       static_cast<unsigned long long>(totals.of(ClientMetric::checkpoints_hit)),
-      megabytes(totals.of(ClientMetric::streamed_bytes)), samples, passed);
+      megabytes(totals.of(ClientMetric::streamed_bytes)), samples, importance, passed);
 }
 
 void say_of_trace(const Totals& totals) {

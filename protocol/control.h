@@ -70,20 +70,23 @@ enum class MessageKind : uint32_t {
   // [first, first + count) are these bytes of the followed file `file`. Answered by kDone.
   // sluice.h: sluice_locate_extents.
   kLocateExtents = 21,
-  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` lengths, 4 bytes each,
-  // then
-  // the keys one after the other: samples [first, first + count) are the records with these keys of
-  // the followed LMDB file `file`. Answered by kDone. sluice.h: sluice_locate_keys.
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` lengths, 4 bytes each, and
+  // then the keys one after the other: samples [first, first + count) are the records with these
+  // keys of the followed LMDB file `file`. Answered by kDone. sluice.h: sluice_locate_keys.
   kLocateKeys = 22,
   // job -> optimizer. Body Samples; one descriptor: a memfd with `count` SampleImportances.
-  // Answered
-  // by kDone. sluice.h: sluice_report_importance.
+  // Answered by kDone. sluice.h: sluice_report_importance.
   kImportance = 23,
   // job -> optimizer. Body Samples; one descriptor: a memfd of `count` bytes, one for each sample
-  // of
-  // the dataset, which the optimizer fills: 1 for those that epoch `epoch` fetches. Answered by
-  // kDone. sluice.h: sluice_select.
+  // of the dataset: 0 for those that are not the job's to train. The optimizer writes in their
+  // place 1 for those that epoch `epoch` fetches, 0 for the others. Answered by kDone. sluice.h:
+  // sluice_select.
   kSelect = 24,
+  // job -> optimizer. Body Samples; one descriptor: a memfd of `count` samples, 4 bytes each: what
+  // the job asks for at positions [first, first + count) of epoch `epoch`. The optimizer writes in
+  // their place who is served there, how in the upper bits (kServedShift). Answered by kDone.
+  // sluice.h: sluice_serve.
+  kServe = 25,
 };
 
 struct MessageHeader {
@@ -146,7 +149,7 @@ struct Samples {
   uint64_t count;
   uint64_t bytes;  // of the memfd
   uint32_t dataset;
-  uint32_t epoch;  // kOrder, kSelect
+  uint32_t epoch;  // kOrder, kSelect, kServe
   uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
   uint32_t file;   // kLocateExtents, kLocateKeys: its id
 };
@@ -160,9 +163,15 @@ struct Place {
 
 // What a sample mattered when it was trained; 16 bytes, as iCache's clients report it.
 struct SampleImportance {
-  uint64_t sample;
+  uint32_t sample;
+  uint32_t label;  // its class; kNoLabel: not known
   double value;
 };
+inline constexpr uint32_t kNoLabel = UINT32_MAX;
+
+// kServe: a sample that is served, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
+inline constexpr uint32_t kServedShift = 29;
+inline constexpr uint32_t kServedSample = (1U << kServedShift) - 1;
 
 struct Record {
   uint64_t session;

@@ -44,6 +44,13 @@
   X(sample_late, "count", "samples that were still being fetched then")                       \
   X(sample_misses, "count", "samples that were not, though it was known where they are")      \
   X(kept_bytes, "bytes", "of samples that were in memory still, and not read from storage")   \
+  X(samples_offered, "count", "samples of epochs that chose by importance what they fetch")   \
+  X(samples_selected, "count", "of these, samples that were chosen")                          \
+  X(h_hits, "count", "of these, samples that matter much and were in memory")                 \
+  X(l_hits_exact, "count", "of these, other samples that were in memory")                     \
+  X(l_hits_substituted, "count", "of these, samples stood in for by others in memory")        \
+  X(importance_misses, "count", "of these, samples that were read from storage")              \
+  X(heap_swaps, "count", "times that the kept samples were sorted by new importances")        \
   X(trace_records, "count", "samples recorded in the trace of SLUICE_RECORD")                 \
   X(trace_lost, "count", "samples that trace lacks: it could not be written")                 \
   X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \

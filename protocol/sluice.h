@@ -75,11 +75,34 @@ int sluice_importance(void);
 int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
                              uint64_t count);
 
-/* chosen[i] becomes 1 for each sample i of the dataset's `samples` that the job's epoch `epoch`
- * (from 0) is to fetch, 0 for the others; for the first epochs, and every third, 1 for all. By what
- * is known now: one rank asks, and tells the others. Not 0: do as if all were chosen; `chosen` may
- * hold anything. -ENOTSUP without SLUICE_IMPORTANCE=iis. */
+/* The same, and sample ids[i] is of class labels[i], 0xffffffff where that is not known: what
+ * SLUICE_SUBSTITUTE=class goes by. */
+int sluice_report_labelled(int dataset, const uint64_t* ids, const double* values,
+                           const uint32_t* labels, uint64_t count);
+
+/* On entry chosen[i] is 0 for samples that are not the job's to train. chosen[i] becomes 1 for each
+ * sample i of the dataset's `samples` that the job's epoch `epoch` (from 0) is to fetch, 0 for the
+ * others; for the first epochs, and every third, 1 for all. By what is known now: one rank asks,
+ * and tells the others. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP
+ * without SLUICE_IMPORTANCE=iis. */
 int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
+
+/* How a sample is served. */
+enum {
+  SLUICE_SERVED_H = 0,           /* itself, from memory, an important one (H-cache) */
+  SLUICE_SERVED_EXACT = 1,       /* itself, from memory (L-cache) */
+  SLUICE_SERVED_SUBSTITUTED = 2, /* another unimportant one, from memory */
+  SLUICE_SERVED_MISS = 4,        /* itself, from storage */
+  SLUICE_SERVED_MISS_OTHER = 5   /* another one, whose turn was given away before */
+};
+
+/* At positions [first, first + count) of epoch `epoch`, for which sluice_select() was asked, the
+ * job's order has the samples samples[0..count). They are replaced by those to be read and trained
+ * there, and how[i] becomes one of the above. Ask for an epoch's positions in order, each once.
+ * Within an epoch no sample is served twice. Not 0: serve what was asked for; both arrays may hold
+ * anything. -ENOTSUP without SLUICE_IMPORTANCE=iis. */
+int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+                 uint64_t count);
 
 #ifdef __cplusplus
 }

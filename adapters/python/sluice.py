@@ -25,10 +25,14 @@ import ctypes
 import os
 
 __all__ = ["available", "begin", "dataset", "end", "importance", "locate_extent", "locate_extents", "locate_files",
-           "locate_keys", "publish_order", "report_importance", "sample", "select", "wanted"]
+           "locate_keys", "publish_order", "report_importance", "sample", "select", "serve", "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
-LATER = ("sluice_importance", "sluice_report_importance", "sluice_select")  # may be missing
+LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
+         "sluice_serve")  # may be missing
+NO_LABEL = (1 << 32) - 1
+# How a sample is served, as protocol/sluice.h has it.
+SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
 LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
 
 
@@ -51,7 +55,9 @@ def _find():
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
         (cheap, "sluice_importance", ()),
         (waiting, "sluice_report_importance", (number, indices, indices, u64)),
+        (waiting, "sluice_report_labelled", (number, indices, indices, indices, u64)),
         (waiting, "sluice_select", (number, u32, indices, u64)),
+        (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
     )
     found = {}
     for library, name, types in table:
@@ -210,31 +216,55 @@ def importance():
     return _found["sluice_importance"]() if "sluice_importance" in _found else 0
 
 
-def report_importance(number, ids, values):
+def report_importance(number, ids, values, labels=None):
     """The samples `ids` were trained and mattered `values`: losses, usually; any scale, more is more.
 
     `ids`: as indices elsewhere; `values`: anything with a contiguous buffer of 64-bit floats, or any
     iterable of numbers, as many. A value replaces what was told of the sample before; NaN and infinite ones
-    are ignored. Without effect where SLUICE_IMPORTANCE is off."""
+    are ignored. `labels`: the samples' classes, as many whole numbers, below 0 where that is not known;
+    SLUICE_SUBSTITUTE=class goes by them. Without effect where SLUICE_IMPORTANCE is off."""
     if not importance():
         return 0
     indices, count = _integers(ids)
     values = array.array("d", values)
     if len(values) != count:
         raise ValueError("not as many values as ids")
-    return _found["sluice_report_importance"](number, ctypes.addressof(indices),
-                                              values.buffer_info()[0], count)
+    where = ctypes.addressof(indices), values.buffer_info()[0]
+    if labels is None:
+        return _found["sluice_report_importance"](number, *where, count)
+    labels = array.array("I", [label if 0 <= label < NO_LABEL else NO_LABEL for label in labels])
+    if len(labels) != count:
+        raise ValueError("not as many labels as ids")
+    return _found["sluice_report_labelled"](number, *where, labels.buffer_info()[0], count)
 
 
-def select(number, epoch, samples):
-    """Which of the dataset's `samples` samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for
-    each. None: all of them, because SLUICE_IMPORTANCE is not iis, or nobody answered."""
-    chosen = bytearray(samples)
-    if importance() < 2 or not samples:
+def select(number, epoch, candidates):
+    """Which of the dataset's samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for each. None:
+    all of them, because SLUICE_IMPORTANCE is not iis, or nobody answered. `candidates`: a bytearray as
+    long as the dataset, 0 for samples that are not the job's to train."""
+    if importance() < 2 or not candidates:
         return None
-    buffer = (ctypes.c_uint8 * samples).from_buffer(chosen)
-    error = _found["sluice_select"](number, epoch, ctypes.addressof(buffer), samples)
+    chosen = bytearray(candidates)
+    buffer = (ctypes.c_uint8 * len(chosen)).from_buffer(chosen)
+    error = _found["sluice_select"](number, epoch, ctypes.addressof(buffer), len(chosen))
     return chosen if error == 0 else None
+
+
+def serve(number, epoch, first, requested):
+    """(samples, how): what is to be read and trained at positions `first`, `first` + 1, ... of epoch
+    `epoch`, where the job's order has `requested`; how: a SERVED_* for each, in a bytearray. Ask after
+    select(), for the epoch's positions in order, each once. Within an epoch no sample is served twice.
+    None: what was requested, because SLUICE_IMPORTANCE is not iis, or nobody answered."""
+    if importance() < 2 or "sluice_serve" not in _found:
+        return None
+    samples = array.array("Q", requested)
+    how = bytearray(len(samples))
+    if not samples:
+        return samples, how
+    buffer = (ctypes.c_uint8 * len(how)).from_buffer(how)
+    error = _found["sluice_serve"](number, epoch, first, samples.buffer_info()[0],
+                                   ctypes.addressof(buffer), len(samples))
+    return (samples, how) if error == 0 else None
 
 
 def _text(value):

@@ -52,6 +52,45 @@ void apply_fallbacks(std::string_view list, SessionOptions* options) {
   }
 }
 
+void apply_importance(protocol::Option option, const std::string& value,
+                      ImportanceOptions* options) {
+  using StandIns = ImportanceOptions::StandIns;
+  const double percent = number(value) / 100.0;
+  switch (option) {
+    case protocol::Option::kSubstitute:
+      options->stand_ins = value == "any"     ? StandIns::kAny
+                           : value == "class" ? StandIns::kSameLabel
+                                              : StandIns::kNever;
+      break;
+    case protocol::Option::kSelector:
+      options->selector = value;
+      break;
+    case protocol::Option::kWarmUp:
+      options->selection.warm_up = number(value);
+      break;
+    case protocol::Option::kFullEvery:
+      options->selection.full_every = number(value);
+      break;
+    case protocol::Option::kBeta:
+      options->selection.beta = percent;
+      break;
+    case protocol::Option::kHistory:
+      options->selection.history = number(value);
+      break;
+    case protocol::Option::kSelectedShare:
+      options->selection.share = percent;
+      break;
+    case protocol::Option::kHShare:
+      options->h_share = percent;
+      break;
+    case protocol::Option::kMostSubstituted:
+      options->most_substituted = percent;
+      break;
+    default:  // concerns the library alone
+      break;
+  }
+}
+
 void apply(protocol::Option option, const std::string& value, SessionOptions* options) {
   switch (option) {
     case protocol::Option::kDistance:
@@ -92,11 +131,14 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kPlaces:
       options->places = value == "off" ? "" : value;
       break;
+    case protocol::Option::kImportance:
+      options->selects = value == "iis";
+      break;
     case protocol::Option::kForceFallback:
       apply_fallbacks(value, options);
       break;
-    default:  // concerns the library alone
-      break;
+    default:
+      apply_importance(option, value, &options->importance);
   }
 }
 
@@ -169,6 +211,13 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
       apply(info->option, value, &options);
     }
   }
+  using StandIns = ImportanceOptions::StandIns;
+  if (!options.selects && options.importance.stand_ins != StandIns::kNever) {
+    report("substitute: has no effect unless importance is iis");
+    options.importance.stand_ins = StandIns::kNever;
+  }
+  // What matters most stays, which no order tells that is decided epoch by epoch.
+  if (options.selects && options.policy.empty()) options.policy = "shade";
   return options;
 }
 
@@ -236,12 +285,15 @@ Message parse_packet(std::span<const std::byte> packet) {
       return locate;
     }
     case MessageKind::kImportance:
-    case MessageKind::kSelect: {
+    case MessageKind::kSelect:
+    case MessageKind::kServe: {
       ImportanceMessage message{header.kind, {}};
       if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
       const protocol::Samples& told = message.samples;
-      const uint64_t each =
-          header.kind == MessageKind::kImportance ? sizeof(protocol::SampleImportance) : 1;
+      const uint64_t each = header.kind == MessageKind::kImportance
+                                ? sizeof(protocol::SampleImportance)
+                            : header.kind == MessageKind::kServe ? sizeof(uint32_t)
+                                                                 : 1;
       if (told.count > kMaxOrder || told.bytes != told.count * each) {
         return BadMessage{"importance that makes no sense"};
       }

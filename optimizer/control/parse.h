@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "optimizer/importance/book.h"
 #include "protocol/control.h"
 #include "protocol/ring_io.h"
 
@@ -34,6 +35,8 @@ struct SessionOptions {
   std::string policy;     // a name of the policies' table; empty: the default
   std::string cache_dir;  // empty: none
   std::string places;     // folder; empty: none
+  bool selects = false;   // importance is iis
+  ImportanceOptions importance;
 };
 
 struct HelloMessage {
@@ -62,8 +65,8 @@ struct LocateMessage {
   protocol::MessageKind kind = protocol::MessageKind::kLocate;
   protocol::Samples samples{};
 };
-// kImportance, kSelect; `count` and `bytes` fit what one memfd may hold, which is not looked at
-// yet.
+// kImportance, kSelect, kServe; `count` and `bytes` fit what one memfd may hold, which is not
+// looked at yet.
 struct ImportanceMessage {
   protocol::MessageKind kind = protocol::MessageKind::kImportance;
   protocol::Samples samples{};

@@ -92,6 +92,14 @@ class Optimizer : private Residency {
 
   // optimizer_importance.cc: what samples matter, and which of them an epoch fetches
   void on_importance(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
+  bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& told, int fd);
+  bool select(Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
+              int fd);
+  bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
+             int fd);
+  uint64_t importance_capacity(uint32_t dataset) const;
+  void rank_samples(const Session& owner, uint32_t dataset, uint64_t index);
+  void count_importance(uint32_t session, SessionMetrics* metrics) const;
   nlohmann::json importance_status() const;
 
   // optimizer_stage.cc: the stage
@@ -113,7 +121,10 @@ class Optimizer : private Residency {
   bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
 
   void answer_waiters(bool all);
+  // nullptr: there is none, or the token is another.
   Session* session_of(uint64_t id, uint64_t token);
+  // The same, and who asked has been told.
+  Session* session_or_refuse(const Peer& peer, uint64_t id, uint64_t token);
 
   // optimizer_sessions.cc: processes and events
   void on_events(uint32_t session, const std::vector<TakenEvent>& events);

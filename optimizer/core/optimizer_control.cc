@@ -70,6 +70,12 @@ Session* Optimizer::session_of(uint64_t id, uint64_t token) {
   return at->second.get();
 }
 
+Session* Optimizer::session_or_refuse(const Peer& peer, uint64_t id, uint64_t token) {
+  Session* session = session_of(id, token);
+  if (session == nullptr) server_.refuse(peer.connection, "no such session");
+  return session;
+}
+
 void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
                           std::vector<UniqueFd> fds) {
   const Message message = parse_packet(packet);
@@ -173,11 +179,8 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
 }
 
 void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vector<UniqueFd> fds) {
-  Session* session = session_of(message.file.session, message.file.token);
-  if (session == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  Session* session = session_or_refuse(peer, message.file.session, message.file.token);
+  if (session == nullptr) return;
   if (fds.size() != 1) {
     server_.refuse(peer.connection, "a file message carries one descriptor");
     return;
@@ -208,11 +211,8 @@ void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vecto
 }
 
 void Optimizer::on_bye(const Peer& peer, const ByeMessage& message) {
-  Session* session = session_of(message.bye.session, message.bye.token);
-  if (session == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  Session* session = session_or_refuse(peer, message.bye.session, message.bye.token);
+  if (session == nullptr) return;
   bool others = false;
   for (const protocol::Slot& slot : session->memory.get()->slots) {
     const uint32_t pid = slot.pid.load(std::memory_order_acquire);

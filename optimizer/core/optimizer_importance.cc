@@ -18,11 +18,8 @@ constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
 void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message,
                               std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
-  const Session* session = session_of(told.session, told.token);
-  if (session == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  Session* session = session_or_refuse(peer, told.session, told.token);
+  if (session == nullptr) return;
   const SampleSet* set = samples_.set(told.dataset);
   if (set == nullptr || !samples_.uses(session->id, told.dataset) ||
       set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
@@ -30,31 +27,94 @@ void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message
     server_.refuse(peer.connection, "importance of samples that there are not");
     return;
   }
-  const uint32_t job = samples_.origin(session->id);
-  bool good = false;
-  if (message.kind == MessageKind::kImportance) {
-    good = is_as_long(fds.front().get(), told.bytes);
-    std::vector<protocol::SampleImportance> values;
-    for (uint64_t at = 0; good && at < told.count; at += values.size()) {
-      values.resize(std::min(kBlock, told.count - at));
-      good = read_memory(fds.front().get(), values.data(), values.size() * sizeof values[0],
-                         at * sizeof values[0]);
-      for (const protocol::SampleImportance& one : values) {
-        if (good) importance_.report(job, told.dataset, set->samples(), one.sample, one.value);
-      }
-    }
-  } else if (told.count == set->samples()) {
-    const std::vector<bool> chosen =
-        importance_.select(job, told.dataset, set->samples(), told.epoch);
-    std::vector<uint8_t> bytes(chosen.size());
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
-    good = !bytes.empty() && write_memory(fds.front().get(), bytes.data(), bytes.size());
-  }
+  const ImportanceBook::Who who{samples_.origin(session->id), told.dataset, set->samples()};
+  const int fd = fds.front().get();
+  const bool good = is_as_long(fd, told.bytes) &&
+                    (message.kind == MessageKind::kImportance ? take_importance(who, told, fd)
+                     : message.kind == MessageKind::kSelect   ? select(*session, who, told, fd)
+                                                              : serve(*session, who, told, fd));
   if (good) {
     server_.send(peer.connection, MessageKind::kDone, {});
   } else {
     server_.refuse(peer.connection, "importance that makes no sense");
   }
+}
+
+bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::Samples& told,
+                                int fd) {
+  std::vector<protocol::SampleImportance> values;
+  for (uint64_t at = 0; at < told.count; at += values.size()) {
+    values.resize(std::min(kBlock, told.count - at));
+    if (!read_memory(fd, values.data(), values.size() * sizeof values[0], at * sizeof values[0])) {
+      return false;
+    }
+    for (const protocol::SampleImportance& one : values) {
+      importance_.report(who, one.sample, one.value, one.label);
+    }
+  }
+  return true;
+}
+
+bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
+                       const protocol::Samples& told, int fd) {
+  std::vector<uint8_t> bytes(told.count);
+  if (told.count != who.samples || !read_memory(fd, bytes.data(), bytes.size())) return false;
+  session.serves = !nothing_to_gain(session);
+  const std::vector<bool> chosen = importance_.select(who, told.epoch, session.options.importance,
+                                                      bytes, importance_capacity(who.dataset));
+  if (chosen.empty()) return false;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
+  return write_memory(fd, bytes.data(), bytes.size());
+}
+
+// Decided ahead, by what will have been kept and read by then: the job's order is as certain as its
+// plan, so that nothing need be asked while samples are read.
+bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
+                      const protocol::Samples& told, int fd) {
+  std::vector<uint32_t> samples(told.count);
+  if (!read_memory(fd, samples.data(), told.bytes)) return false;
+  const auto bytes_of = [&](SampleId sample) {
+    return session.serves ? samples_.bytes_of(samples_.parts(who.dataset, sample)) : 0;
+  };
+  for (uint32_t& sample : samples) {
+    if (sample >= who.samples) return false;
+    const Answer answer = importance_.serve(who, sample, bytes_of);
+    sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
+  }
+  return write_memory(fd, samples.data(), told.bytes);
+}
+
+// Bytes that may stay of the dataset from epoch to epoch: what reading ahead leaves of the budget.
+uint64_t Optimizer::importance_capacity(uint32_t dataset) const {
+  if (scheduler_.records().tracks(dataset)) return scheduler_.records().capacity(dataset);
+  return stage_.exists() ? stage_plan_.budget() / 10 * 9 : 0;
+}
+
+// What is worth keeping changes as samples are read: before the store decides who stays.
+void Optimizer::rank_samples(const Session& owner, uint32_t dataset, uint64_t index) {
+  for (const KeepRanks::Rank& one : importance_.on_read(owner.id, dataset, index)) {
+    for (const Extent& part : samples_.parts(dataset, one.sample)) {
+      if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
+    }
+    scheduler_.set_record_importance(dataset, one.sample, one.rank);
+  }
+}
+
+void Optimizer::count_importance(uint32_t session, SessionMetrics* metrics) const {
+  using protocol::SessionMetric;
+  std::map<SessionMetric, uint64_t> sums;
+  for (const ImportanceBook::View& view : importance_.views()) {
+    if (view.job != session) continue;
+    sums[SessionMetric::samples_offered] += view.all_offered;
+    sums[SessionMetric::samples_selected] += view.all_selected;
+    sums[SessionMetric::h_hits] += view.served.of(Served::kHHit);
+    sums[SessionMetric::l_hits_exact] += view.served.of(Served::kLExact);
+    sums[SessionMetric::l_hits_substituted] += view.served.of(Served::kSubstituted);
+    sums[SessionMetric::importance_misses] +=
+        view.served.of(Served::kMiss) + view.served.of(Served::kMissOther);
+    sums[SessionMetric::heap_swaps] += view.swaps;
+  }
+  for (const auto& [metric, sum] : sums) (*metrics)[static_cast<size_t>(metric)] = sum;
 }
 
 nlohmann::json Optimizer::importance_status() const {
@@ -66,7 +126,14 @@ nlohmann::json Optimizer::importance_status() const {
                    {"refused", view.refused},
                    {"known", view.known},
                    {"epoch", view.epoch},
-                   {"selected", view.selected}});
+                   {"selected", view.selected},
+                   {"h_hits", view.served.of(Served::kHHit)},
+                   {"l_exact", view.served.of(Served::kLExact)},
+                   {"l_substituted", view.served.of(Served::kSubstituted)},
+                   {"misses", view.served.of(Served::kMiss) + view.served.of(Served::kMissOther)},
+                   {"displaced", view.displaced},
+                   {"benefit", view.benefit},
+                   {"heap_swaps", view.swaps}});
   }
   return all;
 }

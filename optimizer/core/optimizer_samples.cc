@@ -21,11 +21,8 @@ uint64_t reader_of(const TakenEvent& event) {
 }  // namespace
 
 void Optimizer::on_dataset(const Peer& peer, const DatasetMessage& message) {
-  Session* session = session_of(message.dataset.session, message.dataset.token);
-  if (session == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  Session* session = session_or_refuse(peer, message.dataset.session, message.dataset.token);
+  if (session == nullptr) return;
   const uint32_t id = samples_.use(session->id, message.name, message.dataset.samples);
   if (id == 0) {
     server_.refuse(peer.connection, "too many datasets");
@@ -138,11 +135,8 @@ bool Optimizer::locate_extents(const Session& session, const protocol::Samples& 
 
 void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
   const protocol::Samples& told = message.samples;
-  const Session* session = session_of(told.session, told.token);
-  if (session == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  const Session* session = session_or_refuse(peer, told.session, told.token);
+  if (session == nullptr) return;
   const SampleSet* set = samples_.set(told.dataset);
   const uint64_t news = set != nullptr ? set->news() : 0;
   for (size_t at = 0; at < message.files.size();) {

@@ -197,6 +197,7 @@ void Optimizer::publish_metrics() {
     const Recordings::Counts traced = recordings_.counts(id);
     (*metrics)[static_cast<size_t>(SessionMetric::trace_records)] = traced.recorded;
     (*metrics)[static_cast<size_t>(SessionMetric::trace_lost)] = traced.lost;
+    count_importance(id, metrics);
     auto& shared = session->memory.get()->header.metrics;
     for (size_t i = 0; i < metrics->size(); ++i) {
       shared[i].store((*metrics)[i], std::memory_order_relaxed);

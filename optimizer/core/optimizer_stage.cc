@@ -50,10 +50,7 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
 
 void Optimizer::on_changed(const Peer& peer, const ChangedMessage& message) {
   const protocol::Changed& changed = message.changed;
-  if (session_of(changed.session, changed.token) == nullptr) {
-    server_.refuse(peer.connection, "no such session");
-    return;
-  }
+  if (session_or_refuse(peer, changed.session, changed.token) == nullptr) return;
   stage_.changed({changed.key[0], changed.key[1]}, changed.device, changed.inode);
   server_.send(peer.connection, MessageKind::kDone, {});
 }

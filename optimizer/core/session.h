@@ -61,6 +61,7 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
+  bool serves = false;  // its present epoch's samples may be stood in for
   UniqueFd peer_pidfd;  // watched until the first slot is taken
   bool had_slot = false;
   bool bye = false;             // the job said that it is over

@@ -1,39 +1,87 @@
-// What samples matter to each job, and which of them its epochs fetch. Pure; one thread.
+// What samples matter to each job, which of them its epochs fetch, and who is served for whom.
+// Pure; one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "optimizer/importance/icache_system.h"
+#include "optimizer/importance/keep_ranks.h"
 #include "optimizer/importance/selector.h"
 #include "optimizer/importance/values.h"
 
 namespace sluice::optimizer {
 
-// Jobs are numbered by the caller: ranks of one job, which train one model, are one.
+// What a job asked for (protocol/options.h).
+struct ImportanceOptions {
+  std::string selector = "loss";
+  SelectionSettings selection;
+  double h_share = kHShare;
+  enum class StandIns : uint8_t { kNever, kSameLabel, kAny };
+  StandIns stand_ins = StandIns::kNever;
+  double most_substituted = kMostSubstituted;
+};
+
+// What an epoch's requests came to, of all epochs.
+struct ServedCounts {
+  std::array<uint64_t, kServedKinds> by_kind{};  // by Served
+  uint64_t of(Served how) const { return by_kind[static_cast<size_t>(how)]; }
+};
+
 class ImportanceBook {
  public:
-  explicit ImportanceBook(const SelectionSettings& selection = {}) : selection_(selection) {}
+  ImportanceBook() = default;
+  ImportanceBook(const ImportanceBook&) = delete;
+  ImportanceBook& operator=(const ImportanceBook&) = delete;
 
-  // A sample of the job's dataset, which has so many, mattered so much. False: refused, see
+  // Jobs are numbered by the caller: ranks of one job, which train one model, are one.
+  struct Who {
+    uint32_t job = 0, dataset = 0;
+    uint64_t samples = 0;  // of the dataset
+  };
+
+  // A sample of the job's dataset mattered so much; `label`, or kUnknownLabel. False: refused, see
   // ImportanceValues::observe().
-  bool report(uint32_t job, uint32_t dataset, uint64_t samples, uint64_t sample, double value);
+  bool report(const Who& who, uint64_t sample, double value, uint32_t label = kUnknownLabel);
 
-  // Which samples epoch `epoch` of the job fetches, by sample, from what is known now. Empty: there
-  // are too many jobs and datasets.
-  std::vector<bool> select(uint32_t job, uint32_t dataset, uint64_t samples, uint32_t epoch);
+  // Which samples epoch `epoch` of the job fetches, by sample, from what is known now.
+  // `candidates`: by sample, 0 for those that are not the job's to train. `capacity`: bytes that
+  // may stay in memory of the dataset. Empty: there are too many jobs and datasets.
+  std::vector<bool> select(const Who& who, uint32_t epoch, const ImportanceOptions& options,
+                           std::span<const uint8_t> candidates, uint64_t capacity);
+
+  // Who is served for `requested`, the next position of the job's epoch. `bytes`: how large samples
+  // are, 0: not known, such a sample is served itself. REQUIRES: all numbers are below
+  // who.samples, and select() was asked for the epoch; else samples are served themselves.
+  using BytesOf = std::function<uint64_t(SampleId sample)>;
+  Answer serve(const Who& who, SampleId requested, const BytesOf& bytes);
+
+  // The job has read the sample: what that changes of what samples are worth keeping, higher is
+  // more, 0 is nothing.
+  std::span<const KeepRanks::Rank> on_read(uint32_t job, uint32_t dataset, uint64_t sample);
+  // Whether the store keeps by these ranks.
+  bool ranks(uint32_t dataset) const { return systems_.count(dataset) != 0; }
 
   void forget_job(uint32_t job);
   void forget_dataset(uint32_t dataset);
 
   struct View {
     uint32_t job = 0, dataset = 0, epoch = 0;
-    uint64_t reported = 0, refused = 0;  // values
-    uint64_t known = 0;                  // samples of which a value is
-    uint64_t selected = 0;               // for `epoch`, the last that was asked for
+    uint64_t reported = 0, refused = 0;          // values
+    uint64_t known = 0;                          // samples of which a value is
+    uint64_t selected = 0;                       // for `epoch`, the last that was asked for
+    uint64_t all_offered = 0, all_selected = 0;  // candidates and selected, of all epochs
+    ServedCounts served;
+    uint64_t displaced = 0;  // samples in whose place others were trained, and that were not
+    double benefit = 1;
+    uint64_t swaps = 0;  // of the H-heap, by the dataset
   };
   std::vector<View> views() const;
 
@@ -42,19 +90,26 @@ class ImportanceBook {
 
  private:
   struct Entry {
-    Entry(uint64_t samples, const SelectionSettings& selection)
-        : values(static_cast<uint32_t>(samples)),
-          selector(find_selector("loss")->make(selection)) {}
+    explicit Entry(uint64_t samples) : values(static_cast<uint32_t>(samples)) {}
     ImportanceValues values;
-    std::unique_ptr<Selector> selector;
+    std::unique_ptr<Selector> selector;  // nullptr: nothing was selected yet
+    KeepRanks ranks;
+    ServedCounts served;
     uint64_t reported = 0, refused = 0, selected = 0;
+    uint64_t all_offered = 0, all_selected = 0;
     uint32_t epoch = 0;  // that was selected for last
   };
+  // What all jobs over a dataset share.
+  struct Shared {
+    std::vector<uint32_t> labels;  // by sample; empty: any stands in for any
+    std::unique_ptr<ICacheSystem> system;
+  };
   // nullptr: too many.
-  Entry* entry(uint32_t job, uint32_t dataset, uint64_t samples);
+  Entry* entry(const Who& who);
+  Shared& shared(const Who& who, const ImportanceOptions& options, uint64_t capacity);
 
-  const SelectionSettings selection_;
   std::map<std::pair<uint32_t, uint32_t>, Entry> entries_;  // by job and dataset
+  std::map<uint32_t, Shared> systems_;                      // by dataset
 };
 
 }  // namespace sluice::optimizer

@@ -5,8 +5,8 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr double kNearlyAll =
-    0.9;  // of the stand-ins that may be: the bound is what holds them back
+// Of the stand-ins that may be: the bound is what holds them back.
+constexpr double kNearlyAll = 0.9;
 
 }  // namespace
 
@@ -22,14 +22,22 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
   const double most = settings_.most_substituted * static_cast<double>(job.ledger.requests());
   const bool bounded =
-      most > 0 && settings_.substitute == Substitute::kL &&
+      most > 0 && settings_.substitute == Substitute::kL && settings_.reads_packages &&
       static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
+  if (!settings_.reads_packages && job.bytes != 0) {
+    split_.set_most_l(
+        static_cast<uint64_t>(settings_.most_substituted * static_cast<double>(job.bytes)));
+  }
+  job.bytes = 0;
   job.list = std::move(list);
   job.ledger.begin_epoch();
   l_.begin_epoch(number, job.list);
   split_.begin_epoch(bounded);
   evicted->clear();
-  if (!settings_.l_cache) return;
+  if (!settings_.l_cache) {
+    h_.set_capacity(split_.capacity(), evicted);
+    return;
+  }
   std::vector<SampleId> of_l;
   h_.set_capacity(split_.h_bytes(), evicted);
   l_.set_capacity(split_.l_bytes(), &of_l);
@@ -100,6 +108,7 @@ Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
   Job& job = jobs_.at(number);
   const bool is_h = job.list->contains(requested);
   split_.access(is_h);
+  job.bytes += bytes;
   Answer answer{requested, Served::kMiss};
   // Whoever is asked for a second time in an epoch is wanted twice, by a sampler with replacement.
   if (is_h || job.ledger.requested(requested)) {

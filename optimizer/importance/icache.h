@@ -40,7 +40,10 @@ struct ICacheSettings {
   double most_substituted = kMostSubstituted;  // kL: of an epoch's requests
   uint64_t package_bytes = kPackageBytes;
   bool l_cache = true;  // false: all memory is the H-cache's
-  Labels labels;        // stand-ins have the same
+  // Packages are read from storage as they are wanted. False: they are put together of samples that
+  // were read anyway, and there is one for each stand-in only if the L-cache has room for so many.
+  bool reads_packages = true;
+  Labels labels;  // stand-ins have the same
   uint64_t seed = 1;
 };
 
@@ -66,8 +69,16 @@ class ICache {
   // above. REQUIRES: the job has begun an epoch, and there is such a sample.
   Answer request(uint32_t job, SampleId requested, uint32_t bytes, std::vector<SampleId>* evicted);
 
+  // Bytes of both caches from the next epoch on.
+  void set_capacity(uint64_t bytes) { split_.set_capacity(bytes); }
+  // The sample is none of the job's: it stands in for nobody until the job's next epoch. REQUIRES:
+  // the job has begun an epoch.
+  void exclude(uint32_t job, SampleId sample) { l_.exclude(job, sample); }
+
   // A package is in memory.
   void load(std::span<const Packed> package, std::vector<SampleId>* evicted);
+  // The L-sample has stood in, and goes for others.
+  void retire(SampleId sample) { l_.drop(sample); }
   // A sample was changed, removed, or is no more in memory.
   void drop(SampleId sample);
 
@@ -84,6 +95,7 @@ class ICache {
     Job(uint32_t samples, Labels labels) : ledger(samples, labels) {}
     std::shared_ptr<const HList> list;
     Ledger ledger;
+    uint64_t bytes = 0;  // of the epoch's requests
   };
 
   // What one cache gave up and the other holds stays in memory.

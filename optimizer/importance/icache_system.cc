@@ -1,6 +1,7 @@
 #include "optimizer/importance/icache_system.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "optimizer/importance/jobs.h"
 
@@ -16,26 +17,42 @@ ICacheSystem::ICacheSystem(const SystemSettings& settings, Substitute substitute
               .most_substituted = settings.most_substituted,
               .package_bytes = settings.package_bytes,
               .l_cache = l_cache,
+              .reads_packages = settings.reads_packages,
               .labels = settings.labels,
               .seed = settings.seed}),
       packer_({.samples = settings.samples,
                .package_bytes = settings.package_bytes,
                .most_bytes = UINT64_MAX,
                .seed = settings.seed},
-              [this](SampleId sample) { return bytes_[sample]; }) {}
+              [this](SampleId sample) { return bytes_[sample]; }),
+      is_passing_(settings.samples) {}
 
 std::vector<bool> ICacheSystem::begin_epoch(uint32_t number, uint32_t epoch,
                                             std::span<const float> values) {
   Job& job = jobs_[number];
   if (job.selector == nullptr) job.selector = find_selector("loss")->make(settings_.selection);
-  job.values.assign(values.begin(), values.end());
   std::vector<bool> chosen = job.selector->select(epoch, values);
+  begin_chosen(number, chosen, values);
+  return chosen;
+}
+
+void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen,
+                                std::span<const float> values,
+                                std::span<const uint8_t> candidates) {
+  Job& job = jobs_[number];
+  job.values.assign(values.begin(), values.end());
   job.list =
       std::make_shared<const HList>(settings_.samples, top_of(chosen, values, settings_.h_share));
   cache_.begin_epoch(number, job.list, &evicted_);
+  for (SampleId sample = 0; sample < candidates.size(); ++sample) {
+    if (candidates[sample] == 0) cache_.exclude(number, sample);
+  }
   choose_cache_list(chosen);
-  if (packs_) packer_.renew(*job.list);
-  return chosen;
+  if (!settings_.reads_packages) {
+    load_passing();
+  } else if (packs_) {
+    packer_.renew(*job.list);
+  }
 }
 
 // One job's own list; else what all who gain by the cache make of it together.
@@ -73,15 +90,63 @@ void ICacheSystem::set_benefit(uint32_t number, double benefit) {
   job.probed = true;
 }
 
+double ICacheSystem::benefit(uint32_t number) const {
+  const auto at = jobs_.find(number);
+  return at == jobs_.end() ? 1 : at->second.benefit;
+}
+
 Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   bytes_[sample] = bytes;
-  const Answer answer = cache_.request(number, sample, bytes, &evicted_);
+  Answer answer = cache_.request(number, sample, bytes, &evicted_);
   const Job& job = jobs_.at(number);
-  if (packs_ && !job.list->contains(sample)) {
+  if (!packs_ || job.list->contains(sample)) return answer;
+  if (settings_.reads_packages) {
     if (answer.how != Served::kLExact) packer_.missed(sample);
     pack_and_load(number, job, sample);
+  } else if (answer.how == Served::kSubstituted) {
+    cache_.retire(answer.sample);
+    evicted_.push_back(answer.sample);
+  } else if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
+    answer.keep = keep_in_passing(job, answer.sample);
   }
   return answer;
+}
+
+// A sample that was read and served stands in for another from the next epoch on, once, and makes
+// room then for one that was just read: nothing is read to stand in, and other samples do in each
+// epoch. What the paper's packages gain, few large requests instead of many small ones, a fetch
+// ahead of the reader has anyway.
+bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
+  const LCache& l_cache = cache_.l_cache();
+  if (job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
+      l_cache.used() + passing_bytes_ + bytes_[sample] > l_cache.capacity()) {
+    return false;
+  }
+  is_passing_[sample] = true;
+  passing_.push_back({sample, bytes_[sample]});
+  passing_bytes_ += bytes_[sample];
+  if (passing_bytes_ >= settings_.package_bytes) load_passing();
+  return true;
+}
+
+void ICacheSystem::load_passing() {
+  const std::vector<Packed> package = std::exchange(passing_, {});
+  passing_bytes_ = 0;
+  for (const Packed& packed : package) is_passing_[packed.sample] = false;
+  if (!package.empty()) load(package);
+}
+
+void ICacheSystem::load(std::span<const Packed> package) {
+  cache_.load(package, &more_evicted_);
+  evicted_.insert(evicted_.end(), more_evicted_.begin(), more_evicted_.end());
+}
+
+float ICacheSystem::rank(SampleId sample) const {
+  if (!cache_.h_cache().kept(sample)) {
+    return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
+  }
+  const float importance = std::max(cache_.h_cache().list().importance(sample), 0.0F);
+  return 1 + importance / (1 + importance);  // -infinity was made 0: of an old list
 }
 
 // Packages are written of what was missed. One is read as soon as nobody is left who could stand in
@@ -102,7 +167,7 @@ void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sampl
     const bool useful = !job.list->contains(packed.sample) && !ledger.served(packed.sample);
     background_.useful_bytes += useful ? packed.bytes : 0;
   }
-  cache_.load(package->samples, &evicted_);
+  load(package->samples);
 }
 
 Background ICacheSystem::background() { return std::exchange(background_, {}); }

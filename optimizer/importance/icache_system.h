@@ -21,13 +21,24 @@ class ICacheSystem : public System {
 
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
+  // The same where somebody else has chosen the epoch's samples. Whoever is not of `candidates` (by
+  // sample, not 0; empty: all are) stands in for nobody.
+  void begin_chosen(uint32_t job, const std::vector<bool>& chosen, std::span<const float> values,
+                    std::span<const uint8_t> candidates = {});
   void end_job(uint32_t job) override;
   Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
   Background background() override;
+  // What must leave memory since the last call of begin_epoch(), begin_chosen() or request().
+  std::span<const SampleId> evicted() const { return evicted_; }
+  void set_capacity(uint64_t bytes) { cache_.set_capacity(bytes); }
+  // How much the sample matters to those who keep it, for whoever has less room than was promised:
+  // H above L, and all who are kept above 0.
+  float rank(SampleId sample) const;
 
   // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
   // one that was not probed.
   void set_benefit(uint32_t job, double benefit);
+  double benefit(uint32_t job) const;
   const ICache& cache() const { return cache_; }
 
  private:
@@ -40,6 +51,9 @@ class ICacheSystem : public System {
   };
   void choose_cache_list(const std::vector<bool>& chosen);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);
+  bool keep_in_passing(const Job& job, SampleId sample);
+  void load_passing();
+  void load(std::span<const Packed> package);
 
   const SystemSettings settings_;
   const bool packs_;
@@ -48,7 +62,10 @@ class ICacheSystem : public System {
   Packer packer_;
   std::map<uint32_t, Job> jobs_;
   Background background_;
-  std::vector<SampleId> evicted_;
+  std::vector<SampleId> evicted_, more_evicted_;
+  std::vector<Packed> passing_;   // the package that is being put together of what was read
+  std::vector<bool> is_passing_;  // by sample: in it
+  uint64_t passing_bytes_ = 0;
 };
 
 }  // namespace sluice::optimizer

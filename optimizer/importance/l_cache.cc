@@ -69,7 +69,8 @@ void LCache::served(uint32_t number, SampleId sample) {
 
 const LCache::Pool* LCache::pool(uint32_t number, SampleId requested) const {
   const Job& job = jobs_.at(number);
-  const auto at = job.pools.find(labels_.of(requested));
+  const uint32_t label = labels_.of(requested);
+  const auto at = label == kUnknownLabel ? job.pools.end() : job.pools.find(label);
   return at == job.pools.end() || at->second.empty() ? nullptr : &at->second;
 }
 
@@ -86,19 +87,21 @@ SampleId LCache::stand_in(uint32_t job, SampleId requested, Random* random) cons
 
 void LCache::add_to(Job* job, SampleId sample) {
   if ((sample < job->served.size() && job->served[sample]) || job->list->contains(sample)) return;
-  Pool& pool = job->pools[labels_.of(sample)];
-  if (job->place.emplace(sample, pool.size()).second) pool.push_back(sample);
+  const uint32_t label = labels_.of(sample);
+  Pool& pool = job->pools[label];
+  const Pooled place{label, static_cast<uint32_t>(pool.size())};
+  if (job->place.emplace(sample, place).second) pool.push_back(sample);
 }
 
 void LCache::remove_from(Job* job, SampleId sample) {
   const auto at = job->place.find(sample);
   if (at == job->place.end()) return;
-  Pool& pool = job->pools[labels_.of(sample)];
-  const size_t place = at->second;
+  const Pooled place = at->second;
+  Pool& pool = job->pools[place.label];
   job->place.erase(at);
   if (pool.back() != sample) {
-    pool[place] = pool.back();
-    job->place[pool[place]] = place;
+    pool[place.at] = pool.back();
+    job->place[pool[place.at]] = place;
   }
   pool.pop_back();
 }

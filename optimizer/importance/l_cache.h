@@ -51,6 +51,8 @@ class LCache {
   void end_job(uint32_t job) { jobs_.erase(job); }
   // The job has been given the sample: it stands in for nobody until the job's next epoch.
   void served(uint32_t job, SampleId sample);
+  // The sample is none of the job's: it stands in for nobody until the job's next epoch.
+  void exclude(uint32_t job, SampleId sample) { served(job, sample); }
   // Samples that may stand in for `requested`: kept, of its label, not served in the job's epoch.
   uint32_t unserved(uint32_t job, SampleId requested) const;
   // One of them, each as likely as every other; kNoSample if there is none.
@@ -58,9 +60,12 @@ class LCache {
 
  private:
   using Pool = std::vector<SampleId>;  // in no order
+  struct Pooled {
+    uint32_t label = 0, at = 0;  // which pool, where in it
+  };
   struct Job {
     std::map<uint32_t, Pool> pools;              // by label: kept, and not served in this epoch
-    std::unordered_map<SampleId, size_t> place;  // in its pool
+    std::unordered_map<SampleId, Pooled> place;  // in its pool
     std::vector<bool> served;                    // by sample
     std::shared_ptr<const HList> list;
   };

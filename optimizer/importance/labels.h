@@ -8,8 +8,11 @@
 
 namespace sluice::optimizer {
 
-// Labels by sample, which outlive this; samples beyond them are of label 0, so that without labels
-// all are of one.
+// Of a sample of which it is not known: it stands in for nobody, and nobody for it.
+inline constexpr uint32_t kUnknownLabel = UINT32_MAX;
+
+// Labels by sample, which outlive this and may change; samples beyond them are of label 0, so that
+// without labels all are of one.
 class Labels {
  public:
   Labels() = default;

@@ -29,16 +29,21 @@ class CacheSplit {
     h_ = l_ = 0;
   }
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
+  // The L-cache has no more than that, whatever the rule gives it, but for its package.
+  void set_most_l(uint64_t bytes) { most_l_ = bytes; }
 
+  uint64_t capacity() const { return capacity_; }
   uint64_t h_bytes() const {
     const double h_share = 1 - (1 - share_) * l_part_;
     const auto wanted = static_cast<uint64_t>(h_share * static_cast<double>(capacity_));
-    return std::min(wanted, capacity_ - std::min(package_bytes_, capacity_ / 2));
+    const uint64_t least = capacity_ - std::min(most_l_, capacity_);
+    return std::min(std::max(wanted, least), capacity_ - std::min(package_bytes_, capacity_ / 2));
   }
   uint64_t l_bytes() const { return capacity_ - h_bytes(); }
 
  private:
   uint64_t capacity_;
+  uint64_t most_l_ = UINT64_MAX;
   const uint64_t package_bytes_;
   double share_ = kFirstHShare;
   double l_part_ = 1;       // of what the rule gives the L-cache

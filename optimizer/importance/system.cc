@@ -144,6 +144,12 @@ std::unique_ptr<System> whole(const SystemSettings& settings) {
   return std::make_unique<Kind>(settings);
 }
 
+std::unique_ptr<System> in_passing(const SystemSettings& settings) {
+  SystemSettings own = settings;
+  own.reads_packages = false;
+  return std::make_unique<ICacheSystem>(own, Substitute::kL, true);
+}
+
 template <Substitute kSubstitute, bool kLCache>
 std::unique_ptr<System> icache(const SystemSettings& settings) {
   return std::make_unique<ICacheSystem>(settings, kSubstitute, kLCache);
@@ -160,6 +166,8 @@ constexpr SystemInfo kSystems[] = {
     {"hc", "IIS and the H-cache (+HC)", true, icache<Substitute::kNever, false>},
     {"icache", "IIS, H-cache and L-cache; an L-sample stands in for another", true,
      icache<Substitute::kL, true>},
+    {"sluice", "the same, what stands in was read in passing: no packages are read", true,
+     in_passing},
     {"icache-h", "the same, but a kept H-sample stands in for an L-sample, repeats allowed (ST_HC)",
      true, icache<Substitute::kH, true>},
     {"oracle", "IIS, and everything is in memory", true, whole<Oracle>},

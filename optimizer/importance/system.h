@@ -24,6 +24,8 @@ struct SystemSettings {
   // Of an epoch's requests: at most so many are answered by others (systems that substitute).
   double most_substituted = kMostSubstituted;
   uint64_t package_bytes = kPackageBytes;
+  // ICacheSettings has it: false costs no read, and is how Sluice runs.
+  bool reads_packages = true;
   Labels labels;
   uint64_t seed = 1;
 };

@@ -83,6 +83,11 @@ void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
   at->second.policy->know_order(order);
 }
 
+void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {
+  const auto at = datasets_.find(dataset);
+  if (at != datasets_.end()) at->second.policy->set_importance(sample, importance);
+}
+
 void RecordPlan::forget(uint32_t dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;

@@ -36,6 +36,8 @@ class RecordPlan {
                std::vector<FilePages>* freed);
   // What will be read of the dataset, as far as it is known; replaces what was said before.
   void foretell(uint32_t dataset, std::span<const SampleId> order);
+  // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
+  void set_importance(uint32_t dataset, SampleId sample, float importance);
   // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
   void forget(uint32_t dataset);
   void forget_session(uint32_t session);

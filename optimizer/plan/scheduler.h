@@ -126,6 +126,9 @@ class Scheduler {
   bool is_shuffled(uint32_t file, uint32_t session) const;
   // Orders are not what they were.
   void foretell_records();
+  void set_record_importance(uint32_t dataset, uint32_t sample, float importance) {
+    records_.set_importance(dataset, sample, importance);
+  }
   // After the samples' book was told that the session left.
   void forget_record_session(uint32_t session);
   // What the session has read of mapped records may be dropped: it is to be taken out of its page

@@ -79,6 +79,10 @@ class StagePlan {
   // and not in it are spent.
   void foretell(std::span<const uint32_t> order);
   void end_session(uint32_t session) { policy_->end_job(session); }
+  // What the file's copy is worth keeping, for policies that go by it.
+  void set_importance(uint32_t file, float importance) {
+    policy_->set_importance(file, importance);
+  }
 
   enum class Has { kStaged, kComing, kNot };
   Has has(uint32_t file) const;

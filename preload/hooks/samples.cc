@@ -110,11 +110,25 @@ SLUICE_EXPORT int sluice_report_importance(int dataset, const uint64_t* ids, con
                                            uint64_t count) {
   const KeepErrno keep;
   if (!usable() || g_settings.importance == 0) return -ENOTSUP;
-  return report_importance(dataset, ids, values, count);
+  return report_importance(dataset, ids, values, nullptr, count);
+}
+
+SLUICE_EXPORT int sluice_report_labelled(int dataset, const uint64_t* ids, const double* values,
+                                         const uint32_t* labels, uint64_t count) {
+  const KeepErrno keep;
+  if (!usable() || g_settings.importance == 0) return -ENOTSUP;
+  return report_importance(dataset, ids, values, labels, count);
 }
 
 SLUICE_EXPORT int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
   const KeepErrno keep;
   if (!usable() || g_settings.importance < 2) return -ENOTSUP;
   return select_samples(dataset, epoch, chosen, samples);
+}
+
+SLUICE_EXPORT int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples,
+                               uint8_t* how, uint64_t count) {
+  const KeepErrno keep;
+  if (!usable() || g_settings.importance < 2) return -ENOTSUP;
+  return serve_samples(dataset, epoch, first, samples, how, count);
 }

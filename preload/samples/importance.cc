@@ -16,12 +16,16 @@ bool is_dataset(int dataset) {
 
 }  // namespace
 
-int report_importance(int dataset, const uint64_t* ids, const double* values, uint64_t count) {
+int report_importance(int dataset, const uint64_t* ids, const double* values,
+                      const uint32_t* labels, uint64_t count) {
   if ((ids == nullptr || values == nullptr) && count != 0) return -EINVAL;
   if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
   MemoryFile memory;
   for (uint64_t i = 0; i < count; ++i) {
-    const protocol::SampleImportance one = {ids[i], values[i]};
+    if (ids[i] >= protocol::kMaxSamples) return -EINVAL;
+    const protocol::SampleImportance one = {static_cast<uint32_t>(ids[i]),
+                                            labels != nullptr ? labels[i] : protocol::kNoLabel,
+                                            values[i]};
     if (!memory.add(&one, sizeof one)) return -ENOSPC;
   }
   protocol::Samples about = {};
@@ -34,7 +38,7 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
   if (chosen == nullptr || samples == 0 || samples > protocol::kMaxSamples) return -EINVAL;
   if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
   MemoryFile memory;
-  if (!memory.reserve(samples)) return -ENOSPC;
+  if (!memory.add(chosen, samples)) return -ENOSPC;
   protocol::Samples about = {};
   about.dataset = static_cast<uint32_t>(dataset);
   about.count = samples;
@@ -43,6 +47,37 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
     return error;
   }
   return memory.read(chosen, samples) ? 0 : -EIO;
+}
+
+int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+                  uint64_t count) {
+  if ((samples == nullptr || how == nullptr) && count != 0) return -EINVAL;
+  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
+  MemoryFile memory;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto sample = static_cast<uint32_t>(samples[i]);
+    if (samples[i] > protocol::kServedSample) return -EINVAL;
+    if (!memory.add(&sample, sizeof sample)) return -ENOSPC;
+  }
+  protocol::Samples about = {};
+  about.dataset = static_cast<uint32_t>(dataset);
+  about.first = first;
+  about.count = count;
+  about.epoch = epoch;
+  if (const int error = tell_samples(protocol::MessageKind::kServe, about, memory); error != 0) {
+    return error;
+  }
+  constexpr uint64_t kTogether = 1024;
+  uint32_t served[kTogether];
+  for (uint64_t done = 0; done < count; done += kTogether) {
+    const uint64_t some = count - done < kTogether ? count - done : kTogether;
+    if (!memory.read(served, some * sizeof served[0], done * sizeof served[0])) return -EIO;
+    for (uint64_t i = 0; i < some; ++i) {
+      samples[done + i] = served[i] & protocol::kServedSample;
+      how[done + i] = static_cast<uint8_t>(served[i] >> protocol::kServedShift);
+    }
+  }
+  return 0;
 }
 
 }  // namespace sluice::preload

@@ -6,7 +6,11 @@
 
 namespace sluice::preload {
 
-int report_importance(int dataset, const uint64_t* ids, const double* values, uint64_t count);
+// `labels` may be null.
+int report_importance(int dataset, const uint64_t* ids, const double* values,
+                      const uint32_t* labels, uint64_t count);
 int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
+int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+                  uint64_t count);
 
 }  // namespace sluice::preload

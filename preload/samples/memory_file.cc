@@ -35,19 +35,11 @@ bool MemoryFile::add(const void* data, size_t size) {
   return true;
 }
 
-bool MemoryFile::reserve(uint64_t size) {
-  if (!fd_.ours() || sys::failed(sys::call(SYS_ftruncate, fd_.number(), static_cast<long>(size)))) {
-    return false;
-  }
-  bytes_ = size;
-  return true;
-}
-
-bool MemoryFile::read(void* out, uint64_t size) const {
+bool MemoryFile::read(void* out, uint64_t size, uint64_t from) const {
   for (uint64_t done = 0; done < size;) {
     if (!fd_.ours()) return false;
     const long got = sys::call(SYS_pread64, fd_.number(), sys::word(static_cast<char*>(out) + done),
-                               static_cast<long>(size - done), static_cast<long>(done));
+                               static_cast<long>(size - done), static_cast<long>(from + done));
     if (got == -EINTR) continue;
     if (got <= 0) return false;
     done += static_cast<uint64_t>(got);

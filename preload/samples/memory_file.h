@@ -18,10 +18,8 @@ class MemoryFile {
 
   // False, here or in flush(): there is no memory for it.
   bool add(const void* data, size_t size);
-  // So many bytes for the other side to fill. REQUIRES: nothing was added, or is.
-  bool reserve(uint64_t size);
-  // What the other side wrote there. False: not so many bytes.
-  bool read(void* out, uint64_t size) const;
+  // `size` bytes from byte `from` on, as the other side left them. False: not so many.
+  bool read(void* out, uint64_t size, uint64_t from = 0) const;
   // What was added is in the file. REQUIRES: nothing is added afterwards.
   bool flush();
 

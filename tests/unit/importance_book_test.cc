@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "optimizer/importance/book.h"
@@ -17,58 +18,189 @@ uint64_t count(const std::vector<bool>& chosen) {
   return static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
 }
 
+using Who = ImportanceBook::Who;
+
 void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
-    EXPECT_TRUE(book->report(job, dataset, kSamples, sample, static_cast<double>(sample)));
+    EXPECT_TRUE(book->report({job, dataset, kSamples}, sample, static_cast<double>(sample),
+                             static_cast<uint32_t>(sample % 3)));
   }
+}
+
+std::vector<bool> select(ImportanceBook* book, const Who& who, uint32_t epoch) {
+  return book->select(who, epoch, {}, {}, 0);
 }
 
 TEST(ImportanceBook, WarmsUpAndThenFetchesWhatMattersAndEveryThirdEpochAll) {
   ImportanceBook book;
   report_all(&book, 1, 7);
   for (uint32_t epoch = 0; epoch < 5; ++epoch) {
-    EXPECT_EQ(count(book.select(1, 7, kSamples, epoch)), kSamples) << epoch;
+    EXPECT_EQ(count(select(&book, {1, 7, kSamples}, epoch)), kSamples) << epoch;
   }
   for (const uint32_t epoch : {5U, 6U, 8U, 9U}) {
-    const std::vector<bool> chosen = book.select(1, 7, kSamples, epoch);
+    const std::vector<bool> chosen = select(&book, {1, 7, kSamples}, epoch);
     EXPECT_NEAR(static_cast<double>(count(chosen)), kSamples / 2.0, 80) << epoch;
     const auto middle = chosen.begin() + kSamples / 2;
     EXPECT_GT(std::count(middle, chosen.end(), true), 2 * std::count(chosen.begin(), middle, true));
   }
-  EXPECT_EQ(count(book.select(1, 7, kSamples, 7)), kSamples);
+  EXPECT_EQ(count(select(&book, {1, 7, kSamples}, 7)), kSamples);
 }
 
 TEST(ImportanceBook, JobsAndDatasetsAreTheirOwn) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  EXPECT_EQ(count(book.select(2, 7, kSamples, 5)), kSamples) << "nothing is known of job 2";
-  EXPECT_EQ(count(book.select(1, 8, 10, 5)), 10U);
+  EXPECT_EQ(count(select(&book, {2, 7, kSamples}, 5)), kSamples) << "nothing is known of job 2";
+  EXPECT_EQ(count(select(&book, {1, 8, 10}, 5)), 10U);
   ASSERT_EQ(book.views().size(), 3U);
   EXPECT_EQ(book.views()[0].known, kSamples);
   book.forget_job(1);
   ASSERT_EQ(book.views().size(), 1U);
-  EXPECT_EQ(count(book.select(1, 7, kSamples, 5)), kSamples);
+  EXPECT_EQ(count(select(&book, {1, 7, kSamples}, 5)), kSamples);
   book.forget_dataset(7);
   EXPECT_TRUE(book.views().empty());
 }
 
 TEST(ImportanceBook, RefusesWhatSaysNothing) {
   ImportanceBook book;
-  EXPECT_FALSE(book.report(1, 7, kSamples, kSamples, 1));
-  EXPECT_FALSE(book.report(1, 7, kSamples, UINT64_MAX, 1));
-  EXPECT_FALSE(book.report(1, 7, kSamples, 3, std::nan("")));
-  EXPECT_FALSE(book.report(1, 7, kSamples, 3, std::numeric_limits<double>::infinity()));
-  EXPECT_FALSE(book.report(1, 7, kSamples, 3, 1e300)) << "infinite as a float";
-  EXPECT_TRUE(book.report(1, 7, kSamples, 3, -1));
+  EXPECT_FALSE(book.report({1, 7, kSamples}, kSamples, 1));
+  EXPECT_FALSE(book.report({1, 7, kSamples}, UINT64_MAX, 1));
+  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, std::nan("")));
+  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, 1e300)) << "infinite as a float";
+  EXPECT_TRUE(book.report({1, 7, kSamples}, 3, -1));
   EXPECT_EQ(book.views()[0].refused, 5U);
   EXPECT_EQ(book.views()[0].known, 1U);
 }
 
 TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   ImportanceBook book;
-  EXPECT_FALSE(book.report(1, 7, ImportanceBook::kMostSamples + 1, 0, 1));
-  EXPECT_TRUE(book.select(1, 7, ImportanceBook::kMostSamples + 1, 0).empty());
+  EXPECT_FALSE(book.report({1, 7, ImportanceBook::kMostSamples + 1}, 0, 1));
+  EXPECT_TRUE(select(&book, {1, 7, ImportanceBook::kMostSamples + 1}, 0).empty());
   EXPECT_TRUE(book.views().empty());
+}
+
+// Epochs of a job whose samples are of one size, a fifth of which fits.
+struct Job {
+  explicit Job(const ImportanceOptions& asked) : options(asked) { report_all(&book, 1, 7); }
+
+  // Who is served for whom, in the order of the epoch.
+  std::vector<std::pair<SampleId, Answer>> epoch(uint32_t number,
+                                                 std::span<const uint8_t> candidates = {}) {
+    const std::vector<bool> chosen =
+        book.select(who, number, options, candidates, kBytes * kSamples / 5);
+    std::vector<SampleId> order;
+    for (SampleId sample = 0; sample < kSamples; ++sample) {
+      if (chosen[sample]) order.push_back(sample);
+    }
+    Random random(number);
+    random.shuffle(&order);
+    std::vector<std::pair<SampleId, Answer>> served;
+    served.reserve(order.size());
+    for (const SampleId sample : order) {
+      served.emplace_back(sample, book.serve(who, sample, [](SampleId) { return kBytes; }));
+    }
+    return served;
+  }
+
+  static constexpr uint64_t kBytes = 8192;
+  const Who who{1, 7, kSamples};
+  const ImportanceOptions options;
+  ImportanceBook book;
+};
+
+ImportanceOptions asking_for(ImportanceOptions::StandIns stand_ins) {
+  ImportanceOptions options;
+  options.stand_ins = stand_ins;
+  options.selection.warm_up = 1;
+  return options;
+}
+
+TEST(ImportanceBook, AnEpochServesNoSampleTwiceAndStandInsAreBounded) {
+  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  for (uint32_t epoch = 0; epoch < 20; ++epoch) {
+    std::set<SampleId> served;
+    uint64_t substituted = 0;
+    const auto answers = job.epoch(epoch);
+    for (const auto& [asked, answer] : answers) {
+      EXPECT_TRUE(served.insert(answer.sample).second) << "epoch " << epoch;
+      substituted += answer.how == Served::kSubstituted ? 1 : 0;
+    }
+    EXPECT_LE(substituted, answers.size() * 12 / 100 + 1);
+  }
+  const ImportanceBook::View view = job.book.views()[0];
+  EXPECT_GT(view.served.of(Served::kSubstituted), 200U);
+  EXPECT_GT(view.served.of(Served::kHHit), 1000U);
+}
+
+TEST(ImportanceBook, WhoIsNotTheJobsStandsInForNobody) {
+  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);  // samples of both halves are kept
+  std::vector<uint8_t> even(kSamples);
+  for (size_t i = 0; i < kSamples; i += 2) even[i] = 1;
+  for (uint32_t epoch = 4; epoch < 9; ++epoch) {
+    for (const auto& [asked, answer] : job.epoch(epoch, even)) {
+      EXPECT_EQ(answer.sample % 2, 0U) << "a validation's, say";
+    }
+  }
+}
+
+TEST(ImportanceBook, OfOneClassOnlyWhoIsKnownToBe) {
+  Job job(asking_for(ImportanceOptions::StandIns::kSameLabel));
+  uint64_t substituted = 0;
+  for (uint32_t epoch = 0; epoch < 12; ++epoch) {
+    for (const auto& [asked, answer] : job.epoch(epoch)) {
+      EXPECT_TRUE(epoch >= 4 || answer.sample == asked) << "no label is known yet";
+      EXPECT_EQ(answer.sample % 3, asked % 3);
+      substituted += answer.how == Served::kSubstituted ? 1 : 0;
+    }
+    if (epoch == 3) report_all(&job.book, 1, 7);  // those before the first selection were not kept
+  }
+  EXPECT_GT(substituted, 100U);
+}
+
+TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
+  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    (void)job.book.select(job.who, epoch, job.options, {}, 1 << 20);
+    for (SampleId sample = 0; sample < kSamples; ++sample) {
+      EXPECT_EQ(job.book.serve(job.who, sample, [](SampleId) { return 0; }).sample, sample);
+    }
+  }
+}
+
+TEST(ImportanceBook, WhoWasNeverSelectedForIsServedWhatItAsks) {
+  ImportanceBook book;
+  report_all(&book, 1, 7);
+  const auto bytes = [](SampleId) { return uint64_t{1}; };
+  EXPECT_EQ(book.serve({1, 7, kSamples}, 3, bytes).sample, 3U);
+  EXPECT_EQ(book.serve({2, 8, kSamples}, 3, bytes).sample, 3U);
+  EXPECT_TRUE(book.on_read(1, 7, 3).empty());
+  EXPECT_TRUE(book.on_read(1, 7, UINT64_MAX).empty());
+}
+
+TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
+  KeepRanks ranks;
+  const std::vector<SampleId> gone = {4, 5};
+  ranks.decide(1, 2.0F, gone);
+  EXPECT_TRUE(ranks.on_read(2).empty());
+  const auto now = ranks.on_read(1);
+  ASSERT_EQ(now.size(), 3U);
+  EXPECT_EQ(now[0].sample, 4U);
+  EXPECT_EQ(now[2].rank, 2.0F);
+  EXPECT_TRUE(ranks.on_read(1).empty()) << "they hold once";
+}
+
+TEST(KeepRanks, OfPositionsThatNobodyReadHoldWithTheNextEpoch) {
+  KeepRanks ranks;
+  ranks.decide(1, 2.0F, std::vector<SampleId>{4});
+  ranks.begin_epoch(std::vector<SampleId>{6});
+  const auto now = ranks.on_read(9);
+  ASSERT_EQ(now.size(), 3U);
+  EXPECT_EQ(now[0].sample, 4U);
+  EXPECT_EQ(now[0].rank, 0.0F);
+  EXPECT_EQ(now[1].sample, 1U);
+  EXPECT_EQ(now[1].rank, 2.0F);
+  EXPECT_EQ(now[2].sample, 6U);
 }
 
 }  // namespace

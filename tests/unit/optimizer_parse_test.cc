@@ -145,6 +145,55 @@ TEST(Parse, EventsThatCannotBeAreRefused) {
   EXPECT_FALSE(event_is_sane(event, kSize));
 }
 
+TEST(Parse, ImportanceMustBeAsLongAsItSays) {
+  protocol::Samples told{};
+  told.count = 3;
+  for (const auto& [kind, each] :
+       {std::pair{MessageKind::kImportance, 16U}, std::pair{MessageKind::kSelect, 1U},
+        std::pair{MessageKind::kServe, 4U}}) {
+    told.bytes = 3 * each;
+    const Message good = parse(packet(kind, bytes_of(told)));
+    ASSERT_NE(std::get_if<ImportanceMessage>(&good), nullptr);
+    EXPECT_EQ(std::get_if<ImportanceMessage>(&good)->kind, kind);
+    ++told.bytes;
+    EXPECT_EQ(refusal(packet(kind, bytes_of(told))), "importance that makes no sense");
+    EXPECT_EQ(refusal(packet(kind, "short")), "importance too short");
+  }
+  told.count = UINT64_MAX / 4 + 1;  // whose bytes would be none
+  told.bytes = 0;
+  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(told))), "");
+}
+
+TEST(Parse, WhatImportanceAsksFor) {
+  std::vector<std::string> problems;
+  SessionOptions options = parse_options(
+      "importance=iis\nsubstitute=class\nselector=share\nwarm-up=2\nfull-every=0\nbeta=150\n"
+      "history=7\nselected-share=40\nh-share=60\nmost-substituted=5\n",
+      &problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_TRUE(options.selects);
+  EXPECT_EQ(options.importance.stand_ins, ImportanceOptions::StandIns::kSameLabel);
+  EXPECT_EQ(options.importance.selector, "share");
+  EXPECT_EQ(options.importance.selection.warm_up, 2U);
+  EXPECT_EQ(options.importance.selection.full_every, 0U);
+  EXPECT_DOUBLE_EQ(options.importance.selection.beta, 1.5);
+  EXPECT_EQ(options.importance.selection.history, 7U);
+  EXPECT_DOUBLE_EQ(options.importance.selection.share, 0.4);
+  EXPECT_DOUBLE_EQ(options.importance.h_share, 0.6);
+  EXPECT_DOUBLE_EQ(options.importance.most_substituted, 0.05);
+  EXPECT_EQ(options.policy, "shade") << "what matters stays";
+  options = parse_options("importance=iis\npolicy=auto\n", &problems);
+  EXPECT_EQ(options.policy, "auto");
+}
+
+TEST(Parse, NobodyStandsInWhereNothingIsSelected) {
+  std::vector<std::string> problems;
+  const SessionOptions options = parse_options("importance=loss\nsubstitute=any\n", &problems);
+  EXPECT_EQ(options.importance.stand_ins, ImportanceOptions::StandIns::kNever);
+  EXPECT_EQ(options.policy, "");
+  ASSERT_EQ(problems.size(), 1U);
+}
+
 TEST(Parse, NoBytesMakeItStumble) {
   std::mt19937 random(5);
   const std::string hello = packet(

@@ -20,6 +20,7 @@ from .told import sluice
 FUNCTIONAL = "torch.nn.functional"
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
           "mse_loss")
+CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
 TOGETHER = 4096  # values reported with one message, at least, or what an epoch's end leaves
 
 _level = sluice.importance()
@@ -36,11 +37,11 @@ def selects():
 
 class Batch:
     """A batch that was given out. indices: of its samples; value: what they matter, as far as losses
-    were computed of it (several in a step add up)."""
-    __slots__ = ("told", "indices", "value")
+    were computed of it (several in a step add up); labels: their classes, where a loss told them."""
+    __slots__ = ("told", "indices", "value", "labels")
 
     def __init__(self, told, indices):
-        self.told, self.indices, self.value = told, indices, None
+        self.told, self.indices, self.value, self.labels = told, indices, None, None
 
 
 class Reports:
@@ -53,7 +54,7 @@ class Reports:
 
     def add(self, batch):
         if not self.doubted:
-            self.batches.append((batch.indices, batch.value))
+            self.batches.append((batch.indices, batch.value, batch.labels))
             self.samples += len(batch.indices)
             if self.samples >= TOGETHER:
                 self.send()
@@ -63,12 +64,13 @@ class Reports:
 
     def send(self):
         batches, self.batches, self.samples = self.batches, [], 0
-        ids, numbers = [], []
-        for indices, value in batches:
+        ids, numbers, classes = [], [], []
+        for indices, value, labels in batches:
             ids += indices
             numbers += value.to("cpu", torch.float64).tolist()
+            classes += [-1] * len(indices) if labels is None else labels.tolist()
         if ids:
-            sluice.report_importance(self.number, ids, numbers)
+            sluice.report_importance(self.number, ids, numbers, classes)
 
 
 _reports = {}  # by dataset's number
@@ -162,6 +164,8 @@ def _observe(original, signature, arguments, named, result):
             return
         each = each.reshape(each.shape[0], -1).mean(dim=1)
         batch.value = each if batch.value is None else batch.value + each.to(batch.value.device)
+        if original.__name__ in CLASSIFYING and bound["target"].shape == each.shape:
+            batch.labels = bound["target"].detach()
 
 
 _busy = threading.local()  # cross_entropy calls nll_loss, in some versions
@@ -199,11 +203,13 @@ def watch_losses():
 
 
 class Selection:
-    """What an epoch fetches. chosen: 1 or 0 by sample; batches: how many it has."""
-    __slots__ = ("chosen", "batches")
+    """What an epoch fetches. epoch: its number, as the optimizer was told; allowed: 1 or 0 by sample,
+    which are the loader's; chosen: the same, which it fetches, None: all; batches: how many it has,
+    where it does not fetch all."""
+    __slots__ = ("epoch", "allowed", "chosen", "batches")
 
-    def __init__(self, chosen, batches):
-        self.chosen, self.batches = chosen, batches
+    def __init__(self, epoch, allowed, chosen, batches):
+        self.epoch, self.allowed, self.chosen, self.batches = epoch, allowed, chosen, batches
 
 
 def _candidates(sampler, length):
@@ -265,31 +271,39 @@ def selection_for(told, link, loader):
     if link.given > 1:  # who only looks at a batch has not trained an epoch
         link.trained += 1
     link.given = 0
-    chosen = sluice.select(told.number, link.trained, told.length)
+    allowed = bytearray(told.length)
+    for index in candidates:
+        allowed[index] = 1
+    chosen = sluice.select(told.number, link.trained, allowed)
     if chosen is None:
         return None
     count = sum(chosen[index] for index in candidates)
     count = _fill_up(chosen, candidates, count, size, drop_last, link.trained)
     if count == len(candidates):
-        return None
-    return Selection(chosen, count // size if drop_last else -(-count // size))
+        return Selection(link.trained, allowed, None, None)
+    batches = count // size if drop_last else -(-count // size)
+    return Selection(link.trained, allowed, chosen, batches)
 
 
-def select_from(iterator, chosen):
-    """The iterator's indices, or batches of them, without the samples that were not chosen. The sampler
-    makes the draws that it would make."""
+def select_from(iterator, chosen, served):
+    """The iterator's indices, or batches of them, without the samples that were not chosen, and with
+    served(index) in place of each. The sampler makes the draws that it would make."""
     index_sampler = iterator._index_sampler
     if iterator._auto_collation:
-        iterator._sampler_iter = _batches(index_sampler, chosen)
+        iterator._sampler_iter = _batches(index_sampler, chosen, served)
     else:
-        iterator._sampler_iter = (index for index in index_sampler if chosen[index])
+        iterator._sampler_iter = _samples(index_sampler, chosen, served)
 
 
-def _batches(batch_sampler, chosen):
+def _samples(sampler, chosen, served):
+    for index in sampler:
+        if chosen is None or chosen[index]:
+            yield index if served is None else served(index)
+
+
+def _batches(batch_sampler, chosen, served):
     batch = []
-    for index in batch_sampler.sampler:
-        if not chosen[index]:
-            continue
+    for index in _samples(batch_sampler.sampler, chosen, served):
         batch.append(index)
         if len(batch) == batch_sampler.batch_size:
             yield batch

@@ -14,6 +14,7 @@ from torch.utils.data import sampler as samplers
 
 from . import datasets, importance, orders, settings
 from .identity import IdentityMap
+from .serving import Serving
 from .told import sluice
 
 _epochs = IdentityMap()  # by iterator
@@ -60,11 +61,11 @@ class Epoch:
             self.seed_too = (loader.generator is self.recipe.generator
                              and not (loader.persistent_workers and loader.num_workers > 0))
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
-        self.batches = None
+        self.batches = self.selection = self.serving = None
         if importance.selects():
-            selection = importance.selection_for(told, link, loader)
-            if selection is not None:
-                self.chosen, self.batches = selection.chosen, selection.batches
+            self.selection = importance.selection_for(told, link, loader)
+            if self.selection is not None:
+                self.chosen, self.batches = self.selection.chosen, self.selection.batches
             link.batches = self.batches
         # Batches that were drawn and not given out yet, where it matters whose losses are computed.
         self.pending = collections.deque() if importance.observes() else None
@@ -86,6 +87,8 @@ class Epoch:
             settings.debug("order not predicted: %s" % error)
             self.recipe = self.order = None
             return
+        if self.selection is not None:
+            return  # who is served for whom is decided when the epoch begins
         ahead = self.link.ahead
         if not (ahead and ahead[0] == self.epoch and ahead[1] == self.order.tobytes()):
             self.publish(self.order, 0, True)
@@ -115,6 +118,31 @@ class Epoch:
             self.predict()
         if self.recipe is not None:
             self._look_ahead()
+        if self.order is not None and self.selection is not None:
+            self.serving = Serving(self.number, self.selection.epoch, self.order.tolist(),
+                                   self.selection.allowed)
+            self._serve_on()
+
+    def _serve_on(self):
+        """Has more positions decided, and publishes what will be read at them. Nobody decides: all that is
+        left is read as the sampler draws it."""
+        first, serving = len(self.serving.served), self.serving
+        samples = serving.extend()
+        known = samples if len(samples) else serving.requested[first:]
+        after = first + len(known)
+        self.order = orders.flat(self.order.tolist()[:first] + list(known)
+                                 + serving.requested[after:])
+        self.publish(orders.flat(known), first, after == len(serving.requested))
+
+    def serve(self, index):
+        """The sampler has drawn `index`: what is read in its place. Called by the job's own iterator."""
+        try:
+            if self.serving.running_out():
+                self._serve_on()
+            return self.serving.take(index)
+        except Exception as error:
+            settings.switch_off("%s: %s" % (type(error).__name__, error))
+            return index
 
     def _moved(self):
         """Whether something that decides the order has changed since it was predicted."""
@@ -262,8 +290,9 @@ def before(iterator):
         return
     if not epoch.begun:
         epoch.begin()
-        if epoch.chosen is not None:
-            importance.select_from(iterator, epoch.chosen)
+        if epoch.chosen is not None or epoch.serving is not None:
+            importance.select_from(iterator, epoch.chosen,
+                                   epoch.serve if epoch.serving is not None else None)
     elif epoch.order is not None and epoch.recipe.chunk:
         epoch.state = epoch.recipe.generator.get_state()
 

@@ -1,0 +1,80 @@
+"""Which sample is read and trained at each position of an epoch (SLUICE_SUBSTITUTE): decided by the
+optimizer ahead of the sampler's draws, a few thousand positions with each question, and checked here:
+whatever it answers, an epoch serves no sample twice, and none that is not the loader's."""
+import array
+
+from . import settings
+from .told import sluice
+
+TOGETHER = 1 << 15  # positions of one question
+AHEAD = TOGETHER // 2  # positions that are left undrawn when the next question is asked
+
+
+class Serving:
+    """One epoch. requested: what its sampler is expected to draw; allowed: by sample, whether it is the
+    loader's."""
+
+    def __init__(self, number, epoch, requested, allowed):
+        self.number, self.epoch = number, epoch
+        self.requested, self.allowed = requested, allowed
+        self.served = array.array("q")  # by position, as far as it is decided
+        self.taken = bytearray(len(allowed))  # by sample, whether it is in `served`
+        self.instead = {}  # who was asked for, by who is served there, where that is another
+        self.drawn = 0
+        self.decides = True
+
+    def extend(self):
+        """Decides the next positions. Their samples; empty if there are none, or nobody answers."""
+        first = len(self.served)
+        asked = array.array("q", self.requested[first:first + TOGETHER])
+        if not self.decides or not asked:
+            return asked[:0]
+        answer = sluice.serve(self.number, self.epoch, first, asked)
+        if answer is None:
+            self.decides = False
+            settings.debug("nobody says any more who is served")
+            return asked[:0]
+        for requested, sample in zip(asked, answer[0]):
+            good = sample < len(self.allowed) and self.allowed[sample] and not self.taken[sample]
+            self._serve(requested, sample if good else self._due(requested))
+        return self.served[first:]
+
+    def _serve(self, requested, sample):
+        self.served.append(sample)
+        self.taken[sample] = 1
+        if sample != requested:
+            self.instead[sample] = requested
+
+    def _due(self, requested):
+        """Itself, unless it stood in for another; then that one, or who is due for it in its turn. Itself
+        where the sampler draws it a second time."""
+        due = requested
+        for _ in range(len(self.instead) + 1):
+            if due is None or not self.taken[due]:
+                break
+            due = self.instead.get(due)
+        return requested if due is None or self.taken[due] else due
+
+    def running_out(self):
+        return self.decides and len(self.served) - self.drawn <= AHEAD \
+            and len(self.served) < len(self.requested)
+
+    def take(self, requested):
+        """The sampler has drawn `requested`: who is read."""
+        place = self.drawn
+        self.drawn += 1
+        if place >= len(self.requested):  # of a last batch that is dropped
+            return requested
+        if self.requested[place] != requested:
+            self._forget_from(place)
+        if place == len(self.served):
+            self._serve(requested, self._due(requested))
+        return self.served[place]
+
+    def _forget_from(self, place):
+        """The sampler draws otherwise than it was expected to: nothing is decided ahead any more."""
+        for sample in self.served[place:]:
+            self.taken[sample] = 0
+            self.instead.pop(sample, None)
+        del self.served[place:]
+        self.decides = False

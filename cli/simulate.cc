@@ -53,14 +53,37 @@ void print_heading(const Workload& workload, const Storage& storage) {
                                                     : "The only epoch:"));
 }
 
+// An error is the stream's to remember. REQUIRES: it is open for writing.
+OnDecided write_decisions(FILE* file, const optimizer::SystemInfo& system, uint64_t memory) {
+  return [file, &system, memory](const Decided& one) {
+    static constexpr const char* kHow[] = {"h",       "l",    "substituted",
+                                           "h-for-l", "miss", "miss-other"};
+    const std::string line =
+        fmt::format("{},{},{},{},{},{},{}\n", system.name, memory, one.epoch, one.requested,
+                    one.answer.sample, kHow[static_cast<size_t>(one.answer.how)], one.packages);
+    (void)fwrite(line.data(), 1, line.size(), file);
+  };
+}
+
 void run_systems(const SimulateSettings& settings, FILE* csv) {
+  File decisions;
+  if (!settings.decisions.empty()) {
+    decisions.reset(fopen(settings.decisions.c_str(), "we"));
+    if (!decisions) cannot_write(settings.decisions);
+    (void)fputs("system,memory_bytes,epoch,requested,served,how,packages\n", decisions.get());
+  }
   const std::unique_ptr<Workload> workload = make_synthetic(settings.synthetic);
   std::vector<SystemOutcome> outcomes;
   for (const MemorySize& memory : settings.memory) {
     for (const optimizer::SystemInfo* system : settings.systems) {
-      outcomes.push_back(play_system(settings.synthetic, settings.drift, *system,
-                                     memory.of(workload->dataset_bytes())));
+      const uint64_t bytes = memory.of(workload->dataset_bytes());
+      const OnDecided told =
+          decisions ? write_decisions(decisions.get(), *system, bytes) : OnDecided();
+      outcomes.push_back(play_system(settings.synthetic, settings.drift, *system, bytes, told));
     }
+  }
+  if (decisions && (fflush(decisions.get()) != 0 || ferror(decisions.get()) != 0)) {
+    cannot_write(settings.decisions);
   }
   print_heading(*workload, settings.storage);
   print(systems_table(outcomes, *workload, settings.storage));
@@ -128,6 +151,8 @@ void add_simulate_options(CLI::App* command, SimulateOptions* options) {
   system->excludes(policy)->excludes(trace);
   add("--drift", &options->drift, "SHARE",
       "of the samples whose loss is another in the next epoch; default 0")
+      ->needs(system);
+  add("--decisions", &options->decisions, "FILE", "write who was served for each request, and how")
       ->needs(system);
   add("--latency", &options->latency, "TIME", "of one request to storage; default 2ms");
   add("--bandwidth", &options->bandwidth, "SIZE", "of storage, bytes a second; default 200M");

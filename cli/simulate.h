@@ -12,7 +12,7 @@ struct SimulateOptions {
   std::string trace;                               // or a recorded one
   std::string memory, policy, system, drift;
   std::string latency, bandwidth, depth, compute;
-  std::string csv, picture;
+  std::string csv, picture, decisions;
   bool advise = false;
 };
 

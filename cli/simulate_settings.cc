@@ -198,6 +198,7 @@ SimulateSettings simulate_settings(const SimulateOptions& options) {
     fail("picture", options.picture, "does not end in .png");
   }
   settings.csv = options.csv;
+  settings.decisions = options.decisions;
   settings.picture = options.picture;
   settings.advise = options.advise;
   return settings;

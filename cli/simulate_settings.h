@@ -27,7 +27,7 @@ struct SimulateSettings {
   std::vector<const optimizer::SystemInfo*> systems;  // instead of policies, if there are any
   double drift = 0;
   Storage storage;
-  std::string csv, picture;
+  std::string csv, picture, decisions;
   bool advise = false;
 };
 

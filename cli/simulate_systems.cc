@@ -84,7 +84,7 @@ SystemCounts SystemOutcome::steady() const {
 }
 
 SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& info,
-                          uint64_t memory) {
+                          uint64_t memory, const OnDecided& on_decided) {
   SystemOutcome outcome{&info, memory, {}};
   // The order of an epoch is the workload's, less what is not selected: what a job's own sampler
   // would draw.
@@ -111,12 +111,13 @@ SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::S
       if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
         counts.missed += static_cast<double>(bytes[answer.sample]);
       }
+      const optimizer::Background behind = system->background();
+      counts.packages += static_cast<double>(behind.packages);
+      counts.packed += static_cast<double>(behind.bytes);
+      counts.useful += static_cast<double>(behind.useful_bytes);
+      counts.written += static_cast<double>(behind.written_bytes);
+      if (on_decided) on_decided({epoch, access.sample, answer, behind.packages});
     }
-    const optimizer::Background behind = system->background();
-    counts.packages = static_cast<double>(behind.packages);
-    counts.packed = static_cast<double>(behind.bytes);
-    counts.useful = static_cast<double>(behind.useful_bytes);
-    counts.written = static_cast<double>(behind.written_bytes);
     outcome.epochs.push_back(counts);
   }
   return outcome;

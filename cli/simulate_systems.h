@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,10 +36,20 @@ struct SystemOutcome {
   SystemCounts steady() const;  // mean of all but the first; of the first if it is the only one
 };
 
+// What was decided at one position of an epoch. packages: that were read since the one before.
+struct Decided {
+  unsigned epoch = 0;
+  optimizer::SampleId requested = 0;
+  optimizer::Answer answer;
+  uint64_t packages = 0;
+};
+using OnDecided = std::function<void(const Decided&)>;
+
 // A sample's loss does not change unless `drift` says so: the share of the samples whose loss is
 // drawn anew with each epoch. It is known of a sample once that was trained, as it was then.
+// `on_decided`, which may be empty, is told of each request.
 SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& system,
-                          uint64_t memory);
+                          uint64_t memory, const OnDecided& on_decided = {});
 
 // As cost() of a policy; each package is one request.
 Cost system_cost(const SystemCounts& counts, const Storage& storage);

@@ -169,6 +169,9 @@ struct SampleImportance {
 };
 inline constexpr uint32_t kNoLabel = UINT32_MAX;
 
+inline constexpr uint64_t kMostServed = 1
+                                        << 14;  // positions of one kServe, so that it takes no time
+
 // kServe: a sample that is served, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
 inline constexpr uint32_t kServedShift = 29;
 inline constexpr uint32_t kServedSample = (1U << kServedShift) - 1;

@@ -98,9 +98,10 @@ enum {
 
 /* At positions [first, first + count) of epoch `epoch`, for which sluice_select() was asked, the
  * job's order has the samples samples[0..count). They are replaced by those to be read and trained
- * there, and how[i] becomes one of the above. Ask for an epoch's positions in order, each once.
- * Within an epoch no sample is served twice. Not 0: serve what was asked for; both arrays may hold
- * anything. -ENOTSUP without SLUICE_IMPORTANCE=iis. */
+ * there, and how[i] becomes one of the above. Ask for an epoch's positions in order, each once,
+ * some thousands at a time. Within an epoch no sample is served twice, but where one is asked for
+ * twice. Not 0: serve what was asked for; both arrays may hold anything. -ENOTSUP without
+ * SLUICE_IMPORTANCE=iis. */
 int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
                  uint64_t count);
 

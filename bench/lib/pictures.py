@@ -2,7 +2,7 @@
 import os
 import statistics
 
-from bench.lib import figures
+from bench.lib import figures, icache_picture
 
 VARIANTS = ["baseline", "detect_only", "cold", "warm"]
 LABELS = ["baseline", "prefetch-off", "prefetch-on", "warm cache"]
@@ -119,7 +119,10 @@ def separate_files(folder, path):
 
 def draw(folder):
     """Whatever there is data for. Says which pictures were made."""
-    for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files)):
+    def icache(folder, path):
+        return icache_picture.draw(_plot(), folder, path)
+    for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files),
+                       ("icache", icache)):
         path = os.path.join(folder, name + ".png")
         if make(folder, path):
             print(f"bench: drew {os.path.relpath(path)}")

@@ -17,10 +17,10 @@ HEADERS = 16, 8  # bytes before the images, and before the labels
 EPOCHS = 2
 
 
-def data(bench):
+def data(bench, padded=PADDED):
     """Folder of a folder a label, of files of one image each, padded to a photograph's size."""
     count = 500 if bench.request.small else IMAGES
-    path = os.path.join(bench.request.data, f"fashion-{count}")
+    path = os.path.join(bench.request.data, f"fashion-{count}" + f"-{padded}" * (padded != PADDED))
     if os.path.exists(path):
         return path
     try:
@@ -32,13 +32,13 @@ def data(bench):
         raise Skipped("dataset-fashion-mnist is not installed") from None
     shutil.rmtree(path + ".partial", ignore_errors=True)
     draw = random.Random(2)
-    padding = draw.randbytes(PADDED)
+    padding = draw.randbytes(padded)
     for index in range(count):
         folder = os.path.join(path + ".partial", str(labels[index]))
         os.makedirs(folder, exist_ok=True)
         pixels = images[index * SIDE * SIDE:(index + 1) * SIDE * SIDE]
         with open(os.path.join(folder, f"{index:06d}.img"), "wb") as file:
-            file.write(pixels + padding[:PADDED - len(pixels) - draw.randrange(5000)])
+            file.write(pixels + padding[:padded - len(pixels) - draw.randrange(5000)])
     os.rename(path + ".partial", path)
     return path
 

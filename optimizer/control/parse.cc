@@ -216,8 +216,6 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
     report("substitute: has no effect unless importance is iis");
     options.importance.stand_ins = StandIns::kNever;
   }
-  // What matters most stays, which no order tells that is decided epoch by epoch.
-  if (options.selects && options.policy.empty()) options.policy = "shade";
   return options;
 }
 
@@ -294,7 +292,8 @@ Message parse_packet(std::span<const std::byte> packet) {
                                 ? sizeof(protocol::SampleImportance)
                             : header.kind == MessageKind::kServe ? sizeof(uint32_t)
                                                                  : 1;
-      if (told.count > kMaxOrder || told.bytes != told.count * each) {
+      const uint64_t most = header.kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
+      if (told.count > most || told.bytes != told.count * each) {
         return BadMessage{"importance that makes no sense"};
       }
       return message;

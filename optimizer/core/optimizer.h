@@ -98,8 +98,11 @@ class Optimizer : private Residency {
   bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
              int fd);
   uint64_t importance_capacity(uint32_t dataset) const;
+  uint64_t kept_bytes(const Session& session, uint32_t dataset, uint32_t sample) const;
+  void choose_policy();
   void rank_samples(const Session& owner, uint32_t dataset, uint64_t index);
-  void count_importance(uint32_t session, SessionMetrics* metrics) const;
+  static void count_importance(std::span<const ImportanceBook::View> views, uint32_t session,
+                               SessionMetrics* metrics);
   nlohmann::json importance_status() const;
 
   // optimizer_stage.cc: the stage

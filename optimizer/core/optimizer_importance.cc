@@ -11,7 +11,8 @@ using protocol::MessageKind;
 
 namespace {
 
-constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
+constexpr uint64_t kBlock = 1 << 16;            // values that are read at once
+constexpr const char* kByImportance = "shade";  // the policy that keeps what it is told to
 
 }  // namespace
 
@@ -59,7 +60,8 @@ bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, int fd) {
   std::vector<uint8_t> bytes(told.count);
   if (told.count != who.samples || !read_memory(fd, bytes.data(), bytes.size())) return false;
-  session.serves = !nothing_to_gain(session);
+  session.selects = true;
+  choose_policy();
   const std::vector<bool> chosen = importance_.select(who, told.epoch, session.options.importance,
                                                       bytes, importance_capacity(who.dataset));
   if (chosen.empty()) return false;
@@ -72,27 +74,66 @@ bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
 bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
                       const protocol::Samples& told, int fd) {
   std::vector<uint32_t> samples(told.count);
-  if (!read_memory(fd, samples.data(), told.bytes)) return false;
-  const auto bytes_of = [&](SampleId sample) {
-    return session.serves ? samples_.bytes_of(samples_.parts(who.dataset, sample)) : 0;
-  };
+  if (!read_memory(fd, samples.data(), told.bytes) ||
+      std::any_of(samples.begin(), samples.end(),
+                  [&](uint32_t sample) { return sample >= who.samples; }) ||
+      !importance_.follows(who, told.epoch, told.first, told.count)) {
+    return false;
+  }
+  const auto bytes_of = [&](SampleId sample) { return kept_bytes(session, who.dataset, sample); };
   for (uint32_t& sample : samples) {
-    if (sample >= who.samples) return false;
     const Answer answer = importance_.serve(who, sample, bytes_of);
     sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
   }
   return write_memory(fd, samples.data(), told.bytes);
 }
 
+// What it takes of the memory to keep the sample, which for a small file is much more than it
+// holds. 0: it is not kept, or not by what it matters, or it is not known what it is.
+uint64_t Optimizer::kept_bytes(const Session& session, uint32_t dataset, uint32_t sample) const {
+  constexpr uint64_t kPage = 4096;
+  const bool files = stage_.exists() && may_stage(session) && stage_plan_.policy() == kByImportance;
+  const bool records = scheduler_.records().policy(dataset) == kByImportance;
+  uint64_t sum = 0;
+  for (const Extent& part : samples_.parts(dataset, sample)) {
+    const bool whole = is_whole(part);
+    if (whole ? !files || stage_plan_.refused(whole_file(part)) : !records) return 0;
+    sum += whole ? StagePlan::charge(sample_files_.bytes(whole_file(part)))
+                 : (part.length + kPage - 1) / kPage * kPage;
+  }
+  return sum;
+}
+
+// Files are kept by the policy that somebody asked for, if that was one; by what they matter, as
+// long as all who use the stage select by that; else by what is known of orders.
+void Optimizer::choose_policy() {
+  std::string asked;
+  bool by_importance = false, all_may = true;
+  for (const auto& [id, session] : sessions_) {
+    if (!may_stage(*session)) continue;
+    if (!session->options.policy.empty()) asked = session->options.policy;
+    by_importance |= session->selects;
+    all_may &= session->options.selects;
+    if (session->selects && session->options.policy.empty()) {
+      scheduler_.set_policy(id, kByImportance);
+    }
+  }
+  stage_plan_.set_policy(!asked.empty()             ? asked
+                         : by_importance && all_may ? kByImportance
+                                                    : "auto");
+}
+
 // Bytes that may stay of the dataset from epoch to epoch: what reading ahead leaves of the budget.
 uint64_t Optimizer::importance_capacity(uint32_t dataset) const {
   if (scheduler_.records().tracks(dataset)) return scheduler_.records().capacity(dataset);
-  return stage_.exists() ? stage_plan_.budget() / 10 * 9 : 0;
+  const size_t others = importance_.datasets();
+  return stage_.exists() ? stage_plan_.budget() / 10 * 9 / std::max<size_t>(others, 1) : 0;
 }
 
 // What is worth keeping changes as samples are read: before the store decides who stays.
 void Optimizer::rank_samples(const Session& owner, uint32_t dataset, uint64_t index) {
-  for (const KeepRanks::Rank& one : importance_.on_read(owner.id, dataset, index)) {
+  const uint32_t job = samples_.origin(owner.id);
+  for (const KeepRanks::Rank& one : importance_.on_read(job, dataset, index)) {
     for (const Extent& part : samples_.parts(dataset, one.sample)) {
       if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
     }
@@ -100,10 +141,11 @@ void Optimizer::rank_samples(const Session& owner, uint32_t dataset, uint64_t in
   }
 }
 
-void Optimizer::count_importance(uint32_t session, SessionMetrics* metrics) const {
+void Optimizer::count_importance(std::span<const ImportanceBook::View> views, uint32_t session,
+                                 SessionMetrics* metrics) {
   using protocol::SessionMetric;
   std::map<SessionMetric, uint64_t> sums;
-  for (const ImportanceBook::View& view : importance_.views()) {
+  for (const ImportanceBook::View& view : views) {
     if (view.job != session) continue;
     sums[SessionMetric::samples_offered] += view.all_offered;
     sums[SessionMetric::samples_selected] += view.all_selected;

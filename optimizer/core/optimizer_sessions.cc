@@ -172,6 +172,7 @@ void Optimizer::end_session(uint32_t id) {
   scheduler_.forget_record_session(id);
   records_.left();
   stage_plan_.end_session(id);
+  choose_policy();
   orders_new_ = true;
   say(Level::kInfo, "session {} over", id);
 }
@@ -188,6 +189,7 @@ void Optimizer::end_empty_sessions(uint64_t now) {
 }
 
 void Optimizer::publish_metrics() {
+  const std::vector<ImportanceBook::View> views = importance_.views();
   for (const auto& [id, session] : sessions_) {
     SessionMetrics* metrics = scheduler_.metrics(id);
     if (metrics == nullptr) continue;
@@ -197,7 +199,7 @@ void Optimizer::publish_metrics() {
     const Recordings::Counts traced = recordings_.counts(id);
     (*metrics)[static_cast<size_t>(SessionMetric::trace_records)] = traced.recorded;
     (*metrics)[static_cast<size_t>(SessionMetric::trace_lost)] = traced.lost;
-    count_importance(id, metrics);
+    count_importance(views, id, metrics);
     auto& shared = session->memory.get()->header.metrics;
     for (size_t i = 0; i < metrics->size(); ++i) {
       shared[i].store((*metrics)[i], std::memory_order_relaxed);

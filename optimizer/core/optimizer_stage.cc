@@ -38,7 +38,7 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
   }
   if (first && stage_.watch_fd() >= 0) watch(stage_.watch_fd(), Tag::kWatch, 0, EPOLLIN, true);
   if (session->options.stage == SessionOptions::Stage::kAlways) stage_.stage_any_mount();
-  if (!session->options.policy.empty()) stage_plan_.set_policy(session->options.policy);
+  choose_policy();
   uint64_t stale = UINT64_MAX;
   for (const auto& [id, other] : sessions_) {
     stale = std::min<uint64_t>(stale, other->options.stale * kSecond);

@@ -61,8 +61,8 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
-  bool serves = false;  // its present epoch's samples may be stood in for
-  UniqueFd peer_pidfd;  // watched until the first slot is taken
+  bool selects = false;  // it has asked which samples an epoch fetches
+  UniqueFd peer_pidfd;   // watched until the first slot is taken
   bool had_slot = false;
   bool bye = false;             // the job said that it is over
   uint64_t empty_since_ns = 0;  // no process left since then; 0: some are

@@ -13,27 +13,24 @@ ImportanceBook::Entry* ImportanceBook::entry(const Who& who) {
   return &entries_.try_emplace({who.job, who.dataset}, who.samples).first->second;
 }
 
-ImportanceBook::Shared& ImportanceBook::shared(const Who& who, const ImportanceOptions& options,
-                                               uint64_t capacity) {
-  Shared& shared = systems_[who.dataset];
-  if (shared.system == nullptr) {
-    using StandIns = ImportanceOptions::StandIns;
-    const auto samples = static_cast<uint32_t>(who.samples);
-    if (options.stand_ins == StandIns::kSameLabel) shared.labels.assign(samples, kUnknownLabel);
-    const SystemSettings settings = {.capacity = capacity,
-                                     .samples = samples,
-                                     .selection = options.selection,
+ICacheSystem* ImportanceBook::system(const Who& who, Entry* own, const ImportanceOptions& options) {
+  std::unique_ptr<ICacheSystem>& system = systems_[who.dataset];
+  if (system == nullptr) {
+    const SystemSettings settings = {.samples = static_cast<uint32_t>(who.samples),
                                      .h_share = options.h_share,
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
-                                     .labels = Labels(shared.labels),
                                      .seed = options.selection.seed};
-    const bool any = options.stand_ins != StandIns::kNever;
-    shared.system =
-        std::make_unique<ICacheSystem>(settings, any ? Substitute::kL : Substitute::kNever, any);
+    system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
   }
-  shared.system->set_capacity(capacity);
-  return shared;
+  if (own->selector == nullptr) {
+    using StandIns = ImportanceOptions::StandIns;
+    const SelectorInfo* info = find_selector(options.selector);
+    own->selector = (info != nullptr ? *info : selectors()[0]).make(options.selection);
+    if (options.stand_ins == StandIns::kSameLabel) own->labels.assign(who.samples, kUnknownLabel);
+    system->join(who.job, Labels(own->labels), options.stand_ins != StandIns::kNever);
+  }
+  return system.get();
 }
 
 bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint32_t label) {
@@ -42,54 +39,60 @@ bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint3
   const bool good = sample < own->values.samples() &&
                     own->values.observe(static_cast<SampleId>(sample), static_cast<float>(value));
   ++(good ? own->reported : own->refused);
-  const auto shared = systems_.find(who.dataset);
-  if (shared != systems_.end() && sample < shared->second.labels.size() && label != kUnknownLabel) {
-    shared->second.labels[sample] = label;
-  }
+  if (sample < own->labels.size() && label != kUnknownLabel) own->labels[sample] = label;
   return good;
 }
 
 std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
                                          const ImportanceOptions& options,
                                          std::span<const uint8_t> candidates, uint64_t capacity) {
-  Entry* const own = entry(who);
+  uint64_t all = systems_.count(who.dataset) != 0 ? 0 : who.samples;
+  for (const auto& [dataset, other] : systems_) all += other->samples();
+  const bool too_many = who.samples > kMostSelected || all > kMostServed;
+  Entry* const own = too_many ? nullptr : entry(who);
   if (own == nullptr) return {};
-  if (own->selector == nullptr) {
-    const SelectorInfo* info = find_selector(options.selector);
-    own->selector = (info != nullptr ? *info : selectors()[0]).make(options.selection);
-  }
+  ICacheSystem* const shared = system(who, own, options);
   std::vector<bool> chosen = own->selector->select(epoch, own->values.all());
+  uint64_t offered = chosen.size();
   for (size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i] == 0) chosen[i] = false;
+    if (candidates[i] != 0) continue;
+    chosen[i] = false;
+    --offered;
   }
   own->epoch = epoch;
+  own->asked = 0;
   own->selected = static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
   own->all_selected += own->selected;
-  own->all_offered += static_cast<uint64_t>(
-      candidates.empty() ? static_cast<std::ptrdiff_t>(chosen.size())
-                         : std::count_if(candidates.begin(), candidates.end(),
-                                         [](uint8_t candidate) { return candidate != 0; }));
-  ICacheSystem& system = *shared(who, options, capacity).system;
-  system.begin_chosen(who.job, chosen, own->values.all(), candidates);
-  own->ranks.begin_epoch(system.evicted());
+  own->all_offered += offered;
+  for (const SampleId sample : own->ranks.end_epoch()) shared->drop(sample);
+  shared->set_capacity(capacity);
+  shared->begin_chosen(who.job, chosen, own->values.all(), candidates);
+  own->ranks.begin_epoch(shared->evicted());
   return chosen;
 }
 
-Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& bytes) {
-  const auto own = entries_.find({who.job, who.dataset});
-  const auto shared = systems_.find(who.dataset);
-  Answer answer{requested, Served::kMiss};
-  if (own == entries_.end() || own->second.selector == nullptr || shared == systems_.end()) {
-    return answer;
+bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count) {
+  const auto at = entries_.find({who.job, who.dataset});
+  if (at == entries_.end() || at->second.selector == nullptr || at->second.epoch != epoch ||
+      at->second.asked != first) {
+    return false;
   }
+  at->second.asked += count;
+  return true;
+}
+
+Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& bytes) {
+  Entry& own = entries_.at({who.job, who.dataset});
+  Answer answer{requested, Served::kMiss};
   const uint64_t size = bytes(requested);
   if (size != 0) {
-    ICacheSystem& system = *shared->second.system;
+    ICacheSystem& shared = *systems_.at(who.dataset);
     const auto known = static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
-    answer = system.request(who.job, requested, known);
-    own->second.ranks.decide(answer.sample, system.rank(answer.sample), system.evicted());
+    answer = shared.request(who.job, requested, known);
+    const bool fetched = answer.how == Served::kMiss || answer.how == Served::kMissOther;
+    own.ranks.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());
   }
-  ++own->second.served.by_kind[static_cast<size_t>(answer.how)];
+  ++own.served.by_kind[static_cast<size_t>(answer.how)];
   return answer;
 }
 
@@ -100,21 +103,22 @@ std::span<const KeepRanks::Rank> ImportanceBook::on_read(uint32_t job, uint32_t 
   return own->second.ranks.on_read(static_cast<SampleId>(sample));
 }
 
+void ImportanceBook::forget(uint32_t job, uint32_t dataset) {
+  const auto shared = systems_.find(dataset);
+  if (shared != systems_.end()) shared->second->end_job(job);
+  entries_.erase({job, dataset});
+  const bool used = std::any_of(entries_.begin(), entries_.end(), [dataset](const auto& entry) {
+    return entry.first.second == dataset && entry.second.selector != nullptr;
+  });
+  if (!used) systems_.erase(dataset);
+}
+
 void ImportanceBook::forget_job(uint32_t job) {
-  for (auto at = entries_.begin(); at != entries_.end();) {
-    const auto [of_job, dataset] = at->first;
-    if (of_job != job) {
-      ++at;
-      continue;
-    }
-    const auto shared = systems_.find(dataset);
-    if (shared != systems_.end()) shared->second.system->end_job(job);
-    at = entries_.erase(at);
-    const bool used =
-        std::any_of(entries_.begin(), entries_.end(),
-                    [&, of = dataset](const auto& e) { return e.first.second == of; });
-    if (!used && shared != systems_.end()) systems_.erase(shared);
+  std::vector<uint32_t> datasets;
+  for (const auto& [key, own] : entries_) {
+    if (key.first == job) datasets.push_back(key.second);
   }
+  for (const uint32_t dataset : datasets) forget(job, dataset);
 }
 
 void ImportanceBook::forget_dataset(uint32_t dataset) {
@@ -137,10 +141,10 @@ std::vector<ImportanceBook::View> ImportanceBook::views() const {
               .served = own.served};
     const auto shared = systems_.find(key.second);
     if (shared != systems_.end() && own.selector != nullptr) {
-      const ICache& cache = shared->second.system->cache();
+      const ICache& cache = shared->second->cache();
       const Ledger* ledger = cache.ledger(key.first);
-      if (ledger != nullptr) view.displaced = ledger->lost();
-      view.benefit = shared->second.system->benefit(key.first);
+      if (ledger != nullptr) view.displaced = ledger->lost() + ledger->owed();
+      view.benefit = shared->second->benefit(key.first);
       view.swaps = cache.h_cache().swaps();
     }
     all.push_back(view);

@@ -59,9 +59,9 @@ class HCache : public KeptSet {
   SampleId victim(SampleId newcomer) override;
 
  private:
-  // With each access: a heap of a million is taken over within 16,000 accesses, by a few
+  // With each access: a heap of a million is taken over within 32,000 accesses, by a few
   // microseconds each.
-  static constexpr size_t kEntriesEach = 64;
+  static constexpr size_t kEntriesEach = 32;
   using Heap = SampleHeap<float>;  // 8 bytes an entry, and 4 for each sample of the dataset
 
   std::shared_ptr<const HList> list_;  // never nullptr

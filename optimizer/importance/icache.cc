@@ -1,5 +1,6 @@
 #include "optimizer/importance/icache.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::optimizer {
@@ -17,6 +18,10 @@ ICache::ICache(const ICacheSettings& settings)
       l_(settings.l_cache ? split_.l_bytes() : 0, settings.labels),
       random_(mixed(settings.seed)) {}
 
+void ICache::join(uint32_t number, Labels labels, bool substitutes) {
+  jobs_.try_emplace(number, settings_.samples, labels).first->second.substitutes = substitutes;
+}
+
 void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
                          std::vector<SampleId>* evicted) {
   Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
@@ -24,14 +29,11 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   const bool bounded =
       most > 0 && settings_.substitute == Substitute::kL && settings_.reads_packages &&
       static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
-  if (!settings_.reads_packages && job.bytes != 0) {
-    split_.set_most_l(
-        static_cast<uint64_t>(settings_.most_substituted * static_cast<double>(job.bytes)));
-  }
+  if (!settings_.reads_packages) limit_l();
   job.bytes = 0;
   job.list = std::move(list);
   job.ledger.begin_epoch();
-  l_.begin_epoch(number, job.list);
+  l_.begin_epoch(number, job.list, job.labels);
   split_.begin_epoch(bounded);
   evicted->clear();
   if (!settings_.l_cache) {
@@ -43,6 +45,18 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   l_.set_capacity(split_.l_bytes(), &of_l);
   evicted->insert(evicted->end(), of_l.begin(), of_l.end());
   spare(kNoSample, evicted);
+}
+
+// As much as can stand in during an epoch: that of the job that has the most use for it.
+void ICache::limit_l() {
+  double most = 0;
+  for (const auto& [number, job] : jobs_) {
+    if (!job.substitutes) continue;
+    const double bytes =
+        job.bytes != 0 ? static_cast<double>(job.bytes) : static_cast<double>(split_.capacity());
+    most = std::max(most, settings_.most_substituted * bytes);
+  }
+  split_.set_most_l(static_cast<uint64_t>(most));
 }
 
 void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
@@ -80,9 +94,10 @@ bool ICache::is_h(uint32_t job, SampleId sample) const {
 }
 
 bool ICache::may_substitute(uint32_t number) const {
-  const Ledger& ledger = jobs_.at(number).ledger;
+  const Job& job = jobs_.at(number);
+  const Ledger& ledger = job.ledger;
   const double most = settings_.most_substituted * static_cast<double>(ledger.requests() + 1);
-  return settings_.substitute == Substitute::kL &&
+  return settings_.substitute == Substitute::kL && job.substitutes &&
          static_cast<double>(ledger.count(Served::kSubstituted) + 1) <= most;
 }
 

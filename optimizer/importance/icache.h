@@ -61,6 +61,9 @@ class ICache {
   // that was not known joins. *evicted is cleared and then holds what must leave memory.
   void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, std::vector<SampleId>* evicted);
   void end_job(uint32_t job);
+  // How the job is served from now on, if not as the settings say: with labels of its own, and
+  // whether others may stand in. Before its first epoch.
+  void join(uint32_t job, Labels labels, bool substitutes);
   // The list by which the H-cache keeps: the job's own where it stands alone, else what
   // adjusted_importance() makes of all.
   void set_cache_list(std::shared_ptr<const HList> list) { h_.set_list(std::move(list)); }
@@ -92,12 +95,15 @@ class ICache {
 
  private:
   struct Job {
-    Job(uint32_t samples, Labels labels) : ledger(samples, labels) {}
+    Job(uint32_t samples, Labels own) : labels(own), ledger(samples, own) {}
+    Labels labels;
+    bool substitutes = true;
     std::shared_ptr<const HList> list;
     Ledger ledger;
     uint64_t bytes = 0;  // of the epoch's requests
   };
 
+  void limit_l();
   // What one cache gave up and the other holds stays in memory.
   void spare(SampleId changed, std::vector<SampleId>* evicted) const;
   std::optional<Answer> l_from_memory(uint32_t number, const Job& job, SampleId requested);

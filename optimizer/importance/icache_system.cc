@@ -41,6 +41,7 @@ void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen
                                 std::span<const uint8_t> candidates) {
   Job& job = jobs_[number];
   job.values.assign(values.begin(), values.end());
+  job.relative.clear();
   job.list =
       std::make_shared<const HList>(settings_.samples, top_of(chosen, values, settings_.h_share));
   cache_.begin_epoch(number, job.list, &evicted_);
@@ -62,15 +63,16 @@ void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
     return;
   }
   std::vector<JobImportance> eligible;
-  for (const auto& [number, job] : jobs_) {
-    if (job.probed && job.benefit <= kBenefitThreshold) continue;
-    eligible.push_back({job.benefit, job.values});
+  for (auto& [number, job] : jobs_) {
+    if (job.list == nullptr || (job.probed && job.benefit <= kBenefitThreshold)) continue;
+    if (job.relative.empty()) job.relative = relative_importance(job.values);
+    eligible.push_back({job.benefit, job.values, job.relative});
   }
   if (eligible.empty()) return;
   const std::vector<float> adjusted = adjusted_importance(eligible);
   std::vector<bool> some = chosen;
   for (const auto& [number, job] : jobs_) {
-    for (SampleId sample = 0; sample < settings_.samples; ++sample) {
+    for (SampleId sample = 0; job.list != nullptr && sample < settings_.samples; ++sample) {
       if (job.list->contains(sample)) some[sample] = true;
     }
   }
@@ -118,7 +120,7 @@ Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
 // ahead of the reader has anyway.
 bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
   const LCache& l_cache = cache_.l_cache();
-  if (job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
+  if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
       l_cache.used() + passing_bytes_ + bytes_[sample] > l_cache.capacity()) {
     return false;
   }

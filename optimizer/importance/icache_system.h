@@ -21,6 +21,11 @@ class ICacheSystem : public System {
 
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
+  // As ICache has it.
+  void join(uint32_t job, Labels labels, bool substitutes) {
+    cache_.join(job, labels, substitutes);
+    jobs_[job].substitutes = substitutes;
+  }
   // The same where somebody else has chosen the epoch's samples. Whoever is not of `candidates` (by
   // sample, not 0; empty: all are) stands in for nobody.
   void begin_chosen(uint32_t job, const std::vector<bool>& chosen, std::span<const float> values,
@@ -34,20 +39,25 @@ class ICacheSystem : public System {
   // How much the sample matters to those who keep it, for whoever has less room than was promised:
   // H above L, and all who are kept above 0.
   float rank(SampleId sample) const;
+  // The sample is not in memory after all.
+  void drop(SampleId sample) { cache_.drop(sample); }
 
   // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
   // one that was not probed.
   void set_benefit(uint32_t job, double benefit);
   double benefit(uint32_t job) const;
   const ICache& cache() const { return cache_; }
+  uint32_t samples() const { return settings_.samples; }
 
  private:
   struct Job {
     std::unique_ptr<Selector> selector;
     std::vector<float> values;
     std::shared_ptr<const HList> list;
+    std::vector<float> relative;  // of `values`, where several jobs share the cache
     double benefit = 1;
     bool probed = false;
+    bool substitutes = true;
   };
   void choose_cache_list(const std::vector<bool>& chosen);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);

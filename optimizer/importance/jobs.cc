@@ -7,6 +7,11 @@
 #include "optimizer/importance/values.h"
 
 namespace sluice::optimizer {
+namespace {
+
+constexpr size_t kMostRanked = 1 << 12;  // values among which a percentile is taken, or twice that
+
+}  // namespace
 
 void BenefitProbe::batch(double seconds) {
   if (phase_ == Phase::kDone || !(seconds > 0)) return;
@@ -27,13 +32,19 @@ std::vector<float> relative_importance(std::span<const float> values) {
   std::vector<float> sorted;
   sorted.reserve(values.size());
   std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), is_known);
+  // Of very many a few thousand say as well where each stands, in a tenth of the time.
+  if (const size_t step = sorted.size() / kMostRanked; step > 1) {
+    size_t kept = 0;
+    for (size_t at = 0; at < sorted.size(); at += step) sorted[kept++] = sorted[at];
+    sorted.resize(kept);
+  }
   std::sort(sorted.begin(), sorted.end());
   std::vector<float> relative(values.size());
   for (size_t sample = 0; sample < values.size(); ++sample) {
     if (!is_known(values[sample])) continue;
     const auto above = std::upper_bound(sorted.begin(), sorted.end(), values[sample]);
-    relative[sample] =
-        static_cast<float>(above - sorted.begin()) / static_cast<float>(sorted.size());
+    const auto place = std::max<ptrdiff_t>(above - sorted.begin(), 1);
+    relative[sample] = static_cast<float>(place) / static_cast<float>(sorted.size());
   }
   return relative;
 }
@@ -41,7 +52,9 @@ std::vector<float> relative_importance(std::span<const float> values) {
 std::vector<float> adjusted_importance(std::span<const JobImportance> jobs) {
   std::vector<float> adjusted;
   for (const JobImportance& job : jobs) {
-    const std::vector<float> relative = relative_importance(job.values);
+    const std::vector<float> found =
+        job.relative.empty() ? relative_importance(job.values) : std::vector<float>();
+    const std::span<const float> relative = job.relative.empty() ? found : job.relative;
     if (relative.size() > adjusted.size()) adjusted.resize(relative.size(), kUnknownImportance);
     for (size_t sample = 0; sample < relative.size(); ++sample) {
       if (!is_known(job.values[sample])) continue;

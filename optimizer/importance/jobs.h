@@ -43,13 +43,14 @@ class BenefitProbe {
 
 // The relative importance value (RIV) of each sample: the share of all that have a known value
 // which matter no more than it, in (0, 1]; 0 for those of which none is known. Equal values are
-// equally relative. By sample.
+// equally relative. Of more than 8,192 samples it is an estimate. By sample.
 std::vector<float> relative_importance(std::span<const float> values);
 
 // One cache-eligible job's part in the sum.
 struct JobImportance {
   double benefit = 1;
-  std::span<const float> values;  // importance values, by sample
+  std::span<const float> values;    // importance values, by sample
+  std::span<const float> relative;  // relative_importance() of them; empty: not known
 };
 
 // The adjusted importance value (AIV) of each sample: the sum over the jobs of benefit times RIV.

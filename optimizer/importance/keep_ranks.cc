@@ -1,33 +1,45 @@
 #include "optimizer/importance/keep_ranks.h"
 
-#include <utility>
-
 namespace sluice::optimizer {
 
-void KeepRanks::decide(SampleId served, float rank, std::span<const SampleId> gone) {
-  std::vector<Rank>& ranks = decided_[served];
+void KeepRanks::decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone) {
+  Decided& decided = decided_[served];
+  decided.fetched = fetched;
   for (const SampleId sample : gone) {
-    if (sample != served) ranks.push_back({sample, 0});
+    if (sample != served) decided.ranks.push_back({sample, 0});
   }
-  ranks.push_back({served, rank});
+  decided.ranks.push_back({served, rank});
 }
 
 std::span<const KeepRanks::Rank> KeepRanks::on_read(SampleId sample) {
-  now_ = std::exchange(overdue_, {});
+  now_.clear();
+  for (const SampleId gone : overdue_) now_.push_back({gone, 0});
+  overdue_.clear();
   const auto at = decided_.find(sample);
   if (at != decided_.end()) {
-    now_.insert(now_.end(), at->second.begin(), at->second.end());
+    now_.insert(now_.end(), at->second.ranks.begin(), at->second.ranks.end());
     decided_.erase(at);
   }
   return now_;
 }
 
-void KeepRanks::begin_epoch(std::span<const SampleId> gone) {
-  for (const auto& [sample, ranks] : decided_) {
-    overdue_.insert(overdue_.end(), ranks.begin(), ranks.end());
+std::vector<SampleId> KeepRanks::end_epoch() {
+  std::vector<SampleId> never_read;
+  for (const auto& [sample, decided] : decided_) {
+    for (const Rank& rank : decided.ranks) {
+      if (rank.rank <= 0) {
+        overdue_.insert(rank.sample);
+      } else if (decided.fetched) {
+        never_read.push_back(rank.sample);
+      }
+    }
   }
   decided_.clear();
-  for (const SampleId sample : gone) overdue_.push_back({sample, 0});
+  return never_read;
+}
+
+void KeepRanks::begin_epoch(std::span<const SampleId> gone) {
+  overdue_.insert(gone.begin(), gone.end());
 }
 
 }  // namespace sluice::optimizer

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "optimizer/policies/policy.h"
@@ -18,17 +19,25 @@ class KeepRanks {
     float rank = 0;  // what it is worth to keep it; 0: nothing
   };
 
-  // With the reading of `served` these ranks come to hold, beside `rank` for itself.
-  void decide(SampleId served, float rank, std::span<const SampleId> gone);
+  // With the reading of `served` these ranks come to hold, beside `rank` for itself. `fetched`: it
+  // was not in memory before.
+  void decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone);
   // The sample was read. Empty if nothing was decided of it. Good until the next call.
   std::span<const Rank> on_read(SampleId sample);
-  // An epoch begins, with which nobody keeps `gone` any more: that, and decisions whose positions
-  // were never read, hold from the next reading on.
+  // The job's epoch is over, and what of it was not read never will be. Returns samples that were
+  // to be fetched, and kept, by that.
+  std::vector<SampleId> end_epoch();
+  // An epoch begins, with which nobody keeps `gone` any more: that holds from the next reading on.
   void begin_epoch(std::span<const SampleId> gone);
 
  private:
-  std::unordered_map<SampleId, std::vector<Rank>> decided_;  // by who is read
-  std::vector<Rank> overdue_, now_;
+  struct Decided {
+    std::vector<Rank> ranks;
+    bool fetched = false;
+  };
+  std::unordered_map<SampleId, Decided> decided_;  // by who is read
+  std::unordered_set<SampleId> overdue_;           // gone, and nobody was told
+  std::vector<Rank> now_;
 };
 
 }  // namespace sluice::optimizer

@@ -7,19 +7,31 @@ namespace sluice::optimizer {
 
 void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
   evicted->clear();
-  Package loaded{++loaded_, {}};
+  Package loaded{++loaded_, {}, 0};
   for (const Packed& packed : package) {
     Place& place = places_[packed.sample];
     const bool is_new = place.package == 0;
     used_ += packed.bytes;
     used_ -= place.bytes;
+    if (place.package != loaded.number) {
+      if (!is_new) leave(place.package);
+      loaded.samples.push_back(packed.sample);
+      ++loaded.kept;
+    }
     place = {loaded.number, packed.bytes};
-    loaded.samples.push_back(packed.sample);
     if (!is_new) continue;
     for (auto& [number, job] : jobs_) add_to(&job, packed.sample);
   }
   packages_.push_back(std::move(loaded));
   shrink(evicted);
+}
+
+// A sample is no more kept with the package. One of which nothing is left takes no memory.
+void LCache::leave(uint64_t number) {
+  if (packages_.empty() || number < packages_.front().number) return;
+  Package& package = packages_[number - packages_.front().number];
+  if (--package.kept == 0) package.samples = {};
+  while (packages_.size() > 1 && packages_.front().kept == 0) packages_.pop_front();
 }
 
 void LCache::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
@@ -30,13 +42,14 @@ void LCache::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
 
 void LCache::shrink(std::vector<SampleId>* evicted) {
   while (used_ > capacity_ && packages_.size() > 1) {
-    for (const SampleId sample : packages_.front().samples) {
+    const Package oldest = std::move(packages_.front());
+    packages_.pop_front();
+    for (const SampleId sample : oldest.samples) {
       const auto at = places_.find(sample);
-      if (at == places_.end() || at->second.package != packages_.front().number) continue;
+      if (at == places_.end() || at->second.package != oldest.number) continue;
       evicted->push_back(sample);
       drop(sample);
     }
-    packages_.pop_front();
   }
 }
 
@@ -44,14 +57,17 @@ void LCache::drop(SampleId sample) {
   const auto at = places_.find(sample);
   if (at == places_.end()) return;
   used_ -= at->second.bytes;
+  const uint64_t package = at->second.package;
   places_.erase(at);
+  leave(package);
   for (auto& [number, job] : jobs_) remove_from(&job, sample);
 }
 
-void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list) {
+void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list, Labels labels) {
   Job& job = jobs_[number];
   job = {};
   job.list = std::move(list);
+  job.labels = labels;
   for (const Package& package : packages_) {
     for (const SampleId sample : package.samples) {
       const auto at = places_.find(sample);
@@ -69,7 +85,7 @@ void LCache::served(uint32_t number, SampleId sample) {
 
 const LCache::Pool* LCache::pool(uint32_t number, SampleId requested) const {
   const Job& job = jobs_.at(number);
-  const uint32_t label = labels_.of(requested);
+  const uint32_t label = job.labels.of(requested);
   const auto at = label == kUnknownLabel ? job.pools.end() : job.pools.find(label);
   return at == job.pools.end() || at->second.empty() ? nullptr : &at->second;
 }
@@ -87,7 +103,7 @@ SampleId LCache::stand_in(uint32_t job, SampleId requested, Random* random) cons
 
 void LCache::add_to(Job* job, SampleId sample) {
   if ((sample < job->served.size() && job->served[sample]) || job->list->contains(sample)) return;
-  const uint32_t label = labels_.of(sample);
+  const uint32_t label = job->labels.of(sample);
   Pool& pool = job->pools[label];
   const Pooled place{label, static_cast<uint32_t>(pool.size())};
   if (job->place.emplace(sample, place).second) pool.push_back(sample);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "optimizer/importance/h_list.h"
@@ -47,7 +48,11 @@ class LCache {
 
   // The job has been given nothing of its new epoch yet, and this is its list: what has become an
   // H-sample stands in for nobody. REQUIRES for all below: the job has begun an epoch.
-  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list);
+  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list) {
+    begin_epoch(job, std::move(list), labels_);
+  }
+  // The same of a job whose samples have other labels.
+  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, Labels labels);
   void end_job(uint32_t job) { jobs_.erase(job); }
   // The job has been given the sample: it stands in for nobody until the job's next epoch.
   void served(uint32_t job, SampleId sample);
@@ -68,6 +73,7 @@ class LCache {
     std::unordered_map<SampleId, Pooled> place;  // in its pool
     std::vector<bool> served;                    // by sample
     std::shared_ptr<const HList> list;
+    Labels labels;
   };
   struct Place {
     uint64_t package = 0;  // its number
@@ -76,18 +82,20 @@ class LCache {
   struct Package {
     uint64_t number = 0;
     std::vector<SampleId> samples;
+    size_t kept = 0;  // of them, with this package
   };
 
   const Pool* pool(uint32_t job, SampleId requested) const;
   void add_to(Job* job, SampleId sample);
   void remove_from(Job* job, SampleId sample);
   void shrink(std::vector<SampleId>* evicted);
+  void leave(uint64_t package);
 
   uint64_t capacity_;
   const Labels labels_;
   uint64_t used_ = 0;
-  uint64_t loaded_ = 0;  // packages, ever
-  std::deque<Package> packages_;
+  uint64_t loaded_ = 0;           // packages, ever
+  std::deque<Package> packages_;  // by number, without gaps
   std::unordered_map<SampleId, Place> places_;
   std::map<uint32_t, Job> jobs_;
 };

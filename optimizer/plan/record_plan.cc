@@ -10,7 +10,9 @@ namespace sluice::optimizer {
 void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t samples,
                        uint64_t bytes) {
   const auto [at, added] = datasets_.try_emplace(dataset);
-  if (added) at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
+  if (!added) return;
+  at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
+  at->second.policy_name = policy;
 }
 
 void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {
@@ -81,6 +83,11 @@ void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
   if (at == datasets_.end()) return;
   at->second.policy->forget_order();
   at->second.policy->know_order(order);
+}
+
+std::string RecordPlan::policy(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? "" : at->second.policy_name;
 }
 
 void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {

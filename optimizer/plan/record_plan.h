@@ -36,6 +36,7 @@ class RecordPlan {
                std::vector<FilePages>* freed);
   // What will be read of the dataset, as far as it is known; replaces what was said before.
   void foretell(uint32_t dataset, std::span<const SampleId> order);
+  std::string policy(uint32_t dataset) const;  // its name; empty: there is no such dataset
   // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
   // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
@@ -56,6 +57,7 @@ class RecordPlan {
  private:
   struct Dataset {
     std::unique_ptr<Policy> policy;
+    std::string policy_name;
     std::unordered_map<SampleId, std::vector<FilePages>> kept;
     uint64_t reads = 0, bytes = 0;  // all that were read, for the mean
   };

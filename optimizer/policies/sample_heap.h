@@ -19,6 +19,8 @@ class SampleHeap {
   explicit SampleHeap(uint32_t samples) : places_(samples, kNowhere) {}
 
   void grow(uint32_t samples) { places_.resize(samples, kNowhere); }
+  // So many entries will not have to be moved while they come.
+  void reserve(size_t entries) { entries_.reserve(entries); }
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
   bool contains(SampleId sample) const { return places_[sample] != kNowhere; }

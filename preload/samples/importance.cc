@@ -14,45 +14,9 @@ bool is_dataset(int dataset) {
   return dataset > 0 && session_of_file_lives(static_cast<uint32_t>(dataset));
 }
 
-}  // namespace
-
-int report_importance(int dataset, const uint64_t* ids, const double* values,
-                      const uint32_t* labels, uint64_t count) {
-  if ((ids == nullptr || values == nullptr) && count != 0) return -EINVAL;
-  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
-  MemoryFile memory;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (ids[i] >= protocol::kMaxSamples) return -EINVAL;
-    const protocol::SampleImportance one = {static_cast<uint32_t>(ids[i]),
-                                            labels != nullptr ? labels[i] : protocol::kNoLabel,
-                                            values[i]};
-    if (!memory.add(&one, sizeof one)) return -ENOSPC;
-  }
-  protocol::Samples about = {};
-  about.dataset = static_cast<uint32_t>(dataset);
-  about.count = count;
-  return tell_samples(protocol::MessageKind::kImportance, about, memory);
-}
-
-int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
-  if (chosen == nullptr || samples == 0 || samples > protocol::kMaxSamples) return -EINVAL;
-  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
-  MemoryFile memory;
-  if (!memory.add(chosen, samples)) return -ENOSPC;
-  protocol::Samples about = {};
-  about.dataset = static_cast<uint32_t>(dataset);
-  about.count = samples;
-  about.epoch = epoch;
-  if (const int error = tell_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
-    return error;
-  }
-  return memory.read(chosen, samples) ? 0 : -EIO;
-}
-
-int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
-                  uint64_t count) {
-  if ((samples == nullptr || how == nullptr) && count != 0) return -EINVAL;
-  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
+// REQUIRES: no more than kMostServed.
+int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+               uint64_t count) {
   MemoryFile memory;
   for (uint64_t i = 0; i < count; ++i) {
     const auto sample = static_cast<uint32_t>(samples[i]);
@@ -76,6 +40,56 @@ int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples
       samples[done + i] = served[i] & protocol::kServedSample;
       how[done + i] = static_cast<uint8_t>(served[i] >> protocol::kServedShift);
     }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int report_importance(int dataset, const uint64_t* ids, const double* values,
+                      const uint32_t* labels, uint64_t count) {
+  if ((ids == nullptr || values == nullptr) && count != 0) return -EINVAL;
+  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
+  MemoryFile memory;
+  uint64_t told = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (ids[i] >= protocol::kMaxSamples) continue;  // says nothing, as a value that is no number
+    const protocol::SampleImportance one = {static_cast<uint32_t>(ids[i]),
+                                            labels != nullptr ? labels[i] : protocol::kNoLabel,
+                                            values[i]};
+    if (!memory.add(&one, sizeof one)) return -ENOSPC;
+    ++told;
+  }
+  protocol::Samples about = {};
+  about.dataset = static_cast<uint32_t>(dataset);
+  about.count = told;
+  return tell_samples(protocol::MessageKind::kImportance, about, memory);
+}
+
+int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
+  if (chosen == nullptr || samples == 0 || samples > protocol::kMaxSamples) return -EINVAL;
+  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
+  MemoryFile memory;
+  if (!memory.add(chosen, samples)) return -ENOSPC;
+  protocol::Samples about = {};
+  about.dataset = static_cast<uint32_t>(dataset);
+  about.count = samples;
+  about.epoch = epoch;
+  if (const int error = tell_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
+    return error;
+  }
+  return memory.read(chosen, samples) ? 0 : -EIO;
+}
+
+int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+                  uint64_t count) {
+  if ((samples == nullptr || how == nullptr) && count != 0) return -EINVAL;
+  if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
+  for (uint64_t done = 0; done < count; done += protocol::kMostServed) {
+    const uint64_t some =
+        count - done < protocol::kMostServed ? count - done : protocol::kMostServed;
+    const int error = serve_some(dataset, epoch, first + done, samples + done, how + done, some);
+    if (error != 0) return error;
   }
   return 0;
 }

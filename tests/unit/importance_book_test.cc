@@ -76,16 +76,21 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   ImportanceBook book;
   EXPECT_FALSE(book.report({1, 7, ImportanceBook::kMostSamples + 1}, 0, 1));
   EXPECT_TRUE(select(&book, {1, 7, ImportanceBook::kMostSamples + 1}, 0).empty());
+  EXPECT_TRUE(select(&book, {1, 7, ImportanceBook::kMostSelected + 1}, 0).empty());
   EXPECT_TRUE(book.views().empty());
 }
 
 // Epochs of a job whose samples are of one size, a fifth of which fits.
 struct Job {
-  explicit Job(const ImportanceOptions& asked) : options(asked) { report_all(&book, 1, 7); }
+  explicit Job(const ImportanceOptions& asked, ImportanceBook* shared = nullptr, uint32_t job = 1)
+      : who{job, 7, kSamples}, options(asked), book(shared != nullptr ? *shared : own) {
+    report_all(&book, job, 7);
+  }
 
   // Who is served for whom, in the order of the epoch.
   std::vector<std::pair<SampleId, Answer>> epoch(uint32_t number,
-                                                 std::span<const uint8_t> candidates = {}) {
+                                                 std::span<const uint8_t> candidates = {},
+                                                 bool reads = true) {
     const std::vector<bool> chosen =
         book.select(who, number, options, candidates, kBytes * kSamples / 5);
     std::vector<SampleId> order;
@@ -98,14 +103,18 @@ struct Job {
     served.reserve(order.size());
     for (const SampleId sample : order) {
       served.emplace_back(sample, book.serve(who, sample, [](SampleId) { return kBytes; }));
+      if (reads) read(served.back().second.sample);
     }
     return served;
   }
 
+  void read(SampleId sample) { book.on_read(who.job, who.dataset, sample); }
+
   static constexpr uint64_t kBytes = 8192;
-  const Who who{1, 7, kSamples};
+  const Who who;
   const ImportanceOptions options;
-  ImportanceBook book;
+  ImportanceBook own;
+  ImportanceBook& book;
 };
 
 ImportanceOptions asking_for(ImportanceOptions::StandIns stand_ins) {
@@ -158,6 +167,46 @@ TEST(ImportanceBook, OfOneClassOnlyWhoIsKnownToBe) {
   EXPECT_GT(substituted, 100U);
 }
 
+TEST(ImportanceBook, EachJobOfADatasetIsServedAsItAsked) {
+  ImportanceBook book;
+  using StandIns = ImportanceOptions::StandIns;
+  Job any(asking_for(StandIns::kAny), &book, 1);
+  Job never(asking_for(StandIns::kNever), &book, 2);
+  Job of_class(asking_for(StandIns::kSameLabel), &book, 3);
+  uint64_t substituted[2] = {0, 0};
+  for (uint32_t epoch = 0; epoch < 12; ++epoch) {
+    for (const auto& [asked, answer] : any.epoch(epoch)) {
+      substituted[0] += answer.how == Served::kSubstituted ? 1 : 0;
+    }
+    for (const auto& [asked, answer] : never.epoch(epoch)) {
+      EXPECT_EQ(answer.sample, asked) << "another job's choice";
+    }
+    for (const auto& [asked, answer] : of_class.epoch(epoch)) {
+      EXPECT_EQ(answer.sample % 3, asked % 3) << "another job's choice";
+      substituted[1] += answer.how == Served::kSubstituted ? 1 : 0;
+    }
+    report_all(&book, 3, 7);
+  }
+  EXPECT_GT(substituted[0], 50U);
+  EXPECT_GT(substituted[1], 50U);
+  book.forget_job(1);
+  book.forget_job(3);
+  for (const auto& [asked, answer] : never.epoch(12)) EXPECT_EQ(answer.sample, asked);
+  book.forget_job(2);
+  EXPECT_TRUE(book.views().empty());
+  EXPECT_EQ(book.datasets(), 0U);
+}
+
+TEST(ImportanceBook, WhatWasDecidedAndNeverReadIsNotInMemory) {
+  Job job(asking_for(ImportanceOptions::StandIns::kNever));
+  job.epoch(0, {}, false);
+  for (uint32_t epoch = 1; epoch < 6; ++epoch) {
+    for (const auto& [asked, answer] : job.epoch(epoch, {}, false)) {  // it breaks off
+      EXPECT_EQ(answer.how, Served::kMiss) << "epoch " << epoch;
+    }
+  }
+}
+
 TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
   Job job(asking_for(ImportanceOptions::StandIns::kAny));
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
@@ -168,12 +217,18 @@ TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
   }
 }
 
-TEST(ImportanceBook, WhoWasNeverSelectedForIsServedWhatItAsks) {
+TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  const auto bytes = [](SampleId) { return uint64_t{1}; };
-  EXPECT_EQ(book.serve({1, 7, kSamples}, 3, bytes).sample, 3U);
-  EXPECT_EQ(book.serve({2, 8, kSamples}, 3, bytes).sample, 3U);
+  const Who who{1, 7, kSamples};
+  EXPECT_FALSE(book.follows(who, 0, 0, 10)) << "nothing was selected";
+  EXPECT_FALSE(book.follows({2, 8, kSamples}, 0, 0, 10));
+  select(&book, who, 4);
+  EXPECT_FALSE(book.follows(who, 3, 0, 10)) << "another loader's epoch";
+  EXPECT_TRUE(book.follows(who, 4, 0, 10));
+  EXPECT_FALSE(book.follows(who, 4, 0, 10)) << "twice";
+  EXPECT_FALSE(book.follows(who, 4, 11, 10)) << "with a gap";
+  EXPECT_TRUE(book.follows(who, 4, 10, 5));
   EXPECT_TRUE(book.on_read(1, 7, 3).empty());
   EXPECT_TRUE(book.on_read(1, 7, UINT64_MAX).empty());
 }
@@ -181,7 +236,7 @@ TEST(ImportanceBook, WhoWasNeverSelectedForIsServedWhatItAsks) {
 TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
   KeepRanks ranks;
   const std::vector<SampleId> gone = {4, 5};
-  ranks.decide(1, 2.0F, gone);
+  ranks.decide(1, 2.0F, true, gone);
   EXPECT_TRUE(ranks.on_read(2).empty());
   const auto now = ranks.on_read(1);
   ASSERT_EQ(now.size(), 3U);
@@ -190,17 +245,20 @@ TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
   EXPECT_TRUE(ranks.on_read(1).empty()) << "they hold once";
 }
 
-TEST(KeepRanks, OfPositionsThatNobodyReadHoldWithTheNextEpoch) {
+TEST(KeepRanks, WhoIsGoneGoesWithTheNextReadingAndWhoWasNeverReadIsTold) {
   KeepRanks ranks;
-  ranks.decide(1, 2.0F, std::vector<SampleId>{4});
-  ranks.begin_epoch(std::vector<SampleId>{6});
+  ranks.decide(1, 2.0F, true, std::vector<SampleId>{4});
+  ranks.decide(2, 2.0F, false, {});
+  EXPECT_EQ(ranks.end_epoch(), std::vector<SampleId>{1}) << "2 was in memory, and is";
+  for (uint32_t again = 0; again < 100; ++again) ranks.begin_epoch(std::vector<SampleId>{4, 6});
   const auto now = ranks.on_read(9);
-  ASSERT_EQ(now.size(), 3U);
-  EXPECT_EQ(now[0].sample, 4U);
-  EXPECT_EQ(now[0].rank, 0.0F);
-  EXPECT_EQ(now[1].sample, 1U);
-  EXPECT_EQ(now[1].rank, 2.0F);
-  EXPECT_EQ(now[2].sample, 6U);
+  std::set<SampleId> gone;
+  for (const KeepRanks::Rank& one : now) {
+    EXPECT_EQ(one.rank, 0.0F);
+    gone.insert(one.sample);
+  }
+  EXPECT_EQ(gone, (std::set<SampleId>{4, 6}));
+  EXPECT_EQ(now.size(), 2U) << "once each, or it grows with every epoch that nobody reads";
 }
 
 }  // namespace

@@ -236,8 +236,8 @@ TEST(HCache, ANewListIsTakenOverALittleWithEachRequest) {
     EXPECT_LE(cache.used(), cache.capacity());
     EXPECT_EQ(cache.count(), cache.used());
   }
-  EXPECT_GT(requests, kSamples / 2 / 64 / 2) << "not all at once";
-  EXPECT_LE(requests, kSamples / 2 / 64 + 2);
+  EXPECT_GT(requests, kSamples / 2 / 32 / 2) << "not all at once";
+  EXPECT_LE(requests, kSamples / 2 / 32 + 2);
   EXPECT_EQ(&cache.list(), later.get());
   while (cache.take_over(1000)) continue;
   EXPECT_EQ(cache.swaps(), 3U);

@@ -162,11 +162,14 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
   told.count = UINT64_MAX / 4 + 1;  // whose bytes would be none
   told.bytes = 0;
   EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(told))), "");
+  told.count = protocol::kMostServed + 1;  // others would wait for so many
+  told.bytes = told.count * 4;
+  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(told))), "");
 }
 
 TEST(Parse, WhatImportanceAsksFor) {
   std::vector<std::string> problems;
-  SessionOptions options = parse_options(
+  const SessionOptions options = parse_options(
       "importance=iis\nsubstitute=class\nselector=share\nwarm-up=2\nfull-every=0\nbeta=150\n"
       "history=7\nselected-share=40\nh-share=60\nmost-substituted=5\n",
       &problems);
@@ -181,9 +184,6 @@ TEST(Parse, WhatImportanceAsksFor) {
   EXPECT_DOUBLE_EQ(options.importance.selection.share, 0.4);
   EXPECT_DOUBLE_EQ(options.importance.h_share, 0.6);
   EXPECT_DOUBLE_EQ(options.importance.most_substituted, 0.05);
-  EXPECT_EQ(options.policy, "shade") << "what matters stays";
-  options = parse_options("importance=iis\npolicy=auto\n", &problems);
-  EXPECT_EQ(options.policy, "auto");
 }
 
 TEST(Parse, NobodyStandsInWhereNothingIsSelected) {

@@ -37,11 +37,12 @@ def selects():
 
 class Batch:
     """A batch that was given out. indices: of its samples; value: what they matter, as far as losses
-    were computed of it (several in a step add up); labels: their classes, where a loss told them."""
-    __slots__ = ("told", "indices", "value", "labels")
+    were computed of it (several in a step add up); labels: their classes, where the losses told them by one target."""
+    __slots__ = ("told", "indices", "value", "labels", "target")
 
     def __init__(self, told, indices):
-        self.told, self.indices, self.value, self.labels = told, indices, None, None
+        self.told, self.indices = told, indices
+        self.value = self.labels = self.target = None
 
 
 class Reports:
@@ -164,8 +165,17 @@ def _observe(original, signature, arguments, named, result):
             return
         each = each.reshape(each.shape[0], -1).mean(dim=1)
         batch.value = each if batch.value is None else batch.value + each.to(batch.value.device)
-        if original.__name__ in CLASSIFYING and bound["target"].shape == each.shape:
-            batch.labels = bound["target"].detach()
+        if original.__name__ in CLASSIFYING:
+            _note_labels(batch, bound["target"], each)
+
+
+def _note_labels(batch, target, each):
+    """The samples' classes, unless the step has losses by several targets (mixed samples, say)."""
+    if batch.target is not None and batch.target is not target:
+        batch.labels = None
+    elif batch.target is None and target.shape == each.shape:
+        batch.labels = target.detach().clone()  # the job may use its memory again
+    batch.target = target
 
 
 _busy = threading.local()  # cross_entropy calls nll_loss, in some versions
@@ -276,6 +286,7 @@ def selection_for(told, link, loader):
         allowed[index] = 1
     chosen = sluice.select(told.number, link.trained, allowed)
     if chosen is None:
+        settings.warn_once("samples are not selected: no optimizer answers, or there are too many of them")
         return None
     count = sum(chosen[index] for index in candidates)
     count = _fill_up(chosen, candidates, count, size, drop_last, link.trained)

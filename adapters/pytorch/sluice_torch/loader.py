@@ -5,6 +5,7 @@ An epoch's order is predicted when its iterator has been made (PyTorch has drawn
 then, or, with persistent workers, has left it), and again at the first sample if the generator
 has been drawn from in between.
 """
+import array
 import collections
 import itertools
 import operator
@@ -119,20 +120,19 @@ class Epoch:
         if self.recipe is not None:
             self._look_ahead()
         if self.order is not None and self.selection is not None:
-            self.serving = Serving(self.number, self.selection.epoch, self.order.tolist(),
+            requested = self.order.tolist()
+            self.order = array.array("q", requested)  # of its own: it is written to
+            self.serving = Serving(self.number, self.selection.epoch, requested,
                                    self.selection.allowed)
             self._serve_on()
 
     def _serve_on(self):
-        """Has more positions decided, and publishes what will be read at them. Nobody decides: all that is
-        left is read as the sampler draws it."""
+        """Has more positions decided, and publishes what will be read at them."""
         first, serving = len(self.serving.served), self.serving
         samples = serving.extend()
-        known = samples if len(samples) else serving.requested[first:]
-        after = first + len(known)
-        self.order = orders.flat(self.order.tolist()[:first] + list(known)
-                                 + serving.requested[after:])
-        self.publish(orders.flat(known), first, after == len(serving.requested))
+        after = first + len(samples)
+        self.order[first:after] = samples
+        self.publish(samples, first, after == len(serving.requested))
 
     def serve(self, index):
         """The sampler has drawn `index`: what is read in its place. Called by the job's own iterator."""

@@ -2,11 +2,12 @@
 optimizer ahead of the sampler's draws, a few thousand positions with each question, and checked here:
 whatever it answers, an epoch serves no sample twice, and none that is not the loader's."""
 import array
+import operator
 
 from . import settings
 from .told import sluice
 
-TOGETHER = 1 << 15  # positions of one question
+TOGETHER = 1 << 14  # positions of one question: as many as the optimizer answers
 AHEAD = TOGETHER // 2  # positions that are left undrawn when the next question is asked
 
 
@@ -24,16 +25,16 @@ class Serving:
         self.decides = True
 
     def extend(self):
-        """Decides the next positions. Their samples; empty if there are none, or nobody answers."""
+        """Decides the next positions; all that are left where nobody answers. Their samples."""
         first = len(self.served)
         asked = array.array("q", self.requested[first:first + TOGETHER])
-        if not self.decides or not asked:
-            return asked[:0]
         answer = sluice.serve(self.number, self.epoch, first, asked)
         if answer is None:
             self.decides = False
             settings.debug("nobody says any more who is served")
-            return asked[:0]
+            for requested in self.requested[first:]:
+                self._serve(requested, self._due(requested))
+            return self.served[first:]
         for requested, sample in zip(asked, answer[0]):
             good = sample < len(self.allowed) and self.allowed[sample] and not self.taken[sample]
             self._serve(requested, sample if good else self._due(requested))
@@ -60,16 +61,21 @@ class Serving:
             and len(self.served) < len(self.requested)
 
     def take(self, requested):
-        """The sampler has drawn `requested`: who is read."""
-        place = self.drawn
+        """The sampler has drawn `requested`: who is read. Itself as it came, or a number of its kind."""
+        place, number = self.drawn, operator.index(requested)
         self.drawn += 1
         if place >= len(self.requested):  # of a last batch that is dropped
             return requested
-        if self.requested[place] != requested:
+        if self.requested[place] != number:
             self._forget_from(place)
         if place == len(self.served):
-            self._serve(requested, self._due(requested))
-        return self.served[place]
+            self._serve(number, self._due(number))
+        sample = self.served[place]
+        if sample == number:
+            return requested
+        if hasattr(requested, "new_tensor"):
+            return requested.new_tensor(sample)
+        return type(requested)(sample)
 
     def _forget_from(self, place):
         """The sampler draws otherwise than it was expected to: nothing is decided ahead any more."""

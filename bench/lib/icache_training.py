@@ -1,0 +1,138 @@
+"""What importance costs: in accuracy, by real training that the decisions are taken for as it goes; in time,
+where there is nothing to gain; and at the moment when a new list of importances comes into force."""
+import concurrent.futures
+import gzip
+import json
+import os
+import shutil
+import statistics
+import subprocess
+
+from bench.lib import jobs
+from bench.lib.bench import ratios
+from bench.lib.icache_speed import MEMORY, WARM_UP
+from bench.lib.place import TOP, Failed, Skipped, program
+from bench.lib.train import HEADERS, SIDE, SOURCE
+
+ACCURACY = ["icache_top1_loss_points", "icache_top1_full", "icache_top1_substituted"]
+OVERHEAD = ["hlist_report_overhead"]
+SWAP = ["icache_stall_during_swap_us"]
+JOBS = ["icache_multi_job", "icache_multi_job_probed"]
+PROVIDES = ACCURACY + OVERHEAD + SWAP + JOBS
+MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
+# Of an image and its file's page, in memory.
+KEPT = 5120
+OVERHEAD_ROUNDS, OVERHEAD_EPOCHS = 3, 4
+
+
+def data(bench):
+    """All training images, one file each, in a folder a label; and how many."""
+    try:
+        with gzip.open(os.path.join(SOURCE, "train-images-idx3-ubyte.gz")) as file:
+            images = file.read()[HEADERS[0]:]
+        with gzip.open(os.path.join(SOURCE, "train-labels-idx1-ubyte.gz")) as file:
+            labels = file.read()[HEADERS[1]:]
+    except FileNotFoundError:
+        raise Skipped("dataset-fashion-mnist is not installed") from None
+    if bench.request.small:
+        labels = labels[:1000]
+    path = os.path.join(bench.request.data, f"images-{len(labels)}")
+    if not os.path.exists(path):
+        shutil.rmtree(path + ".partial", ignore_errors=True)
+        for label in set(labels):
+            os.makedirs(os.path.join(path + ".partial", str(label)))
+        for index, label in enumerate(labels):
+            with open(os.path.join(path + ".partial", str(label), f"{index:06d}"), "wb") as file:
+                file.write(images[index * SIDE * SIDE:(index + 1) * SIDE * SIDE])
+        os.rename(path + ".partial", path)
+    return path, len(labels)
+
+
+def train(folder, model, epochs, seed, sluice):
+    command = ["/usr/bin/python3", "-W", "ignore", os.path.join(TOP, "bench/reader/train_accuracy.py")]
+    return jobs.run([[*command, folder, model, str(epochs), str(seed)]], sluice)
+
+
+def pair(folder, count, model, epochs, seed):
+    """(without, under Sluice), the same seed."""
+    plain = train(folder, model, epochs, seed, None)
+    # Local files are staged for this, or nothing would be kept of which samples could stand in.
+    with jobs.Sluice(memory=max(count * KEPT * MEMORY // 100, 1 << 20), stage="always",
+                     importance="iis", substitute="any", warm_up=WARM_UP) as sluice:
+        return plain, train(folder, model, epochs, seed, sluice)
+
+
+def accuracy(bench):
+    folder, count = data(bench)
+    seeds, epochs = (1, 2) if bench.request.small else (SEEDS, EPOCHS)
+    wanted = [(model, seed) for seed in range(1, seeds + 1) for model in MODELS]
+    # Nothing is timed: as many at a time as there are processors.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pairs = list(pool.map(lambda one: pair(folder, count, one[0], epochs, one[1]), wanted))
+    lost = {}
+    for (model, seed), (plain, ours) in zip(wanted, pairs):
+        told = ours.report
+        bench.say(f"{model}, seed {seed}: top-1 {plain.reader['top1']:.2f} of all samples, "
+                  f"{ours.reader['top1']:.2f} of {told['samples_selected']} of "
+                  f"{told['samples_offered']}, {told['l_hits_substituted']} stood in for")
+        lost.setdefault(seed, []).append(plain.reader["top1"] - ours.reader["top1"])
+    bench.keep("icache_accuracy", [
+        {"model": model, "seed": seed, "plain": plain.raw(), "sluice": ours.raw()}
+        for (model, seed), (plain, ours) in zip(wanted, pairs)])
+    bench.record("icache_top1_loss_points", [statistics.mean(one) for one in lost.values()])
+    bench.record("icache_top1_full", [plain.reader["top1"] for plain, _ in pairs])
+    bench.record("icache_top1_substituted",
+                 [ours.report["l_hits_substituted"] / sum(one["samples"] for one in ours.reader["passes"])
+                  for _, ours in pairs])
+
+
+class Steady:
+    """A run's epochs but the first, in which files are found and losses known for the first time."""
+
+    def __init__(self, result):
+        self.passes = result.reader["passes"]
+        self.wall = sum(one["seconds"] for one in self.passes[1:])
+
+
+def overhead(bench):
+    """Files that are all in the page cache, and are read from there: all that is left is observing."""
+    folder, _ = data(bench)
+
+    def importance(level):
+        def one():
+            with jobs.Sluice(importance=level) as sluice:
+                return Steady(train(folder, "shufflenet", OVERHEAD_EPOCHS, 1, sluice))
+        return one
+    importance("off")()
+    runs = bench.rounds({level: importance(level) for level in ("off", "loss")},
+                        min(OVERHEAD_ROUNDS, bench.request.rounds))
+    bench.keep("icache_overhead", {level: [one.passes for one in many]
+                                   for level, many in runs.items()})
+    bench.record("hlist_report_overhead", ratios(runs["loss"], runs["off"]))
+
+
+def printed(words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(f"{' '.join(words)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def two_jobs(bench):
+    raw = [printed([program("bench/two-jobs"), str(seed)]) for seed in range(1, SEEDS + 1)]
+    bench.keep("icache_two_jobs", raw)
+    for name, kept in (("icache_multi_job", "both"), ("icache_multi_job_probed", "probed")):
+        bench.record(name, [one[kept] / min(one["first"], one["second"]) for one in raw])
+
+
+def swap(bench):
+    words = [program("bench/swap")] + ["20000"] * bench.request.small
+    raw = [printed(words) for _ in range(bench.request.rounds)]
+    bench.keep("icache_swap", raw)
+    bench.record("icache_stall_during_swap_us", [each for one in raw for each in one["longest_us"]])
+
+
+def run(bench):
+    for names, measure in ((SWAP, swap), (JOBS, two_jobs), (OVERHEAD, overhead), (ACCURACY, accuracy)):
+        if bench.wants(*names):
+            measure(bench)

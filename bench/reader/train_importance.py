@@ -1,0 +1,127 @@
+"""A training whose epochs are timed: Fashion-MNIST as one padded file an image, six workers.
+
+train_importance.py FOLDER EPOCHS COMPUTE_MS [SHARED.json]: prints one JSON object: of each epoch how long
+it took, how much of that the training waited for a batch, and how many samples it had.
+
+What the model computes is a softmax regression, whose losses are real; then it waits until a batch of 256
+has taken COMPUTE_MS since it came, as long as a GPU would compute another model.
+
+With SHARED.json the decisions of a system are followed instead of the loader's own order: its epochs are
+lists of [sample, whether it is in memory, packages read meanwhile]; what is in memory is read from
+`memory`, a folder with the same files that is fast, and packages from the file `packs` in
+FOLDER, by a thread beside the training. `computed`: of each epoch, the share of its
+samples that is computed.
+"""
+import json
+import os
+import queue
+import sys
+import threading
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+WORKERS, BATCH, SIDE, PACKAGE = 6, 256, 28, 1 << 20
+
+
+class Images(Dataset):
+    def __init__(self, root, memory=None):
+        self.names = [(os.path.join(label, name), int(label)) for label in sorted(os.listdir(root)) if label.isdigit()
+                      for name in sorted(os.listdir(os.path.join(root, label)))]
+        self.samples = [(os.path.join(root, name), label) for name, label in self.names]
+        self.slow = len(self.samples)
+        if memory:
+            self.samples += [(os.path.join(memory, name), label) for name, label in self.names]
+        self.forgets = memory is not None
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        path, label = self.samples[index]
+        with open(path, "rb") as file:
+            pixels = bytearray(file.read()[:SIDE * SIDE])
+            if self.forgets and index < self.slow:  # what stays in memory is the system's to say
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return torch.frombuffer(pixels, dtype=torch.uint8).view(SIDE * SIDE) / 255.0, label
+
+
+class Packages(threading.Thread):
+    """Reads packages as they are due, one after the other."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.due, self.path = queue.Queue(), path
+
+    def run(self):
+        handle = os.open(self.path, os.O_RDONLY)
+        size, at = os.fstat(handle).st_size, 0
+        while self.due.get():
+            os.pread(handle, PACKAGE, at)
+            os.posix_fadvise(handle, at, PACKAGE, os.POSIX_FADV_DONTNEED)
+            at = (at + PACKAGE) % (size - PACKAGE)
+
+
+class Training:
+    def __init__(self, compute):
+        torch.manual_seed(5)
+        torch.set_num_threads(1)
+        self.compute = compute
+        self.model = nn.Linear(SIDE * SIDE, 10)
+        self.descent = torch.optim.SGD(self.model.parameters(), lr=0.05)
+
+    def epoch(self, batches, share=1.0, arrived=lambda number: None):
+        started, waited, samples = time.monotonic(), 0.0, 0
+        iterator = iter(batches)
+        for number in range(len(batches) + 1):
+            before = time.monotonic()
+            batch = next(iterator, None)
+            came = time.monotonic()
+            waited += came - before
+            if batch is None:
+                break
+            arrived(number)
+            images, labels = batch
+            self.descent.zero_grad()
+            nn.functional.cross_entropy(self.model(images), labels).backward()
+            self.descent.step()
+            samples += len(labels)
+            left = came + self.compute * share * len(labels) / BATCH - time.monotonic()
+            if left > 0:
+                time.sleep(left)
+        return {"seconds": time.monotonic() - started, "waited": waited, "samples": samples}
+
+
+def follow(training, folder, shared):
+    images = Images(folder, shared["memory"])
+    packages = Packages(os.path.join(folder, "packs"))
+    packages.start()
+    passes = []
+    for decided, share in zip(shared["epochs"], shared["computed"]):
+        batches = [decided[at:at + BATCH] for at in range(0, len(decided), BATCH)]
+        loader = DataLoader(images, num_workers=WORKERS, batch_sampler=[
+            [sample + images.slow * in_memory for sample, in_memory, _ in batch] for batch in batches])
+
+        def arrived(number, batches=batches):
+            for _ in range(sum(one[2] for one in batches[number])):
+                packages.due.put(True)
+        passes.append(training.epoch(loader, share, arrived))
+    return passes
+
+
+def main():
+    folder, epochs = sys.argv[1], int(sys.argv[2])
+    training = Training(float(sys.argv[3]) / 1e3)
+    if len(sys.argv) > 4:
+        with open(sys.argv[4], encoding="utf-8") as text:
+            passes = follow(training, folder, json.load(text))
+    else:
+        loader = DataLoader(Images(folder), batch_size=BATCH, shuffle=True, num_workers=WORKERS)
+        passes = [training.epoch(loader) for _ in range(epochs)]
+    print(json.dumps({"pid": os.getpid(), "passes": passes}))
+
+
+if __name__ == "__main__":
+    main()

@@ -140,7 +140,7 @@ FIGURES = {
         " samples - of iis and substitution, percent; mean of both, by seed"),
     "icache_top1_full": Figure("percent", None, "top-1 of the trainings with all samples"),
     "icache_top1_substituted": Figure(
-        "ratio", 0.12, "samples that were stood in for in the others / samples trained"),
+        "share", 0.12, "samples that were stood in for in the others / samples trained"),
     "hlist_report_overhead": Figure(
         "ratio", 1.03, "epochs of such a training over local files: losses observed / not, both under"
         " Sluice"),

@@ -131,9 +131,10 @@ RunReport run_report(const Json& root) {
   return run;
 }
 
-// bench.json does not say it: shares, ratios of hits and speed-ups are to be high, all others low.
+// bench.json does not say it: shares, ratios of hits, speed-ups and what parts add to one are to be
+// high, all others low.
 bool wants_high(const std::string& name) {
-  for (const char* word : {"_share", "_speedup"}) {
+  for (const char* word : {"_share", "_speedup", "_ablation_"}) {
     if (name.find(word) != std::string::npos) return true;
   }
   constexpr std::string_view kHit = "_hit_";  // of a cache of so many percent; not hit_over_...

@@ -60,11 +60,11 @@ bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, int fd) {
   std::vector<uint8_t> bytes(told.count);
   if (told.count != who.samples || !read_memory(fd, bytes.data(), bytes.size())) return false;
-  session.selects = true;
-  choose_policy();
   const std::vector<bool> chosen = importance_.select(who, told.epoch, session.options.importance,
                                                       bytes, importance_capacity(who.dataset));
   if (chosen.empty()) return false;
+  session.selects = true;
+  choose_policy();
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
   return write_memory(fd, bytes.data(), bytes.size());
 }
@@ -110,17 +110,20 @@ void Optimizer::choose_policy() {
   std::string asked;
   bool by_importance = false, all_may = true;
   for (const auto& [id, session] : sessions_) {
+    if (session->selects && session->options.policy.empty()) {
+      scheduler_.set_policy(id, kByImportance);
+    }
     if (!may_stage(*session)) continue;
     if (!session->options.policy.empty()) asked = session->options.policy;
     by_importance |= session->selects;
     all_may &= session->options.selects;
-    if (session->selects && session->options.policy.empty()) {
-      scheduler_.set_policy(id, kByImportance);
-    }
   }
+  if (sessions_.empty()) return;
+  const std::string before = stage_plan_.policy();
   stage_plan_.set_policy(!asked.empty()             ? asked
                          : by_importance && all_may ? kByImportance
                                                     : "auto");
+  orders_new_ |= stage_plan_.policy() != before;  // it is to be told them
 }
 
 // Bytes that may stay of the dataset from epoch to epoch: what reading ahead leaves of the budget.

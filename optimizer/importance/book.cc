@@ -74,7 +74,7 @@ std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
 bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count) {
   const auto at = entries_.find({who.job, who.dataset});
   if (at == entries_.end() || at->second.selector == nullptr || at->second.epoch != epoch ||
-      at->second.asked != first) {
+      at->second.asked != first || first + count > kMostAsked * who.samples) {
     return false;
   }
   at->second.asked += count;
@@ -85,9 +85,11 @@ Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& 
   Entry& own = entries_.at({who.job, who.dataset});
   Answer answer{requested, Served::kMiss};
   const uint64_t size = bytes(requested);
-  if (size != 0) {
-    ICacheSystem& shared = *systems_.at(who.dataset);
-    const auto known = static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
+  ICacheSystem& shared = *systems_.at(who.dataset);
+  // Nor is it served twice where it is not kept any more and has stood in before.
+  const Ledger* ledger = shared.cache().ledger(who.job);
+  if (size != 0 || (ledger != nullptr && ledger->served(requested))) {
+    const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
     answer = shared.request(who.job, requested, known);
     const bool fetched = answer.how == Served::kMiss || answer.how == Served::kMissOther;
     own.ranks.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());

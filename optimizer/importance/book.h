@@ -94,6 +94,7 @@ class ImportanceBook {
   // asks something else: 1.3 million take 0.1 to 0.2 s.
   static constexpr uint64_t kMostSelected = 1'500'000;
   static constexpr uint64_t kMostServed = 1 << 24;
+  static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
  private:
   struct Entry {

@@ -29,8 +29,8 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   const bool bounded =
       most > 0 && settings_.substitute == Substitute::kL && settings_.reads_packages &&
       static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
+  job.bytes_before = std::exchange(job.bytes, 0);
   if (!settings_.reads_packages) limit_l();
-  job.bytes = 0;
   job.list = std::move(list);
   job.ledger.begin_epoch();
   l_.begin_epoch(number, job.list, job.labels);
@@ -52,9 +52,9 @@ void ICache::limit_l() {
   double most = 0;
   for (const auto& [number, job] : jobs_) {
     if (!job.substitutes) continue;
-    const double bytes =
-        job.bytes != 0 ? static_cast<double>(job.bytes) : static_cast<double>(split_.capacity());
-    most = std::max(most, settings_.most_substituted * bytes);
+    const uint64_t known = std::max(job.bytes, job.bytes_before);
+    const uint64_t bytes = known != 0 ? known : split_.capacity();
+    most = std::max(most, settings_.most_substituted * static_cast<double>(bytes));
   }
   split_.set_most_l(static_cast<uint64_t>(most));
 }

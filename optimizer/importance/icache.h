@@ -100,7 +100,7 @@ class ICache {
     bool substitutes = true;
     std::shared_ptr<const HList> list;
     Ledger ledger;
-    uint64_t bytes = 0;  // of the epoch's requests
+    uint64_t bytes = 0, bytes_before = 0;  // of the requests of the epoch, of the one before
   };
 
   void limit_l();

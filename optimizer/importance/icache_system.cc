@@ -131,6 +131,16 @@ bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
   return true;
 }
 
+void ICacheSystem::drop(SampleId sample) {
+  cache_.drop(sample);
+  if (!is_passing_[sample]) return;
+  is_passing_[sample] = false;
+  const auto at = std::find_if(passing_.begin(), passing_.end(),
+                               [sample](const Packed& packed) { return packed.sample == sample; });
+  passing_bytes_ -= at->bytes;
+  passing_.erase(at);
+}
+
 void ICacheSystem::load_passing() {
   const std::vector<Packed> package = std::exchange(passing_, {});
   passing_bytes_ = 0;

@@ -40,7 +40,7 @@ class ICacheSystem : public System {
   // H above L, and all who are kept above 0.
   float rank(SampleId sample) const;
   // The sample is not in memory after all.
-  void drop(SampleId sample) { cache_.drop(sample); }
+  void drop(SampleId sample);
 
   // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
   // one that was not probed.

@@ -4,7 +4,7 @@ namespace sluice::optimizer {
 
 void KeepRanks::decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone) {
   Decided& decided = decided_[served];
-  decided.fetched = fetched;
+  decided.fetched |= fetched;
   for (const SampleId sample : gone) {
     if (sample != served) decided.ranks.push_back({sample, 0});
   }
@@ -31,6 +31,7 @@ std::vector<SampleId> KeepRanks::end_epoch() {
         overdue_.insert(rank.sample);
       } else if (decided.fetched) {
         never_read.push_back(rank.sample);
+        overdue_.insert(rank.sample);  // another job may have read it
       }
     }
   }

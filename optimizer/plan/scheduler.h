@@ -124,13 +124,14 @@ class Scheduler {
   // The session reads the file's records in an order of their own: which pages it touches says
   // nothing about those behind them.
   bool is_shuffled(uint32_t file, uint32_t session) const;
-  // Orders are not what they were.
   // What stays of records that the session is the first to read.
   void set_policy(uint32_t session, const std::string& policy) {
     const auto at = sessions_.find(session);
     if (at != sessions_.end()) at->second.policy = policy;
   }
+  // Orders are not what they were.
   void foretell_records();
+  // What it is worth to keep the sample's records, for policies that go by that.
   void set_record_importance(uint32_t dataset, uint32_t sample, float importance) {
     records_.set_importance(dataset, sample, importance);
   }

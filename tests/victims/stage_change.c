@@ -147,6 +147,7 @@ static void make(int change) {
     kChanges[change].run();
     return;
   }
+  wait_copy(at("mark"));  // that it goes tells something: on a busy machine it may not be back yet
   char* argv[] = {self, "--make", folder, (char*)kChanges[change].name, NULL};
   char* environment[] = {NULL};
   pid_t pid;

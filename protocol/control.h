@@ -169,8 +169,8 @@ struct SampleImportance {
 };
 inline constexpr uint32_t kNoLabel = UINT32_MAX;
 
-inline constexpr uint64_t kMostServed = 1
-                                        << 14;  // positions of one kServe, so that it takes no time
+// Positions of one kServe, so that nobody else waits for it.
+inline constexpr uint64_t kMostServed = 1 << 14;
 
 // kServe: a sample that is served, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
 inline constexpr uint32_t kServedShift = 29;

@@ -254,7 +254,8 @@ def serve(number, epoch, first, requested):
     """(samples, how): what is to be read and trained at positions `first`, `first` + 1, ... of epoch
     `epoch`, where the job's order has `requested`; how: a SERVED_* for each, in a bytearray. Ask after
     select(), for the epoch's positions in order, each once, some thousands at a time. Within an epoch no
-    sample is served twice, but where one is asked for twice. None: what was requested, because SLUICE_IMPORTANCE is not iis, or nobody answered."""
+    sample is served twice, but where one is asked for twice. None: what was requested, because
+    SLUICE_IMPORTANCE is not iis, or nobody answered."""
     if importance() < 2 or "sluice_serve" not in _found:
         return None
     samples = array.array("Q", requested)

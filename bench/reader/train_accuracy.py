@@ -1,6 +1,6 @@
 """Trains a small network on all of Fashion-MNIST, one file an image, and says how good it became.
 
-train_accuracy.py FOLDER MODEL EPOCHS SEED [SECONDS]: MODEL is `shufflenet` (grouped 1 x 1 convolutions,
+train_accuracy.py FOLDER MODEL EPOCHS SEED: MODEL is `shufflenet` (grouped 1 x 1 convolutions,
 channel shuffle, depthwise 3 x 3) or `resnet` (residual blocks), of a size that one processor trains. Prints
 one JSON object: the top-1 accuracy on the test images after the last epoch in percent, and the seconds and
 the samples of each epoch.
@@ -16,15 +16,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
+from fashion import SIDE, samples_of
+
 SOURCE = "/usr/share/datasets/fashion-mnist"
-BATCH, SIDE, GROUPS, RATE = 256, 28, 4, 0.1
+BATCH, GROUPS, RATE = 256, 4, 0.1
 
 
 class Images(Dataset):
     def __init__(self, root):
-        self.samples = [(os.path.join(root, label, name), int(label))
-                        for label in sorted(os.listdir(root)) if label.isdigit()
-                        for name in sorted(os.listdir(os.path.join(root, label)))]
+        self.samples = samples_of(root)
 
     def __len__(self):
         return len(self.samples)

@@ -13,14 +13,14 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-WORKERS, BATCH, SIDE = 4, 64, 28
+from fashion import SIDE, samples_of
+
+WORKERS, BATCH = 4, 64
 
 
 class Images(Dataset):
     def __init__(self, root):
-        self.samples = [(os.path.join(root, label, name), int(label))
-                        for label in sorted(os.listdir(root))
-                        for name in sorted(os.listdir(os.path.join(root, label)))]
+        self.samples = samples_of(root)
 
     def __len__(self):
         return len(self.samples)

@@ -23,17 +23,17 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-WORKERS, BATCH, SIDE, PACKAGE = 6, 256, 28, 1 << 20
+from fashion import SIDE, samples_of
+
+WORKERS, BATCH, PACKAGE = 6, 256, 1 << 20
 
 
 class Images(Dataset):
     def __init__(self, root, memory=None):
-        self.names = [(os.path.join(label, name), int(label)) for label in sorted(os.listdir(root)) if label.isdigit()
-                      for name in sorted(os.listdir(os.path.join(root, label)))]
-        self.samples = [(os.path.join(root, name), label) for name, label in self.names]
+        self.samples = samples_of(root)
         self.slow = len(self.samples)
         if memory:
-            self.samples += [(os.path.join(memory, name), label) for name, label in self.names]
+            self.samples += samples_of(memory)
         self.forgets = memory is not None
 
     def __len__(self):

@@ -98,7 +98,10 @@ class Optimizer : private Residency {
   bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
              int fd);
   uint64_t importance_capacity(uint32_t dataset) const;
-  uint64_t kept_bytes(const Session& session, uint32_t dataset, uint32_t sample) const;
+  struct ByImportance {
+    bool files = false, records = false;  // whether a session's are kept by what they matter
+  };
+  uint64_t kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const;
   void choose_policy();
   void rank_samples(const Session& owner, uint32_t dataset, uint64_t index);
   static void count_importance(std::span<const ImportanceBook::View> views, uint32_t session,

@@ -80,7 +80,10 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
       !importance_.follows(who, told.epoch, told.first, told.count)) {
     return false;
   }
-  const auto bytes_of = [&](SampleId sample) { return kept_bytes(session, who.dataset, sample); };
+  const ByImportance kept{
+      stage_.exists() && may_stage(session) && stage_plan_.policy() == kByImportance,
+      scheduler_.records().policy(who.dataset) == kByImportance};
+  const auto bytes_of = [&](SampleId sample) { return kept_bytes(who.dataset, sample, kept); };
   for (uint32_t& sample : samples) {
     const Answer answer = importance_.serve(who, sample, bytes_of);
     sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
@@ -90,14 +93,12 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
 
 // What it takes of the memory to keep the sample, which for a small file is much more than it
 // holds. 0: it is not kept, or not by what it matters, or it is not known what it is.
-uint64_t Optimizer::kept_bytes(const Session& session, uint32_t dataset, uint32_t sample) const {
+uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const {
   constexpr uint64_t kPage = 4096;
-  const bool files = stage_.exists() && may_stage(session) && stage_plan_.policy() == kByImportance;
-  const bool records = scheduler_.records().policy(dataset) == kByImportance;
   uint64_t sum = 0;
   for (const Extent& part : samples_.parts(dataset, sample)) {
     const bool whole = is_whole(part);
-    if (whole ? !files || stage_plan_.refused(whole_file(part)) : !records) return 0;
+    if (whole ? !kept.files || stage_plan_.refused(whole_file(part)) : !kept.records) return 0;
     sum += whole ? StagePlan::charge(sample_files_.bytes(whole_file(part)))
                  : (part.length + kPage - 1) / kPage * kPage;
   }

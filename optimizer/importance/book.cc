@@ -48,7 +48,7 @@ std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
                                          std::span<const uint8_t> candidates, uint64_t capacity) {
   uint64_t all = systems_.count(who.dataset) != 0 ? 0 : who.samples;
   for (const auto& [dataset, other] : systems_) all += other->samples();
-  const bool too_many = who.samples > kMostSelected || all > kMostServed;
+  const bool too_many = who.samples > kMostSelected || all > kMostSelectedAll;
   Entry* const own = too_many ? nullptr : entry(who);
   if (own == nullptr) return {};
   ICacheSystem* const shared = system(who, own, options);

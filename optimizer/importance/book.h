@@ -90,10 +90,10 @@ class ImportanceBook {
 
   static constexpr uint64_t kMostSamples = 1 << 27;  // of a dataset: half a gigabyte of values
   static constexpr uint64_t kMostAll = 1 << 28;      // of all jobs and datasets together
-  // Of a dataset that is selected from, and of all such. The job waits meanwhile, and everybody who
-  // asks something else: 1.3 million take 0.1 to 0.2 s.
+  // Of a dataset that is selected from. The job waits meanwhile, and everybody who asks something
+  // else: 1.3 million take 0.1 to 0.2 s (icache_select_ms in docs/benchmarks.md).
   static constexpr uint64_t kMostSelected = 1'500'000;
-  static constexpr uint64_t kMostServed = 1 << 24;
+  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // of all such datasets: a gigabyte
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
  private:

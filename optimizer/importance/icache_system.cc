@@ -157,8 +157,9 @@ float ICacheSystem::rank(SampleId sample) const {
   if (!cache_.h_cache().kept(sample)) {
     return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
   }
+  // Of an old list, and not of this one: the least.
   const float importance = std::max(cache_.h_cache().list().importance(sample), 0.0F);
-  return 1 + importance / (1 + importance);  // -infinity was made 0: of an old list
+  return 1 + importance / (1 + importance);
 }
 
 // Packages are written of what was missed. One is read as soon as nobody is left who could stand in

@@ -37,7 +37,8 @@ def selects():
 
 class Batch:
     """A batch that was given out. indices: of its samples; value: what they matter, as far as losses
-    were computed of it (several in a step add up); labels: their classes, where the losses told them by one target."""
+    were computed of it (several in a step add up); labels: their classes, where the losses told them
+    by one target."""
     __slots__ = ("told", "indices", "value", "labels", "target")
 
     def __init__(self, told, indices):

@@ -22,5 +22,7 @@ bench/open-files_SRCS := bench/reader/open_files.c
 bench/open-files_LIBS := -ldl
 PROGRAMS += bench/swap
 bench/swap_SRCS := bench/reader/swap.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
+PROGRAMS += bench/selection
+bench/selection_SRCS := bench/reader/selection.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
 PROGRAMS += bench/two-jobs
 bench/two-jobs_SRCS := bench/reader/two_jobs.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)

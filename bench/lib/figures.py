@@ -152,6 +152,13 @@ FIGURES = {
     "icache_stall_during_swap_us": Figure(
         "us", 200, "longest request to iCache, processor time, while 1.28 million kept samples are sorted"
         " by a new list"),
+    "icache_select_ms": Figure(
+        "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time of the"
+        " optimizer's one thread"),
+    "icache_serve_ms": Figure(
+        "ms", 50, "the question who is served at 16,384 of its positions, the longest of an epoch, likewise"),
+    "icache_read_ms": Figure(
+        "ms", 50, "what is worth keeping, after each of 16,384 of its samples was read, the longest, likewise"),
     "separate_files_over_lmdb_pfs": Figure(
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }

@@ -17,8 +17,9 @@ from bench.lib.train import HEADERS, SIDE, SOURCE
 ACCURACY = ["icache_top1_loss_points", "icache_top1_full", "icache_top1_substituted"]
 OVERHEAD = ["hlist_report_overhead"]
 SWAP = ["icache_stall_during_swap_us"]
+SELECTION = ["icache_select_ms", "icache_serve_ms", "icache_read_ms"]
 JOBS = ["icache_multi_job", "icache_multi_job_probed"]
-PROVIDES = ACCURACY + OVERHEAD + SWAP + JOBS
+PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION + JOBS
 MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
 # Of an image and its file's page, in memory.
 KEPT = 5120
@@ -133,7 +134,16 @@ def swap(bench):
     bench.record("icache_stall_during_swap_us", [each for one in raw for each in one["longest_us"]])
 
 
+def selection(bench):
+    words = [program("bench/selection")] + ["20000"] * bench.request.small
+    raw = [printed(words) for _ in range(bench.request.rounds)]
+    bench.keep("icache_selection", raw)
+    for name in SELECTION:
+        bench.record(name, [each for one in raw for each in one[name.removeprefix("icache_")]])
+
+
 def run(bench):
-    for names, measure in ((SWAP, swap), (JOBS, two_jobs), (OVERHEAD, overhead), (ACCURACY, accuracy)):
+    for names, measure in ((SWAP, swap), (SELECTION, selection), (JOBS, two_jobs), (OVERHEAD, overhead),
+                           (ACCURACY, accuracy)):
         if bench.wants(*names):
             measure(bench)

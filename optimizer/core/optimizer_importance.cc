@@ -60,6 +60,7 @@ bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, int fd) {
   std::vector<uint8_t> bytes(told.count);
   if (told.count != who.samples || !read_memory(fd, bytes.data(), bytes.size())) return false;
+  judge_benefit(&session, who);
   const std::vector<bool> chosen = importance_.select(who, told.epoch, session.options.importance,
                                                       bytes, importance_capacity(who.dataset));
   if (chosen.empty()) return false;
@@ -67,6 +68,43 @@ bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
   choose_policy();
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
   return write_memory(fd, bytes.data(), bytes.size());
+}
+
+// Jobs that share a dataset share the storage as well.
+void Optimizer::judge_benefit(Session* session, const ImportanceBook::Who& who) {
+  BenefitEstimate& estimate = session->benefits[who.dataset];
+  const auto jobs = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& one) {
+    return one.second->selects && one.second->benefits.count(who.dataset) != 0;
+  });
+  const double storage = storage_ns(who.dataset, who.samples) * static_cast<double>(jobs);
+  const std::optional<double> benefit =
+      storage > 0 ? estimate.benefit(storage) : std::optional<double>();
+  if (benefit) importance_.set_benefit(who, *benefit);
+  estimate.pause();
+}
+
+// What storage takes for a sample of the dataset while it is read as fast as it gives; 0: not
+// known.
+double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
+  constexpr uint64_t kLooked = 16;  // samples that stand for all
+  double sum = 0;
+  uint64_t known = 0;
+  for (uint64_t i = 0; i < kLooked; ++i) {
+    double sample_ns = 0;
+    for (const Extent& part : samples_.parts(dataset, samples * i / kLooked)) {
+      if (is_whole(part)) {
+        sample_ns += stage_plan_.file_ns(whole_file(part));
+        continue;
+      }
+      const FileEntry* file = files_.find(part.file);
+      const StorageModel* model = file == nullptr ? nullptr : scheduler_.model(file->device);
+      if (model != nullptr && model->bandwidth() > 0)
+        sample_ns += part.length * 1e9 / model->bandwidth();
+    }
+    sum += sample_ns;
+    known += sample_ns > 0 ? 1 : 0;
+  }
+  return known == 0 ? 0 : sum / static_cast<double>(known);
 }
 
 // Decided ahead, by what will have been kept and read by then: the job's order is as certain as its
@@ -159,6 +197,8 @@ void Optimizer::count_importance(std::span<const ImportanceBook::View> views, ui
     sums[SessionMetric::importance_misses] +=
         view.served.of(Served::kMiss) + view.served.of(Served::kMissOther);
     sums[SessionMetric::heap_swaps] += view.swaps;
+    uint64_t& benefit = sums[SessionMetric::benefit_permille];  // of the dataset with the most
+    benefit = std::max(benefit, static_cast<uint64_t>(view.benefit * 1000));
   }
   for (const auto& [metric, sum] : sums) (*metrics)[static_cast<size_t>(metric)] = sum;
 }

@@ -13,6 +13,7 @@
 #include "optimizer/control/parse.h"
 #include "optimizer/core/history.h"
 #include "optimizer/core/ring_reader.h"
+#include "optimizer/importance/jobs.h"
 #include "optimizer/observe/observer.h"
 #include "optimizer/observe/page_table.h"
 #include "optimizer/util/fd.h"
@@ -61,8 +62,9 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
-  bool selects = false;  // it has asked which samples an epoch fetches
-  UniqueFd peer_pidfd;   // watched until the first slot is taken
+  bool selects = false;                          // it has asked which samples an epoch fetches
+  std::map<uint32_t, BenefitEstimate> benefits;  // likewise, by dataset
+  UniqueFd peer_pidfd;                           // watched until the first slot is taken
   bool had_slot = false;
   bool bye = false;             // the job said that it is over
   uint64_t empty_since_ns = 0;  // no process left since then; 0: some are

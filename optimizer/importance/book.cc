@@ -71,6 +71,13 @@ std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
   return chosen;
 }
 
+void ImportanceBook::set_benefit(const Who& who, double benefit) {
+  const auto own = entries_.find({who.job, who.dataset});
+  const auto shared = systems_.find(who.dataset);
+  if (own == entries_.end() || own->second.selector == nullptr || shared == systems_.end()) return;
+  shared->second->set_benefit(who.job, benefit);
+}
+
 bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count) {
   const auto at = entries_.find({who.job, who.dataset});
   if (at == entries_.end() || at->second.selector == nullptr || at->second.epoch != epoch ||

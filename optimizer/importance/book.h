@@ -57,6 +57,10 @@ class ImportanceBook {
   std::vector<bool> select(const Who& who, uint32_t epoch, const ImportanceOptions& options,
                            std::span<const uint8_t> candidates, uint64_t capacity);
 
+  // What the job gains by the cache, where several share it (BenefitEstimate): from its next epoch
+  // on. Without effect before its first.
+  void set_benefit(const Who& who, double benefit);
+
   // Whether the job's questions have come to that position of the epoch, for which select() was
   // asked, and to no other. If so, serve() may be called for `count` positions from there on.
   bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);

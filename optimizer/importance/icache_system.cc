@@ -56,19 +56,22 @@ void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen
   }
 }
 
-// One job's own list; else what all who gain by the cache make of it together.
+// One job's own list; else what all who gain by the cache make of it together. Where none gains so
+// much, each has its part.
 void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   if (jobs_.size() == 1) {
     cache_.set_cache_list(jobs_.begin()->second.list);
     return;
   }
-  std::vector<JobImportance> eligible;
+  std::vector<JobImportance> all, eligible;
   for (auto& [number, job] : jobs_) {
-    if (job.list == nullptr || (job.probed && job.benefit <= kBenefitThreshold)) continue;
+    if (job.list == nullptr) continue;
     if (job.relative.empty()) job.relative = relative_importance(job.values);
-    eligible.push_back({job.benefit, job.values, job.relative});
+    all.push_back({job.benefit, job.values, job.relative});
+    if (!job.probed || job.benefit > kBenefitThreshold) eligible.push_back(all.back());
   }
-  if (eligible.empty()) return;
+  if (all.empty()) return;
+  if (eligible.empty()) eligible = std::move(all);
   const std::vector<float> adjusted = adjusted_importance(eligible);
   std::vector<bool> some = chosen;
   for (const auto& [number, job] : jobs_) {

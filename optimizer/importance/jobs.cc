@@ -28,6 +28,31 @@ void BenefitProbe::batch(double seconds) {
   seconds_ = 0;
 }
 
+void BenefitEstimate::begun(uint64_t now_ns, bool hit) {
+  if (timed_ == 0) {
+    began_ns_ = now_ns;
+    hits_ = 0;
+  } else if (hit) {
+    ++hits_;
+  }
+  if (timed_++ < kTogether) return;
+  if (hits_ >= kTogether - kTogether / 20 && now_ns > began_ns_) {
+    sample_ns_.push_back(static_cast<double>(now_ns - began_ns_) / kTogether);
+    if (sample_ns_.size() > kRemembered) sample_ns_.pop_front();
+  }
+  began_ns_ = now_ns;
+  timed_ = 1;
+  hits_ = 0;
+}
+
+std::optional<double> BenefitEstimate::benefit(double storage_ns) const {
+  if (sample_ns_.size() < kNeeded) return {};
+  std::vector<double> sorted(sample_ns_.begin(), sample_ns_.end());
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return std::max(storage_ns / *middle, 1.0);
+}
+
 std::vector<float> relative_importance(std::span<const float> values) {
   std::vector<float> sorted;
   sorted.reserve(values.size());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +41,30 @@ class BenefitProbe {
   uint32_t batches_ = 0;
   double seconds_ = 0, uncached_ = 0;  // of the present phase, of the first
   double benefit_ = 1;
+};
+
+// The same of a job that is not probed, since probing costs it a part of each epoch. What its
+// samples take while they are in memory is seen as it goes, and what storage takes for one is known
+// of the reads that are made ahead. Reading goes on while a job computes: without the cache it
+// would take the longer of both.
+class BenefitEstimate {
+ public:
+  // The job is about to read another sample; `hit`: it is in memory.
+  void begun(uint64_t now_ns, bool hit);
+  // What the job does until the next sample is no part of reading: its epoch is over.
+  void pause() { timed_ = 0; }
+  // `storage_ns`: what storage takes for one more sample of this job, > 0; at least 1 then. Nothing
+  // as long as too few samples in a row were in memory.
+  std::optional<double> benefit(double storage_ns) const;
+
+  // Batches come at once and workers take turns: samples that are timed together, and how many such
+  // times are remembered, and needed.
+  static constexpr unsigned kTogether = 256, kRemembered = 32, kNeeded = 3;
+
+ private:
+  uint64_t began_ns_ = 0;
+  unsigned timed_ = 0, hits_ = 0;      // since began_ns_
+  std::deque<double> sample_ns_ = {};  // means of samples that were in memory, latest last
 };
 
 // The relative importance value (RIV) of each sample: the share of all that have a known value

@@ -13,8 +13,10 @@ void KeepRanks::decide(SampleId served, float rank, bool fetched, std::span<cons
 
 std::span<const KeepRanks::Rank> KeepRanks::on_read(SampleId sample) {
   now_.clear();
-  for (const SampleId gone : overdue_) now_.push_back({gone, 0});
-  overdue_.clear();
+  if (!overdue_.empty()) {
+    for (const SampleId gone : overdue_) now_.push_back({gone, 0});
+    overdue_ = {};  // clear() takes as long as the set ever was large, for each sample from now on
+  }
   const auto at = decided_.find(sample);
   if (at != decided_.end()) {
     now_.insert(now_.end(), at->second.ranks.begin(), at->second.ranks.end());

@@ -369,6 +369,12 @@ uint64_t StagePlan::fetch_ns(uint32_t file) const {
   return mount == mounts_.end() ? 0 : mount->second.model.latency_ns();
 }
 
+double StagePlan::file_ns(uint32_t file) const {
+  const auto mount = mounts_.find(device_of(file));
+  const double rate = mount == mounts_.end() ? 0 : mount->second.model.bandwidth();
+  return rate > 0 ? 1e9 / rate : 0;
+}
+
 StagePlan::Has StagePlan::has(uint32_t file) const {
   const auto at = entries_.find(file);
   if (at == entries_.end() || at->second.dropped) return Has::kNot;

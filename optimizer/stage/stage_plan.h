@@ -88,6 +88,8 @@ class StagePlan {
   Has has(uint32_t file) const;
   // About how long its storage takes to give a file.
   uint64_t fetch_ns(uint32_t file) const;
+  // How long it takes for each of many, ns; 0: not known yet.
+  double file_ns(uint32_t file) const;
   bool refused(uint32_t file) const { return files_->refused(file) != FileTable::Refused::kNo; }
 
   // Copies to be removed; the caller empties it.

@@ -283,6 +283,32 @@ TEST(BenefitProbe, ComparesTwentyBatchesWithTwenty) {
   EXPECT_NEAR(probe.benefit(), 2, 1e-9) << "an epoch that ended early finds out nothing";
 }
 
+TEST(BenefitEstimate, ComparesStorageWithSamplesThatWereInMemory) {
+  BenefitEstimate estimate;
+  uint64_t now = 1;
+  const auto read = [&](unsigned samples, uint64_t each_ns, unsigned missed = 0) {
+    for (unsigned i = 0; i < samples; ++i) {
+      now += each_ns;
+      estimate.begun(now, i >= missed);
+    }
+  };
+  EXPECT_FALSE(estimate.benefit(100));
+  read(2 * BenefitEstimate::kTogether + 1, 1000);
+  EXPECT_FALSE(estimate.benefit(2000)) << "too few to go by";
+  read(BenefitEstimate::kTogether, 1000);
+  ASSERT_TRUE(estimate.benefit(2000));
+  EXPECT_NEAR(*estimate.benefit(2000), 2, 1e-9);
+  EXPECT_NEAR(*estimate.benefit(500), 1, 1e-9) << "storage is faster than the job";
+  read(4 * BenefitEstimate::kTogether, 90'000, 4 * BenefitEstimate::kTogether);
+  EXPECT_NEAR(*estimate.benefit(2000), 2, 1e-9) << "what is read from storage says nothing";
+  estimate.pause();
+  now += 1'000'000'000;  // a validation, say
+  read(10 * BenefitEstimate::kTogether + 1, 500);
+  EXPECT_NEAR(*estimate.benefit(2000), 4, 1e-9);
+  read(2 * BenefitEstimate::kRemembered * BenefitEstimate::kTogether, 250);
+  EXPECT_NEAR(*estimate.benefit(2000), 8, 1e-9) << "a job that became faster";
+}
+
 TEST(AdjustedImportance, ByHand) {
   // Percentile positions: 1/4, 2/4 and 4/4 of the four known ones; two equal ones are equally high.
   const std::vector<float> one{0.1F, 0.5F, 9, 9, kUnknownImportance};

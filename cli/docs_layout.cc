@@ -9,6 +9,7 @@
 #include "cli/docs.h"
 #include "cli/program.h"
 #include "protocol/control.h"
+#include "protocol/pack.h"
 #include "protocol/ring.h"
 #include "protocol/stage.h"
 #include "protocol/trace.h"
@@ -166,6 +167,23 @@ std::string trace() {
                 SLUICE_FIELD(TraceRecord, reserved)});
 }
 
+std::string pack() {
+  return table("PackHeader", sizeof(PackHeader),
+               {SLUICE_FIELD(PackHeader, magic), SLUICE_FIELD(PackHeader, version),
+                SLUICE_FIELD(PackHeader, checksum), SLUICE_FIELD(PackHeader, bytes),
+                SLUICE_FIELD(PackHeader, index_bytes), SLUICE_FIELD(PackHeader, names_bytes),
+                SLUICE_FIELD(PackHeader, samples), SLUICE_FIELD(PackHeader, entry_size)}) +
+         table("PackEntry", sizeof(PackEntry),
+               {SLUICE_FIELD(PackEntry, at), SLUICE_FIELD(PackEntry, length),
+                SLUICE_FIELD(PackEntry, checksum), SLUICE_FIELD(PackEntry, part),
+                SLUICE_FIELD(PackEntry, version), SLUICE_FIELD(PackEntry, path),
+                SLUICE_FIELD(PackEntry, path_length)}) +
+         table("PackVersion", sizeof(PackVersion),
+               {SLUICE_FIELD(PackVersion, inode), SLUICE_FIELD(PackVersion, size),
+                SLUICE_FIELD(PackVersion, modified_s), SLUICE_FIELD(PackVersion, changed_s),
+                SLUICE_FIELD(PackVersion, modified_ns), SLUICE_FIELD(PackVersion, changed_ns)});
+}
+
 #undef SLUICE_FIELD
 
 std::string numbers() {
@@ -176,17 +194,19 @@ std::string numbers() {
       "| `kHistoryEpochs` | {} |\n| counters of a slot | {} |\n"
       "| counters of a session | {} |\n| `kTraceMagic` | 0x{:08x} |\n| `kTraceVersion` | {} |\n"
       "| `kStageMagic` | 0x{:08x} |\n| `kStageFiles` | {} |\n| `kStageGroups` | {} |\n"
-      "| `kStageGroupSize` | {} |\n| `kStagePath` | {} bytes |\n| `kStageSilentNs` | {} ns |\n",
+      "| `kStageGroupSize` | {} |\n| `kStagePath` | {} bytes |\n| `kStageSilentNs` | {} ns |\n"
+      "| `kPackMagic` | 0x{:08x} |\n| `kPackVersion` | {} |\n| `kPackMaxBytes` | {} bytes |\n"
+      "| `kPackMaxHead` | {} bytes |\n| `kPackMaxPath` | {} bytes |\n",
       kVersion, kControlMagic, kSharedMagic, kMaxPacket, kMaxPath, kSlots, kRingEntries,
       kHistoryPoints, kHistoryEpochs, kClientMetricCount, kSessionMetricCount, kTraceMagic,
       kTraceVersion, kStageMagic, kStageFiles, kStageGroups, kStageGroupSize, kStagePath,
-      kStageSilentNs);
+      kStageSilentNs, kPackMagic, kPackVersion, kPackMaxBytes, kPackMaxHead, kPackMaxPath);
 }
 
 }  // namespace
 
 int print_layout() {
-  const std::string text = numbers() + messages() + memory() + stage() + trace();
+  const std::string text = numbers() + messages() + memory() + stage() + trace() + pack();
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;
 }

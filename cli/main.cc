@@ -11,6 +11,7 @@
 #include "cli/docs.h"
 #include "cli/doctor.h"
 #include "cli/help.h"
+#include "cli/packs.h"
 #include "cli/program.h"
 #include "cli/report.h"
 #include "cli/run.h"
@@ -82,6 +83,16 @@ int dispatch(std::vector<std::string> words) {
   report_command->add_option("FILE", page.file, "what SLUICE_REPORT named, or build/bench.json")
       ->required();
   report_command->add_option("--out", page.out, "the page; report.html")->type_name("PATH");
+  CLI::App* packs_command = app.add_subcommand("packs", "what a cache folder holds of samples");
+  packs_command->require_subcommand(1);
+  PacksOptions packs;
+  CLI::App* verify_command =
+      packs_command->add_subcommand("verify", "read every pack whole, and say which are damaged");
+  verify_command->add_flag("--remove", packs.remove, "remove those");
+  CLI::App* list_command = packs_command->add_subcommand("list", "packs, their samples and bytes");
+  for (CLI::App* command : {verify_command, list_command}) {
+    command->add_option("DIR", packs.folder, "the cache folder; SLUICE_CACHE_DIR");
+  }
   CLI::App* docs_command = app.add_subcommand("docs", "print parts of the documents")->group("");
   CLI::App* layout_command =
       docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
@@ -106,6 +117,8 @@ int dispatch(std::vector<std::string> words) {
   if (doctor_command->parsed()) return doctor(doctor_paths, doctor_json);
   if (simulate_command->parsed()) return simulate(simulation);
   if (report_command->parsed()) return report(page);
+  if (verify_command->parsed()) return verify_packs(packs);
+  if (list_command->parsed()) return print_packs(packs);
   if (layout_command->parsed()) return print_layout();
   if (docs_command->parsed()) return print_configuration();
   return kExitUsage;

@@ -1,7 +1,7 @@
 PROGRAMS += sluice
 # The doctor foretells the optimizer's budget with the optimizer's own arithmetic.
 sluice_SRCS := $(wildcard cli/*.cc) cli/config_loader/config_reader.cc $(PROTOCOL_SRCS) \
-  optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+  $(PACK_FILE_SRCS) optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
 # needs no library but the C library.
 ifeq ($(VARIANT),release)

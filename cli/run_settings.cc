@@ -119,6 +119,16 @@ std::string chosen_socket(const std::string& flag) {
   return !flag.empty() ? flag : environment(protocol::option_info(Option::kSocket).variable);
 }
 
+std::string chosen_cache_dir(const std::string& given, std::string* problem) {
+  if (!given.empty()) return given;
+  const Resolved settings = resolve_settings({});
+  *problem = settings.problem;
+  if (!problem->empty()) return "";
+  std::string chosen = settings.values[index_of(Option::kCacheDir)].value_or("");
+  if (chosen.empty()) *problem = "no cache folder; name it, or set SLUICE_CACHE_DIR";
+  return chosen;
+}
+
 uint64_t chosen_memory() {
   const std::string value = environment(protocol::option_info(Option::kMemory).variable);
   uint64_t bytes = 0;

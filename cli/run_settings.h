@@ -36,6 +36,10 @@ bool export_preload(const std::string& library);
 // SLUICE_SOCKET.
 std::string chosen_socket(const std::string& flag);
 
+// The folder for packs: `given` if not empty, else cache-dir of the environment or the file. "" if
+// there is none, with *problem in one line.
+std::string chosen_cache_dir(const std::string& given, std::string* problem);
+
 // SLUICE_MEMORY if it is a size, else 0 for automatic.
 uint64_t chosen_memory();
 

@@ -35,6 +35,10 @@ OPTIMIZER_PURE_SRCS := \
   $(POLICY_SRCS) \
   $(IMPORTANCE_SRCS)
 
+# One pack, and the folder of packs; shared with `sluice packs`. Then all of a folder's packs.
+PACK_FILE_SRCS := $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc)
+PACK_SRCS := $(PACK_FILE_SRCS) $(addprefix optimizer/packs/,pack_index.cc pack_load.cc pack_store.cc)
+
 # The reader of data.mdb, which sluice-lmdb has too; it needs no liblmdb.
 LMDB_READER_SRCS := $(addprefix lmdb_tools/,database.cc file.cc tree_walk.cc)
 
@@ -54,6 +58,7 @@ OPTIMIZER_IO_SRCS := \
   optimizer/stage/stage_index.cc \
   optimizer/stage/stage_watch.cc \
   optimizer/observe/page_table.cc \
+  $(PACK_SRCS) \
   $(LMDB_READER_SRCS)
 
 OPTIMIZER_CORE_SRCS := \

@@ -124,10 +124,13 @@ void samples_text(const Totals& totals, char* out, size_t size) {
   if (hits + late + misses == 0) return;
   snprintf(out, size, "; of %llu samples known %llu were in memory when begun, %llu late, %llu not",
            hits + late + misses, hits, late, misses);
-  const uint64_t again = totals.of(SessionMetric::kept_bytes);
-  const size_t used = strlen(out);
-  if (again == 0 || used >= size) return;
-  snprintf(out + used, size - used, "; %.1f MB of them were in memory still", megabytes(again));
+  const auto add = [&](const char* text, SessionMetric metric) {
+    const size_t used = strlen(out);
+    if (totals.of(metric) == 0 || used >= size) return;
+    snprintf(out + used, size - used, "; %.1f MB %s", megabytes(totals.of(metric)), text);
+  };
+  add("of them were in memory still", SessionMetric::kept_bytes);
+  add("came from packs", SessionMetric::packed_bytes);
 }
 
 // "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."

@@ -1,8 +1,8 @@
 // The one table of metrics. It makes the counters in shared memory, `sluice status`, its --json,
 // the end-of-run line and the report, so that a metric is added in one place.
 //
-// Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session; what
-// is in permille is the latest value.
+// Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session;
+// what is in permille is the latest value.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,8 @@
   X(sample_late, "count", "samples that were still being fetched then")                       \
   X(sample_misses, "count", "samples that were not, though it was known where they are")      \
   X(kept_bytes, "bytes", "of samples that were in memory still, and not read from storage")   \
+  X(packed_files, "count", "files that came from packs in the cache folder")                  \
+  X(packed_bytes, "bytes", "of these; they count as precached_bytes as well")                 \
   X(samples_offered, "count", "samples of epochs that chose by importance what they fetch")   \
   X(samples_selected, "count", "of these, samples that were chosen")                          \
   X(h_hits, "count", "of these, samples that matter much and were in memory")                 \
@@ -52,7 +54,8 @@
   X(l_hits_substituted, "count", "of these, samples stood in for by others in memory")        \
   X(importance_misses, "count", "of these, samples that were read from storage")              \
   X(heap_swaps, "count", "times that the kept samples were sorted by new importances")        \
-  X(benefit_permille, "permille", "what the job gains by a cache that others share; 1000: nothing") \
+  X(benefit_permille, "permille",                                                             \
+    "what the job gains by a cache that others share; 1000: nothing")                         \
   X(trace_records, "count", "samples recorded in the trace of SLUICE_RECORD")                 \
   X(trace_lost, "count", "samples that trace lacks: it could not be written")                 \
   X(mount_refused, "count", "files whose mount drops its cache or hangs: tier off")           \

@@ -41,6 +41,7 @@ enum class Option : uint8_t {
   kHShare,
   kMostSubstituted,
   kCacheDir,
+  kPacks,
   kPlaces,
   kSocket,
   kLinger,
@@ -127,7 +128,11 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kMostSubstituted, "most-substituted", "SLUICE_MOST_SUBSTITUTED", OptionKind::kNumber,
      false, "", 0, 100, "12", "percent of an epoch's samples that others may stand in for"},
     {Option::kCacheDir, "cache-dir", "SLUICE_CACHE_DIR", OptionKind::kText, false, "", 0, 0, "",
-     "folder on a fast disk that takes the staged files where no memory file system can"},
+     "folder on a fast disk: for packs of the samples that were fetched, which are read from there "
+     "instead of once more from their storage, and for staged files where no memory file system "
+     "can take them"},
+    {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
+     "bytes that packs may take in the cache folder; 0 is none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
      "absolute folder in which is kept where the samples of datasets are, for the next run; `off` "
      "is none, empty is `sluice` in the user's cache folder"},

@@ -57,10 +57,11 @@ optimizer_jobs_test_SRCS := tests/unit/optimizer_jobs_test.cc $(OPTIMIZER_CLIENT
 optimizer_jobs_test_DEPS := $(B)/sluice-optimizer
 
 # libFuzzer, by clang, with both sanitizers whatever the variant; sources compiled apart.
-FUZZERS := $(B)/fuzz/optimizer_input
+FUZZERS := $(B)/fuzz/optimizer_input $(B)/fuzz/pack_file
 
-$(B)/fuzz/optimizer_input: tests/fuzz/optimizer_input.cc $(OPTIMIZER_PURE_SRCS) \
-    $(wildcard optimizer/*/*.h protocol/*.h)
+$(B)/fuzz/optimizer_input: $(OPTIMIZER_PURE_SRCS)
+$(B)/fuzz/pack_file: $(PACK_FILE_SRCS)
+$(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard optimizer/*/*.h protocol/*.h)
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  FUZZ $@"
 	$(Q)clang++-14 $(filter -I% -D%,$(CPPFLAGS)) -std=c++20 -O1 -g -fno-omit-frame-pointer \
@@ -84,4 +85,5 @@ UNIT_TESTS += stage_plan_test stage_index_test
 stage_plan_test_SRCS := tests/unit/stage_plan_test.cc $(OPTIMIZER_PURE_SRCS)
 stage_index_test_SRCS := tests/unit/stage_index_test.cc $(OPTIMIZER_PURE_SRCS) \
   $(addprefix optimizer/stage/,stage_copy.cc stage_folder.cc stage_index.cc stage_watch.cc) \
-  optimizer/io/memory.cc optimizer/io/reopen.cc optimizer/io/residency.cc protocol/stage.cc
+  optimizer/io/memory.cc optimizer/io/reopen.cc optimizer/io/residency.cc protocol/stage.cc \
+  $(PACK_SRCS)

@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, link, noncached, order, overhead, pictures, samples,
-                       scale, slow, small, staged, sweep, train)
+from bench.lib import (disk, docs, figures, icache_all, link, noncached, order, overhead, packs, pictures,
+                       samples, scale, slow, small, staged, sweep, train)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -34,6 +34,7 @@ GROUPS = [
     ("order", order.PROVIDES, order.run),
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
+    ("packs", packs.PROVIDES, packs.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]

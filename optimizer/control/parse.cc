@@ -128,6 +128,9 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kCacheDir:
       options->cache_dir = value;
       break;
+    case protocol::Option::kPacks:
+      options->packs = bytes_or_auto(value);
+      break;
     case protocol::Option::kPlaces:
       options->places = value == "off" ? "" : value;
       break;

@@ -34,6 +34,7 @@ struct SessionOptions {
   uint32_t stale = 3;     // seconds
   std::string policy;     // a name of the policies' table; empty: the default
   std::string cache_dir;  // empty: none
+  uint64_t packs = 16ULL << 30;  // bytes
   std::string places;     // folder; empty: none
   bool selects = false;   // importance is iis
   ImportanceOptions importance;

@@ -54,8 +54,8 @@ Optimizer::Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd)
           }),
       no_cachestat_(options.no_cachestat),
       no_pagemap_scan_(options.no_pagemap_scan) {
-  stage_.on_staged = [this](uint32_t session, uint64_t bytes) {
-    scheduler_.on_staged(session, bytes);
+  stage_.on_staged = [this](uint32_t session, uint64_t bytes, bool packed) {
+    scheduler_.on_staged(session, bytes, packed);
   };
   files_.on_ready = [this](const FileEntry& file) {
     places_.file_ready(file);

@@ -38,6 +38,9 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
   }
   if (first && stage_.watch_fd() >= 0) watch(stage_.watch_fd(), Tag::kWatch, 0, EPOLLIN, true);
   if (session->options.stage == SessionOptions::Stage::kAlways) stage_.stage_any_mount();
+  if (!session->options.cache_dir.empty() && session->options.packs != 0) {
+    stage_.use_packs(session->options.cache_dir, session->options.packs);
+  }
   choose_policy();
   uint64_t stale = UINT64_MAX;
   for (const auto& [id, other] : sessions_) {

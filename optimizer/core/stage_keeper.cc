@@ -14,6 +14,10 @@ namespace {
 // A mount that hangs leaves some threads to the others.
 constexpr unsigned kThreads = StagePlan::kMaxDepth + 32;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
+// Packs are written by few, so that what waits to be written stays little; a disk that cannot
+// follow gets less.
+constexpr unsigned kPackers = 2;
+constexpr size_t kMostToPack = 256;  // copies, each of which is held meanwhile
 
 }  // namespace
 
@@ -21,7 +25,8 @@ StageKeeper::StageKeeper(StagePlan* plan, FileTable* files, std::shared_ptr<Mail
     : plan_(plan),
       files_(files),
       mailbox_(std::move(mailbox)),
-      executor_(kThreads, StagePlan::kMaxDepth) {
+      executor_(kThreads, StagePlan::kMaxDepth),
+      packing_(kPackers, kPackers) {
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
   }
@@ -41,6 +46,30 @@ bool StageKeeper::open(const std::string& fallback, std::string* reason) {
   index_.beat(now_ns());
   say(Level::kInfo, "staging in {}", folder_->path());
   return true;
+}
+
+void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
+  if (asked_for_packs_) return;
+  asked_for_packs_ = true;
+  // Reads the indices of all packs that are there.
+  packing_.run(0, [this, folder, bytes, mailbox = mailbox_] {
+    auto packs = std::make_shared<PackStore>();
+    std::string reason;
+    const auto tell = [](const std::string& line) { say(Level::kWarn, "{}", line); };
+    const bool good = packs->open({.base = folder, .most_bytes = bytes, .say = tell}, &reason);
+    mailbox->post([this, good, packs, reason] {
+      if (good) {
+        rules_.packs = packs;
+      } else {
+        say(Level::kWarn, "no packs: {}", reason);
+      }
+    });
+  });
+}
+
+void StageKeeper::rest() {
+  if (rules_.packs == nullptr) return;
+  packing_.run(0, [packs = rules_.packs] { packs->flush(); });
 }
 
 void StageKeeper::carry_out(std::vector<PlannedFetch>* fetches) {
@@ -68,12 +97,14 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
   const std::string above = files_->folder_path(files_->folder(planned.file));
   CopyRules rules = rules_;
   rules.most_bytes = plan_->budget() / kLargestShare;
-  executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
-                    folder = folder_, watch = watch_] {
+  const bool may_pack = packing_.waiting(0) < kMostToPack;
+  executor_.run(0, [this, planned, path, above, rules, may_pack, name = next_name_++,
+                    mailbox = mailbox_, folder = folder_, watch = watch_] {
     // Watched before it is read: no change can fall between the two.
     bool watched = watch->add(above);
     const uint64_t begun = now_ns();
-    CopyResult result = copy_in(path, folder->fd(), name, rules);
+    auto to_pack = std::make_shared<UniqueFd>();
+    CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
     if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
       // Its folder does not tell all: so it is watched itself, and looked at once more.
       watched = watch->add_file(path) && watched;
@@ -84,7 +115,9 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     }
     // What is not there needs no watch.
     const bool unseen = result.good && !watched;
-    mailbox->post([this, planned, name, begun, unseen, result = std::move(result)]() mutable {
+    if (!result.good || !may_pack) to_pack->reset();
+    mailbox->post([this, planned, name, begun, unseen, path, to_pack,
+                   result = std::move(result)]() mutable {
       if (unseen && !said_unwatched_) {
         said_unwatched_ = true;
         say(Level::kWarn,
@@ -92,8 +125,17 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
             "of "
             "this host make to staged files may be seen as late as those of other hosts");
       }
+      if (*to_pack) pack(path, result.stat, std::move(to_pack));
       fetched(planned, name, begun, std::move(result));
     });
+  });
+}
+
+// The job does not wait for it.
+void StageKeeper::pack(const std::string& path, const protocol::StageStat& stat,
+                       std::shared_ptr<UniqueFd> copy) {
+  packing_.run(0, [path, stat, copy = std::move(copy), packs = rules_.packs] {
+    pack_copy(path, stat, *copy, packs.get());
   });
 }
 
@@ -106,6 +148,10 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   see_changes();  // of while it was being copied
   ++view_.fetched_files;
   view_.fetched_bytes += result.stat.size;
+  if (result.packed) {
+    ++view_.packed_files;
+    view_.packed_bytes += result.stat.size;
+  }
   const auto at = copies_.find(planned.file);
   const bool wanted =
       plan_->on_staged(planned, result.stat.device, result.stat.size, result.charged, now_ns());
@@ -132,7 +178,7 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   record.copy_inode = result.inode;
   index_.publish(copy.record, record);
   view_.copies = copies_.size();
-  if (on_staged) on_staged(planned.session, result.stat.size);
+  if (on_staged) on_staged(planned.session, result.stat.size, result.packed);
   remove_evicted();
 }
 

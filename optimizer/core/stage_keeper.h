@@ -35,6 +35,15 @@ class StageKeeper {
   int watch_fd() const { return watch_ == nullptr ? -1 : watch_->fd(); }
   const std::string& folder() const { return folder_->path(); }
 
+  // Copies are packed in `folder` from now on, and come from there again; `bytes` of it at most.
+  // The first to ask for it decides. Without effect if that folder cannot be used: one line says
+  // why.
+  void use_packs(const std::string& folder, uint64_t bytes);
+  // Nobody reads any more: what is to be packed is written.
+  void rest();
+  // nullptr: none.
+  PackStore* packs() const { return rules_.packs.get(); }
+
   // Also files of local mounts, from now on.
   void stage_any_mount() {
     if (!rules_.any_mount) files_->forgive_folders();
@@ -52,10 +61,11 @@ class StageKeeper {
   void tick(uint64_t now_ns, uint64_t budget);
 
   // A copy is there: of whom it was wanted, and its bytes.
-  std::function<void(uint32_t session, uint64_t bytes)> on_staged;
+  std::function<void(uint32_t session, uint64_t bytes, bool packed)> on_staged;
 
   struct View {
     uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
+    uint64_t packed_files = 0, packed_bytes = 0;  // of those that were fetched, out of packs
     std::string last_failure;
   };
   const View& view() const { return view_; }
@@ -69,6 +79,8 @@ class StageKeeper {
   };
 
   void fetch(const PlannedFetch& fetch);
+  void pack(const std::string& path, const protocol::StageStat& stat,
+            std::shared_ptr<UniqueFd> copy);
   void check(const PlannedFetch& fetch);
   void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
   void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
@@ -82,14 +94,14 @@ class StageKeeper {
   std::shared_ptr<StageFolder> folder_;
   std::shared_ptr<StageWatch> watch_;
   StageIndex index_;
-  Executor executor_;
+  Executor executor_, packing_;
   CopyRules rules_;
   uint64_t next_name_ = 1;
   std::unordered_map<uint32_t, Copy> copies_;                        // by file
   std::vector<uint32_t> file_of_;                                    // by record
   std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;  // device and inode to file
   View view_;
-  bool said_full_ = false, said_unwatched_ = false;
+  bool said_full_ = false, said_unwatched_ = false, asked_for_packs_ = false;
 };
 
 }  // namespace sluice::optimizer

@@ -24,7 +24,21 @@ nlohmann::json Optimizer::stage_status() const {
            {"failures", view.failures},
            {"drops", view.drops},
            {"last_failure", view.last_failure},
+           {"packed_files", view.packed_files},
+           {"packed_bytes", view.packed_bytes},
            {"mounts", json::array()}};
+  if (stage_.packs() != nullptr) {
+    const PackStore::View packs = stage_.packs()->view();
+    out["packs"] = {{"packs", packs.packs},
+                    {"samples", packs.samples},
+                    {"bytes", packs.bytes},
+                    {"useful_bytes", packs.useful_bytes},
+                    {"written_bytes", packs.written_bytes},
+                    {"read_samples", packs.read_samples},
+                    {"read_bytes", packs.read_bytes},
+                    {"damaged_packs", packs.damaged_packs},
+                    {"adding", packs.adding}};
+  }
   for (const auto& [device, mount] : stage_plan_.mounts()) {
     out["mounts"].push_back({{"device", device},
                              {"depth", mount.model.depth(now_ns())},

@@ -149,9 +149,11 @@ class Scheduler {
   // What the same call wants to have staged, or looked at; the caller empties it. Every one must
   // end in the stage's plan.
   std::vector<PlannedFetch>& fetches() { return fetches_; }
-  // A file was staged for the session.
-  void on_staged(uint32_t session, uint64_t bytes) {
+  // A file was staged for the session, out of a pack perhaps.
+  void on_staged(uint32_t session, uint64_t bytes, bool packed) {
     count(session, SessionMetric::precached_bytes, bytes);
+    count(session, SessionMetric::packed_files, packed ? 1 : 0);
+    count(session, SessionMetric::packed_bytes, packed ? bytes : 0);
   }
   void on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns);
   // What passed readers no longer need, if the file does not fit the budget; and what no reader is

@@ -23,6 +23,8 @@ using protocol::StageStat;
 
 constexpr size_t kBuffer = 256 << 10;
 constexpr uint64_t kInode = 1024;  // what tmpfs takes for a file besides its pages
+// A file that changed so lately may change once more without its times showing it.
+constexpr int64_t kSettledSeconds = 3;
 
 CopyResult failed(Failure failure, std::string why = {}) {
   CopyResult result;
@@ -115,9 +117,59 @@ UniqueFd open_original(const UniqueFd& place) {
   return fd;
 }
 
+PackKey key_of(const std::string& path, const StageStat& stat) { return {path, 0, stat.size}; }
+
+protocol::PackVersion version_of(const StageStat& stat) {
+  return {stat.inode,     stat.size,        stat.modified_s,
+          stat.changed_s, stat.modified_ns, stat.changed_ns};
+}
+
+bool is_settled(const StageStat& stat) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return stat.changed_s + kSettledSeconds <= now.tv_sec;
+}
+
+UniqueFd new_copy(int folder) {
+  return UniqueFd(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
+}
+
+// Whether a pack had the bytes of the file as the storage itself says that it is now. Else `to` may
+// hold a part of something.
+bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageStat& stat,
+                    PackStore* packs, const UniqueFd& to) {
+  const PackStore::Found found = packs->find(key_of(path, stat), version_of(stat));
+  StageStat now;
+  if (!found || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(stat, now)) return false;
+  const int error = packs->copy(found, to.get());
+  if (error == 0) return true;
+  if (error == EBADMSG) packs->damaged(found);
+  return false;
+}
+
+// The file's bytes into `to`, as the storage has them.
+CopyResult copy_original(const std::string& path, const UniqueFd& place, const UniqueFd& to,
+                         const CopyResult& before) {
+  const UniqueFd original = open_original(place);
+  if (!original) return failed_with(errno, path);
+  const int error = copy_bytes(original.get(), to.get(), before.stat.size);
+  // Not what readers need twice: the copy is.
+  posix_fadvise(original.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error != 0 && error != EAGAIN) return failed_with(error, path);
+  StageStat after;
+  if (error == 0 && !stat_of(original.get(), 0, &after)) return failed_with(errno, path);
+  if (error == EAGAIN || !same(before.stat, after)) {
+    return failed(Failure::kError, path + ": changed while it was copied");
+  }
+  CopyResult result = before;
+  result.good = true;
+  return result;
+}
+
 }  // namespace
 
-CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules) {
+CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
+                   UniqueFd* to_pack) {
   CopyResult result;
   // What it is, before it is opened: opening a device or a pipe would do something.
   const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -129,19 +181,15 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   if (lstat(path.c_str(), &itself) != 0) return failed_with(errno, path);
   if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
 
-  const UniqueFd original = open_original(place);
-  if (!original) return failed_with(errno, path);
-  const UniqueFd copy(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
+  UniqueFd copy = new_copy(folder);
+  const bool packs = rules.packs != nullptr && result.stat.size > 0;
+  result.packed =
+      packs && copy && copy_from_pack(path, place, result.stat, rules.packs.get(), copy);
+  if (packs && copy && !result.packed) copy = new_copy(folder);
   if (!copy) return failed_with(errno, "the stage");
-  const int error = copy_bytes(original.get(), copy.get(), result.stat.size);
-  // Not what readers need twice: the copy is.
-  posix_fadvise(original.get(), 0, 0, POSIX_FADV_DONTNEED);
-  if (error == EAGAIN) return failed(Failure::kError, path + ": changed while it was copied");
-  if (error != 0) return failed_with(error, path);
-  StageStat after;
-  if (!stat_of(original.get(), 0, &after)) return failed_with(errno, path);
-  if (!same(result.stat, after)) {
-    return failed(Failure::kError, path + ": changed while it was copied");
+  if (!result.packed) {
+    result = copy_original(path, place, copy, result);
+    if (!result.good) return result;
   }
   char text[17];
   snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(name));
@@ -153,7 +201,15 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   result.inode = charged.st_ino;
   result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
   result.good = true;
+  if (to_pack != nullptr && packs && !result.packed && is_settled(result.stat)) {
+    *to_pack = std::move(copy);
+  }
   return result;
+}
+
+void pack_copy(const std::string& path, const StageStat& stat, const UniqueFd& copy,
+               PackStore* packs) {
+  packs->add(key_of(path, stat), version_of(stat), copy.get());
 }
 
 CopyResult look_again(const std::string& path, const StageStat& stat) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "optimizer/packs/pack_store.h"
 #include "optimizer/stage/stage_plan.h"
+#include "optimizer/util/fd.h"
 #include "protocol/stage.h"
 
 namespace sluice::optimizer {
@@ -18,15 +21,24 @@ struct CopyResult {
   uint64_t flags = 0;    // StageCopy::flags
   uint64_t inode = 0;    // of the copy
   uint64_t charged = 0;  // bytes that the copy takes
+  bool packed = false;   // its bytes came from a pack
 };
 
 struct CopyRules {
-  bool any_mount = false;   // not only network and FUSE mounts
-  uint64_t most_bytes = 0;  // larger files are not staged
+  bool any_mount = false;            // not only network and FUSE mounts
+  uint64_t most_bytes = 0;           // larger files are not staged
+  std::shared_ptr<PackStore> packs;  // nullptr: none
 };
 
-// Copies `path` into `folder` under `name`: the copy appears whole or not at all.
-CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules);
+// Copies `path` into `folder` under `name`: the copy appears whole or not at all. The bytes come
+// from a pack if one has them of the file as it is now. *copy: the copy, where they are to be
+// packed.
+CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
+                   UniqueFd* copy = nullptr);
+
+// Adds a copy's bytes to the packs.
+void pack_copy(const std::string& path, const protocol::StageStat& stat, const UniqueFd& copy,
+               PackStore* packs);
 
 // Whether `path` still is what `stat` says, as the storage itself has it; failure is kChanged if
 // not.

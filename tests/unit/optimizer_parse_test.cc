@@ -64,6 +64,7 @@ TEST(Parse, BadOptionsAreNamedAndTheRestStands) {
       "size=fifty\nnonsense\nunheard=1\nthreshold=101\nmemory=2G\n\nlog=loud", &problems);
   EXPECT_EQ(options.size, 0u);
   EXPECT_EQ(options.threshold, 75u);
+  EXPECT_EQ(options.packs, 16ULL << 30) << "as protocol/options.h has it";
   EXPECT_EQ(options.memory, 2u << 30);
   EXPECT_EQ(options.log, "");
   ASSERT_EQ(problems.size(), 5u);

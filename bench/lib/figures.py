@@ -149,6 +149,14 @@ FIGURES = {
         " time / the better of keeping what matters to one of them"),
     "icache_multi_job_probed": Figure(
         "ratio", None, "the same, where each epoch begins with 20 uncached batches, as published"),
+    "icache_multi_job_first": Figure(
+        "ratio", None, "simulated: both jobs' time where the cache keeps what matters to the first, who computes"
+        " less / where it keeps what matters to both (paper: 1.1)"),
+    "icache_multi_job_second": Figure("ratio", None, "the same of the second (paper: 1.2)"),
+    "icache_workers_2": Figure(
+        "ratio", None, "epochs of Default / under Sluice, as icache_epoch_speedup_default, with two workers"
+        " (paper: 3.9)"),
+    "icache_workers_16": Figure("ratio", None, "the same with sixteen (paper: 1.2)"),
     "icache_stall_during_swap_us": Figure(
         "us", 200, "longest request to iCache, processor time, while 1.28 million kept samples are sorted"
         " by a new list"),

@@ -1,4 +1,4 @@
-"""iCache's Figures 8, 9, 10, 11 and 16: what the paper publishes, and beside it what was measured here."""
+"""iCache's Figures 8, 9, 10, 11, 14, 15 and 16: what the paper publishes, and beside it what was measured here."""
 import os
 
 from bench.lib import figures
@@ -15,6 +15,9 @@ WAITING = (("icache_io_speedup_default", "iCache", 2.4), ("quiver_io_speedup_def
 PARTS = (("icache_ablation_iis", "+IIS", 1.4), ("icache_ablation_hc", "+HC", 1.7),
          ("icache_ablation_packages", "All, as\npublished", 2.3), ("icache_ablation_all", "All, under\nSluice", 2.3))
 HITS = (("lru_hit_20", "Default", 0.02), ("icache_hc_hit_20", "+HC", 0.25), ("icache_hit_20", "iCache", 0.37))
+JOBS = (("icache_multi_job_first", "keeping for\nthe one", 1.1),
+        ("icache_multi_job_second", "keeping for\nthe other", 1.2))
+WORKERS = (("icache_workers_2", "2", 3.9), ("icache_workers_16", "16", 1.2))
 SIZES = {"iCache": ("icache_hit", (0.37, 0.55, 0.69, 0.83)), "Default": ("lru_hit", (0.02, 0.09, 0.23, 0.48))}
 
 
@@ -60,14 +63,16 @@ def draw(plot, folder, path):
     found = figures.load(os.path.join(os.path.dirname(folder), "bench.json"))
     if "icache_hit_20" not in found and "icache_epoch_speedup_default" not in found:
         return False
-    figure, axes = plot.subplots(2, 3, figsize=(14, 8))
+    figure, axes = plot.subplots(2, 4, figsize=(18, 8))
     _beside(axes[0][0], EPOCHS, found, "Figure 8: epochs of ... / of iCache", "ratio")
     _beside(axes[0][1], WAITING, found, "Figure 9: waiting for data, Default / ...", "ratio")
     _beside(axes[0][2], PARTS, found, "Figure 10: epochs of Base / ...", "ratio")
     _beside(axes[1][0], HITS, found, "Figure 11: hits at 20 % (here: simulated)", "hit ratio")
-    _sizes(axes[1][1], found)
-    axes[1][2].axis("off")
-    axes[1][2].text(0, 0.9, "Published: CIFAR-10, A100, OrangeFS; the best model in\nFigure 8, the mean in"
+    _beside(axes[1][1], JOBS, found, "Figure 14: two jobs (here: simulated)", "time of ... / of iCache")
+    _beside(axes[1][2], WORKERS, found, "Figure 15: by workers", "epochs of Default / of iCache")
+    _sizes(axes[1][3], found)
+    axes[0][3].axis("off")
+    axes[0][3].text(0, 0.9, "Published: CIFAR-10, A100, OrangeFS; the best model in\nFigure 8, the mean in"
                     " Figure 9, ShuffleNet elsewhere.\n\nHere: a job of six workers on slowfs, 2 ms and 200"
                     " MB/s,\nsamples of 100 KB, 20 % in memory. The other systems decide\nas in the simulator and"
                     " read as published: nothing is\nfetched ahead of the workers, as Sluice does it.",

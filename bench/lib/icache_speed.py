@@ -24,7 +24,8 @@ PROVIDES = ([f"icache_epoch_speedup_{name}" for name in COMPARED]
                "icache_ablation_iis", "icache_ablation_hc", "icache_ablation_packages",
                "icache_ablation_all",
                "icache_io_speedup_default", "quiver_io_speedup_default", "coordl_io_speedup_default",
-               "ilfu_io_speedup_default", "icache_over_oracle"])
+               "ilfu_io_speedup_default", "icache_over_oracle"]
+            + [f"icache_workers_{workers}" for workers in (2, 16)])
 MEMORY = 20  # percent of the dataset
 # The simulator's epochs after its warm-up of five: two that select, and one that takes all.
 FOLLOWED = (8, 9, 10)
@@ -71,7 +72,7 @@ class Timed:
         return {"passes": self.passes, "report": self.result.raw().get("report", {})}
 
 
-def run_job(bench, source, compute, sluice, followed=None):
+def run_job(bench, source, compute, sluice, followed=None, workers=6):
     read_below(source)
     touch_memory(1 << 30)
     options = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
@@ -79,11 +80,11 @@ def run_job(bench, source, compute, sluice, followed=None):
                os.path.join(TOP, "bench/reader/train_importance.py")]
     with SlowMount(bench, "icache", source, *options) as mount, \
             tempfile.NamedTemporaryFile("w", dir=bench.request.out, suffix=".json") as file:
-        words = [mount.folder, str(EPOCHS), str(compute)]
+        words = [mount.folder, str(EPOCHS), str(compute), "--workers", str(workers)]
         if followed:
             json.dump(followed, file)
             file.flush()
-            words.append(file.name)
+            words += ["--shared", file.name]
         result = jobs.run([[*command, *words]], sluice)
         if sluice:
             sluice.stop()
@@ -91,9 +92,9 @@ def run_job(bench, source, compute, sluice, followed=None):
     return Timed(passes if followed else passes[TIMED], result)
 
 
-def under_sluice(bench, source, size, compute, **settings):
+def under_sluice(bench, source, size, compute, workers=6, **settings):
     with jobs.Sluice(memory=size * MEMORY // 100, warm_up=WARM_UP, **settings) as sluice:
-        return run_job(bench, source, compute, sluice)
+        return run_job(bench, source, compute, sluice, workers=workers)
 
 
 OURS = {"sluice": {"importance": "iis", "substitute": "any"}, "sluice iis": {"importance": "iis"},
@@ -119,6 +120,19 @@ def variants(bench, source, size, systems, names, compute):
     def ours(name):
         return lambda: under_sluice(bench, source, size, compute, **OURS[name])
     return {name: follow(name) if name in systems else ours(name) for name in names}
+
+
+def by_workers(bench, source, size, systems):
+    """Epochs of Default, of which one is followed, over those under Sluice."""
+    followed, compute = dict(systems["default"]), MODELS["shufflenet"]
+    followed["epochs"] = followed["epochs"][:1]
+    for workers in (2, 16):
+        runs = bench.rounds({
+            "default": lambda count=workers: run_job(bench, source, compute, None, followed, count),
+            "sluice": lambda count=workers: under_sluice(bench, source, size, compute, count, **OURS["sluice"])},
+            min(ROUNDS, bench.request.rounds))
+        bench.record(f"icache_workers_{workers}", ratios(
+            runs["default"], runs["sluice"], lambda one: one.wall / len(one.passes)))
 
 
 def run(bench):
@@ -155,3 +169,4 @@ def run(bench):
                     for found in runs.values()]
         bench.record(f"{figure}_io_speedup_default", [statistics.mean(one) for one in zip(*by_model)])
     bench.record("icache_over_oracle", ratios(runs["resnet"]["sluice"], runs["resnet"]["oracle"]))
+    by_workers(bench, source, size, systems)

@@ -18,7 +18,7 @@ ACCURACY = ["icache_top1_loss_points", "icache_top1_full", "icache_top1_substitu
 OVERHEAD = ["hlist_report_overhead"]
 SWAP = ["icache_stall_during_swap_us"]
 SELECTION = ["icache_select_ms", "icache_serve_ms", "icache_read_ms"]
-JOBS = ["icache_multi_job", "icache_multi_job_probed"]
+JOBS = ["icache_multi_job", "icache_multi_job_probed", "icache_multi_job_first", "icache_multi_job_second"]
 PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION + JOBS
 MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
 # Of an image and its file's page, in memory.
@@ -125,6 +125,8 @@ def two_jobs(bench):
     bench.keep("icache_two_jobs", raw)
     for name, kept in (("icache_multi_job", "both"), ("icache_multi_job_probed", "probed")):
         bench.record(name, [one[kept] / min(one["first"], one["second"]) for one in raw])
+    for which in "first", "second":
+        bench.record(f"icache_multi_job_{which}", [one[which] / one["both"] for one in raw])
 
 
 def swap(bench):

@@ -1,21 +1,21 @@
-"""A training whose epochs are timed: Fashion-MNIST as one padded file an image, six workers.
+"""A training whose epochs are timed: Fashion-MNIST as one padded file an image.
 
-train_importance.py FOLDER EPOCHS COMPUTE_MS [SHARED.json]: prints one JSON object: of each epoch how long
-it took, how much of that the training waited for a batch, and how many samples it had.
+train_importance.py FOLDER EPOCHS COMPUTE_MS [--shared FILE] [--workers N]: prints one JSON object: of each
+epoch how long it took, how much of that the training waited for a batch, and how many samples it had.
 
 What the model computes is a softmax regression, whose losses are real; then it waits until a batch of 256
 has taken COMPUTE_MS since it came, as long as a GPU would compute another model.
 
-With SHARED.json the decisions of a system are followed instead of the loader's own order: its epochs are
+With a shared file the decisions of a system are followed instead of the loader's own order: its epochs are
 lists of [sample, whether it is in memory, packages read meanwhile]; what is in memory is read from
 `memory`, a folder with the same files that is fast, and packages from the file `packs` in
 FOLDER, by a thread beside the training. `computed`: of each epoch, the share of its
 samples that is computed.
 """
+import argparse
 import json
 import os
 import queue
-import sys
 import threading
 import time
 
@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from fashion import SIDE, samples_of
 
-WORKERS, BATCH, PACKAGE = 6, 256, 1 << 20
+BATCH, PACKAGE = 256, 1 << 20
 
 
 class Images(Dataset):
@@ -94,14 +94,14 @@ class Training:
         return {"seconds": time.monotonic() - started, "waited": waited, "samples": samples}
 
 
-def follow(training, folder, shared):
+def follow(training, folder, workers, shared):
     images = Images(folder, shared["memory"])
     packages = Packages(os.path.join(folder, "packs"))
     packages.start()
     passes = []
     for decided, share in zip(shared["epochs"], shared["computed"]):
         batches = [decided[at:at + BATCH] for at in range(0, len(decided), BATCH)]
-        loader = DataLoader(images, num_workers=WORKERS, batch_sampler=[
+        loader = DataLoader(images, num_workers=workers, batch_sampler=[
             [sample + images.slow * in_memory for sample, in_memory, _ in batch] for batch in batches])
 
         def arrived(number, batches=batches):
@@ -112,14 +112,20 @@ def follow(training, folder, shared):
 
 
 def main():
-    folder, epochs = sys.argv[1], int(sys.argv[2])
-    training = Training(float(sys.argv[3]) / 1e3)
-    if len(sys.argv) > 4:
-        with open(sys.argv[4], encoding="utf-8") as text:
-            passes = follow(training, folder, json.load(text))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("epochs", type=int)
+    parser.add_argument("compute_ms", type=float)
+    parser.add_argument("--shared")
+    parser.add_argument("--workers", type=int, default=6)
+    given = parser.parse_args()
+    training = Training(given.compute_ms / 1e3)
+    if given.shared:
+        with open(given.shared, encoding="utf-8") as text:
+            passes = follow(training, given.folder, given.workers, json.load(text))
     else:
-        loader = DataLoader(Images(folder), batch_size=BATCH, shuffle=True, num_workers=WORKERS)
-        passes = [training.epoch(loader) for _ in range(epochs)]
+        loader = DataLoader(Images(given.folder), batch_size=BATCH, shuffle=True, num_workers=given.workers)
+        passes = [training.epoch(loader) for _ in range(given.epochs)]
     print(json.dumps({"pid": os.getpid(), "passes": passes}))
 
 

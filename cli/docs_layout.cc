@@ -73,7 +73,7 @@ std::string messages() {
                 SLUICE_FIELD(Samples, first), SLUICE_FIELD(Samples, count),
                 SLUICE_FIELD(Samples, bytes), SLUICE_FIELD(Samples, dataset),
                 SLUICE_FIELD(Samples, epoch), SLUICE_FIELD(Samples, whole),
-                SLUICE_FIELD(Samples, file)}) +
+                SLUICE_FIELD(Samples, file), SLUICE_FIELD(Samples, group)}) +
          table("StageAsked", sizeof(StageAsked),
                {SLUICE_FIELD(StageAsked, session), SLUICE_FIELD(StageAsked, token)}) +
          table("Changed", sizeof(Changed),

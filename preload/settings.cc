@@ -85,6 +85,16 @@ uint32_t choice_of(Option option) {
   return 0;
 }
 
+uint32_t number_of(Option option) {
+  return static_cast<uint32_t>(strtoul(value_of(option), nullptr, 10));
+}
+
+// The mean that the selector gives: that of (a percentile)^beta over all percentiles, or the share.
+double selected_share() {
+  if (choice_of(Option::kSelector) == 1) return number_of(Option::kSelectedShare) / 100.0;
+  return 1 / (1 + number_of(Option::kBeta) / 100.0);
+}
+
 // In place: some programs (bash) have an unsetenv of their own.
 void forget_variable(const char* name) {
   const size_t length = strlen(name);
@@ -147,6 +157,9 @@ void apply() {
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
   g_settings.importance = choice_of(Option::kImportance);
+  g_settings.warm_up = number_of(Option::kWarmUp);
+  g_settings.full_every = number_of(Option::kFullEvery);
+  g_settings.selected_share = selected_share();
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {

@@ -23,6 +23,9 @@ struct Settings {
   uint64_t stale = 3;       // seconds
   bool python = true;       // the PyTorch adapter
   uint32_t importance = 0;  // 0 off, 1 losses are observed, 2 and decide what is fetched
+  // How many samples epochs fetch then; see sluice_selection_rule.
+  uint32_t warm_up = 0, full_every = 0;
+  double selected_share = 1;
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

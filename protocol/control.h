@@ -152,6 +152,7 @@ struct Samples {
   uint32_t epoch;  // kOrder, kSelect, kServe
   uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
   uint32_t file;   // kLocateExtents, kLocateKeys: its id
+  uint64_t group;  // kImportance, kSelect, kServe: ranks of one job have the same; 0: none
 };
 
 // [offset, offset + length) of a file, bytes.
@@ -203,7 +204,7 @@ struct Bye {
 
 static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48);
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
-static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 56);
+static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 64);
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
 

@@ -69,6 +69,22 @@ int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void
 /* What the user chose: 0 off, 1 `loss` (tell what samples matter), 2 `iis` (and fetch by that). */
 int sluice_importance(void);
 
+/* How many samples epochs fetch, as the user chose it: epochs before `warm_up` (from 0), and of the
+ * later ones each `full_every`-th (0: none), fetch all; the others `share` of them on average.
+ * Ranks that must have equally many batches go by it, whatever their optimizers answer. -ENOTSUP
+ * without SLUICE_IMPORTANCE=iis. */
+struct sluice_selection_rule {
+  uint32_t warm_up, full_every;
+  double share;
+};
+int sluice_selection(struct sluice_selection_rule* rule);
+
+/* This process is a rank of the job `name`: those on one host that say the same train one model,
+ * and what samples matter to one they matter to all. To be said before the first of what follows;
+ * it holds for children that are forked later. Processes that say nothing, or NULL, are one job
+ * with those that they start. -ENOTSUP without SLUICE_IMPORTANCE. */
+int sluice_rank_of(const char* name);
+
 /* The samples ids[0..count) were trained and mattered values[0..count), any scale, more is more: a
  * loss, usually. A value replaces what was told of the sample before; those that are no numbers or
  * infinite are ignored. -ENOTSUP without SLUICE_IMPORTANCE. */
@@ -82,9 +98,10 @@ int sluice_report_labelled(int dataset, const uint64_t* ids, const double* value
 
 /* On entry chosen[i] is 0 for samples that are not the job's to train. chosen[i] becomes 1 for each
  * sample i of the dataset's `samples` that the job's epoch `epoch` (from 0) is to fetch, 0 for the
- * others; for the first epochs, and every third, 1 for all. By what is known now: one rank asks,
- * and tells the others. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP
- * without SLUICE_IMPORTANCE=iis. */
+ * others; for the first epochs, and every third, 1 for all. By what is known now. Each process
+ * asks for epochs of its own: ranks, each with its shard, choose as many as sluice_selection()
+ * says. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP without
+ * SLUICE_IMPORTANCE=iis. */
 int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
 
 /* How a sample is served. */

@@ -75,8 +75,9 @@ UNIT_TESTS += policies_test
 policies_test_SRCS := tests/unit/policies_test.cc tests/unit/policies_tables_test.cc \
   tests/unit/policy_models.cc $(POLICY_SRCS)
 
-UNIT_TESTS += importance_test importance_book_test icache_test systems_test
+UNIT_TESTS += importance_test importance_book_test importance_ranks_test icache_test systems_test
 importance_book_test_SRCS := tests/unit/importance_book_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+importance_ranks_test_SRCS := tests/unit/importance_ranks_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 systems_test_SRCS := tests/unit/systems_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 importance_test_SRCS := tests/unit/importance_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 icache_test_SRCS := tests/unit/icache_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)

@@ -25,11 +25,12 @@ import ctypes
 import os
 
 __all__ = ["available", "begin", "dataset", "end", "importance", "locate_extent", "locate_extents", "locate_files",
-           "locate_keys", "publish_order", "report_importance", "sample", "select", "serve", "wanted"]
+           "locate_keys", "publish_order", "rank_of", "report_importance", "sample", "select", "selection", "serve",
+           "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
-         "sluice_serve")  # may be missing
+         "sluice_serve", "sluice_selection", "sluice_rank_of")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a sample is served, as protocol/sluice.h has it.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
@@ -58,6 +59,8 @@ def _find():
         (waiting, "sluice_report_labelled", (number, indices, indices, indices, u64)),
         (waiting, "sluice_select", (number, u32, indices, u64)),
         (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
+        (cheap, "sluice_selection", (indices,)),
+        (cheap, "sluice_rank_of", (text,)),
     )
     found = {}
     for library, name, types in table:
@@ -214,6 +217,26 @@ def locate_keys(number, first, path, keys):
 def importance():
     """What the user chose with SLUICE_IMPORTANCE: 0 off, 1 loss, 2 iis."""
     return _found["sluice_importance"]() if "sluice_importance" in _found else 0
+
+
+class _Rule(ctypes.Structure):  # sluice_selection_rule
+    _fields_ = (("warm_up", ctypes.c_uint32), ("full_every", ctypes.c_uint32), ("share", ctypes.c_double))
+
+
+def selection():
+    """(warm_up, full_every, share): how many samples the user wants epochs to fetch. Those before epoch
+    `warm_up`, and of the later ones each `full_every`-th (0: none), fetch all, the others `share` of them on
+    average. None where SLUICE_IMPORTANCE is not iis. Ranks that must have equally many batches go by it."""
+    rule = _Rule()
+    if "sluice_selection" not in _found or _found["sluice_selection"](ctypes.addressof(rule)) < 0:
+        return None
+    return rule.warm_up, rule.full_every, rule.share
+
+
+def rank_of(name):
+    """This process is a rank of the job `name` (str or bytes, no NUL): those on one host that say the same train
+    one model, and what samples matter to one they matter to all. To be said before any of that is told."""
+    return _found["sluice_rank_of"](_text(name)) if "sluice_rank_of" in _found else 0
 
 
 def report_importance(number, ids, values, labels=None):

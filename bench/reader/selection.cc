@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   ImportanceBook book;
-  const ImportanceBook::Who who{1, 1, samples};
+  const ImportanceBook::Who who{
+      .job = 1, .session = 1, .process = 1, .dataset = 1, .samples = samples};
   ImportanceOptions options;
   options.selection.warm_up = 0;
   options.selection.full_every = 0;
@@ -82,7 +83,8 @@ int main(int argc, char** argv) {
       }
       longest = std::max(longest, processor_ms() - began);
       began = processor_ms();
-      for (size_t i = first; i < first + count; ++i) book.on_read(who.job, who.dataset, order[i]);
+      for (size_t i = first; i < first + count; ++i)
+        book.on_read(who.session, who.process, who.dataset, order[i]);
       longest_read = std::max(longest_read, processor_ms() - began);
     }
     if (epoch == 0) continue;

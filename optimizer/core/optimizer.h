@@ -105,7 +105,10 @@ class Optimizer : private Residency {
   void judge_benefit(Session* session, const ImportanceBook::Who& who);
   double storage_ns(uint32_t dataset, uint64_t samples);
   void choose_policy();
-  void rank_samples(const Session& owner, uint32_t dataset, uint64_t index);
+  uint64_t job_of(const Session& session, uint64_t group) const;
+  // `process` of the session has read a sample in the order of the session `owner`.
+  void rank_samples(const Session& session, const Session& owner, uint32_t process,
+                    uint32_t dataset, uint64_t index);
   static void count_importance(std::span<const ImportanceBook::View> views, uint32_t session,
                                SessionMetrics* metrics);
   nlohmann::json importance_status() const;

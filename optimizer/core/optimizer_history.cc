@@ -106,7 +106,7 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   const std::span<const Extent> parts = samples_.parts(dataset, index);
   const uint64_t now = now_ns();
   Session& owner = whose_epoch(session, dataset, now);
-  rank_samples(owner, dataset, index);
+  rank_samples(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);
   scheduler_.on_sample_end(owner.id, parts);
   if (!random) return true;
   scheduler_.on_record_read(owner.id, dataset, index, parts, now);

@@ -28,7 +28,8 @@ void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message
     server_.refuse(peer.connection, "importance of samples that there are not");
     return;
   }
-  const ImportanceBook::Who who{samples_.origin(session->id), told.dataset, set->samples()};
+  const ImportanceBook::Who who{job_of(*session, told.group), session->id, peer.pid, told.dataset,
+                                set->samples()};
   const int fd = fds.front().get();
   const bool good = is_as_long(fd, told.bytes) &&
                     (message.kind == MessageKind::kImportance ? take_importance(who, told, fd)
@@ -39,6 +40,11 @@ void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message
   } else {
     server_.refuse(peer.connection, "importance that makes no sense");
   }
+}
+
+// Who trains one model: ranks that say so, else what one process has started.
+uint64_t Optimizer::job_of(const Session& session, uint64_t group) const {
+  return group != 0 ? group | uint64_t{1} << 63 : samples_.origin(session.id);
 }
 
 bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::Samples& told,
@@ -173,9 +179,14 @@ uint64_t Optimizer::importance_capacity(uint32_t dataset) const {
 }
 
 // What is worth keeping changes as samples are read: before the store decides who stays.
-void Optimizer::rank_samples(const Session& owner, uint32_t dataset, uint64_t index) {
-  const uint32_t job = samples_.origin(owner.id);
-  for (const KeepRanks::Rank& one : importance_.on_read(job, dataset, index)) {
+void Optimizer::rank_samples(const Session& session, const Session& owner, uint32_t process,
+                             uint32_t dataset, uint64_t index) {
+  // Ranks that were forked may share a session; a worker is the child of its rank.
+  if (importance_.ranks(owner.id, dataset) > 1 &&
+      !importance_.is_rank(owner.id, process, dataset)) {
+    process = session.parent_of(process);
+  }
+  for (const KeepRanks::Rank& one : importance_.on_read(owner.id, process, dataset, index)) {
     for (const Extent& part : samples_.parts(dataset, one.sample)) {
       if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
     }
@@ -188,7 +199,7 @@ void Optimizer::count_importance(std::span<const ImportanceBook::View> views, ui
   using protocol::SessionMetric;
   std::map<SessionMetric, uint64_t> sums;
   for (const ImportanceBook::View& view : views) {
-    if (view.job != session) continue;
+    if (view.session != session) continue;
     sums[SessionMetric::samples_offered] += view.all_offered;
     sums[SessionMetric::samples_selected] += view.all_selected;
     sums[SessionMetric::h_hits] += view.served.of(Served::kHHit);
@@ -206,7 +217,7 @@ void Optimizer::count_importance(std::span<const ImportanceBook::View> views, ui
 nlohmann::json Optimizer::importance_status() const {
   nlohmann::json all = nlohmann::json::array();
   for (const ImportanceBook::View& view : importance_.views()) {
-    all.push_back({{"session", view.job},
+    all.push_back({{"session", view.session},
                    {"dataset", view.dataset},
                    {"reported", view.reported},
                    {"refused", view.refused},

@@ -45,6 +45,8 @@ void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
   Session& session = *at->second;
   Process& process = session.processes[slot];
   process.pid = pid;
+  const std::vector<uint32_t> parent = ancestors_of(pid, 1);
+  process.parent = parent.empty() ? 0 : parent.front();
   process.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   session.had_slot = true;
   session.empty_since_ns = 0;
@@ -93,6 +95,7 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
   scheduler_.forget_process(pid);
   samples_.forget_process(pid);
   recordings_.forget_process(pid);
+  importance_.forget_process(id, pid);
   if (session.live() == 0) session.empty_since_ns = now_ns();
 }
 
@@ -168,7 +171,7 @@ void Optimizer::end_session(uint32_t id) {
   scheduler_.remove_session(id, now_ns());
   for (const uint32_t dataset : samples_.only_of(id)) importance_.forget_dataset(dataset);
   samples_.leave(id);
-  importance_.forget_job(id);
+  importance_.forget_session(id);
   scheduler_.forget_record_session(id);
   records_.left();
   stage_plan_.end_session(id);

@@ -52,6 +52,12 @@ bool Session::has_process(uint32_t pid) const {
                      [pid](const Process& process) { return process.pid == pid; });
 }
 
+uint32_t Session::parent_of(uint32_t pid) const {
+  const auto at = std::find_if(processes.begin(), processes.end(),
+                               [pid](const Process& process) { return process.pid == pid; });
+  return at == processes.end() ? 0 : at->parent;
+}
+
 ClientMetrics Session::client_metrics() const {
   ClientMetrics sum = freed_metrics;
   const protocol::Shared* shared = memory.get();

@@ -52,6 +52,7 @@ struct ObservedMapping {
 
 struct Process {
   uint32_t pid = 0;  // 0: no process known in this slot
+  uint32_t parent = 0;
   UniqueFd pidfd;
   ClientMetrics last{};
 };
@@ -81,6 +82,8 @@ struct Session {
 
   unsigned live() const;
   bool has_process(uint32_t pid) const;
+  // Who started the process; 0: not known.
+  uint32_t parent_of(uint32_t pid) const;
   // Sum over processes alive and gone.
   ClientMetrics client_metrics() const;
 };

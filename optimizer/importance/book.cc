@@ -1,19 +1,42 @@
 #include "optimizer/importance/book.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice::optimizer {
 
 ImportanceBook::Entry* ImportanceBook::entry(const Who& who) {
-  const auto known = entries_.find({who.job, who.dataset});
-  if (known != entries_.end()) return &known->second;
+  const auto own = entries_.find({who.session, who.dataset});
+  if (own != entries_.end()) return &own->second;
+  std::shared_ptr<Known> known;
+  std::set<const Known*> counted;
   uint64_t all = who.samples;
-  for (const auto& [key, other] : entries_) all += other.values.samples();
-  if (who.samples > kMostSamples || all > kMostAll) return nullptr;
-  return &entries_.try_emplace({who.job, who.dataset}, who.samples).first->second;
+  for (const auto& [key, other] : entries_) {
+    if (key.second == who.dataset && other.job == who.job) known = other.known;
+    if (counted.insert(other.known.get()).second) all += other.known->values.samples();
+  }
+  if (known == nullptr) {
+    if (who.samples > kMostSamples || all > kMostAll) return nullptr;
+    known = std::make_shared<Known>(who.samples);
+  }
+  Entry& created = entries_[{who.session, who.dataset}];
+  created.job = who.job;
+  created.known = std::move(known);
+  return &created;
 }
 
-ICacheSystem* ImportanceBook::system(const Who& who, Entry* own, const ImportanceOptions& options) {
+ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
+                                           const ImportanceOptions& options) {
+  const auto known = own->ranks.find(who.process);
+  if (known != own->ranks.end()) return &known->second;
+  uint64_t all = who.samples, of_job = 1;
+  for (const auto& [key, other] : entries_) {
+    all += other.ranks.size() * other.known->values.samples();
+    if (other.known == own->known) of_job += other.ranks.size();
+  }
+  // They ask at the same time, each with a part: half of what it takes is by rank.
+  const bool too_many = who.samples * (of_job + 1) / 2 > kMostSelected;
+  if (too_many || all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
   std::unique_ptr<ICacheSystem>& system = systems_[who.dataset];
   if (system == nullptr) {
     const SystemSettings settings = {.samples = static_cast<uint32_t>(who.samples),
@@ -23,65 +46,95 @@ ICacheSystem* ImportanceBook::system(const Who& who, Entry* own, const Importanc
                                      .seed = options.selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
   }
-  if (own->selector == nullptr) {
-    using StandIns = ImportanceOptions::StandIns;
-    const SelectorInfo* info = find_selector(options.selector);
-    own->selector = (info != nullptr ? *info : selectors()[0]).make(options.selection);
-    if (options.stand_ins == StandIns::kSameLabel) own->labels.assign(who.samples, kUnknownLabel);
-    system->join(who.job, Labels(own->labels), options.stand_ins != StandIns::kNever);
+  Rank& created = own->ranks[who.process];
+  created.number = next_number_++;
+  using StandIns = ImportanceOptions::StandIns;
+  const SelectorInfo* info = find_selector(options.selector);
+  created.selector = (info != nullptr ? *info : selectors()[0]).make(options.selection);
+  Labels labels;
+  if (options.stand_ins == StandIns::kSameLabel) {
+    std::vector<uint32_t>& all_labels = own->known->labels;
+    if (all_labels.empty()) all_labels.assign(who.samples, kUnknownLabel);
+    labels = Labels(all_labels);
   }
-  return system.get();
+  system->join(created.number, labels, options.stand_ins != StandIns::kNever, own->job);
+  return &created;
 }
 
 bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint32_t label) {
   Entry* const own = entry(who);
   if (own == nullptr) return false;
-  const bool good = sample < own->values.samples() &&
-                    own->values.observe(static_cast<SampleId>(sample), static_cast<float>(value));
+  Known& known = *own->known;
+  const bool good = sample < known.values.samples() &&
+                    known.values.observe(static_cast<SampleId>(sample), static_cast<float>(value));
   ++(good ? own->reported : own->refused);
-  if (sample < own->labels.size() && label != kUnknownLabel) own->labels[sample] = label;
+  if (sample < known.labels.size() && label != kUnknownLabel) known.labels[sample] = label;
   return good;
+}
+
+// Among the candidates alone: what others have to train says nothing of how these compare.
+std::vector<bool> ImportanceBook::choose(const Who& who, const Entry& own, Rank* rank,
+                                         uint32_t epoch, std::span<const uint8_t> candidates) {
+  const std::span<const float> all = own.known->values.all();
+  if (candidates.empty()) return rank->selector->select(epoch, all);
+  std::vector<float> values;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i] != 0) values.push_back(all[i]);
+  }
+  const std::vector<bool> some = rank->selector->select(epoch, values);
+  std::vector<bool> chosen(who.samples);
+  for (size_t i = 0, at = 0; i < candidates.size(); ++i) {
+    if (candidates[i] != 0) chosen[i] = some[at++];
+  }
+  return chosen;
 }
 
 std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
                                          const ImportanceOptions& options,
                                          std::span<const uint8_t> candidates, uint64_t capacity) {
-  uint64_t all = systems_.count(who.dataset) != 0 ? 0 : who.samples;
-  for (const auto& [dataset, other] : systems_) all += other->samples();
-  const bool too_many = who.samples > kMostSelected || all > kMostSelectedAll;
-  Entry* const own = too_many ? nullptr : entry(who);
-  if (own == nullptr) return {};
-  ICacheSystem* const shared = system(who, own, options);
-  std::vector<bool> chosen = own->selector->select(epoch, own->values.all());
-  uint64_t offered = chosen.size();
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i] != 0) continue;
-    chosen[i] = false;
-    --offered;
-  }
-  own->epoch = epoch;
-  own->asked = 0;
+  Entry* const own = who.samples > kMostSelected ? nullptr : entry(who);
+  Rank* const asking = own == nullptr ? nullptr : rank(who, own, options);
+  if (asking == nullptr) return {};
+  ICacheSystem* const shared = systems_.at(who.dataset).get();
+  std::vector<bool> chosen = choose(who, *own, asking, epoch, candidates);
+  const auto others = std::count(candidates.begin(), candidates.end(), 0);
+  asking->epoch = own->epoch = epoch;
+  asking->asked = 0;
   own->selected = static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
   own->all_selected += own->selected;
-  own->all_offered += offered;
-  for (const SampleId sample : own->ranks.end_epoch()) shared->drop(sample);
+  own->all_offered += chosen.size() - static_cast<uint64_t>(others);
+  for (const SampleId sample : asking->kept.end_epoch()) shared->drop(sample);
   shared->set_capacity(capacity);
-  shared->begin_chosen(who.job, chosen, own->values.all(), candidates);
-  own->ranks.begin_epoch(shared->evicted());
+  // A sample counts once where several share the cache: to the rank that trains it.
+  std::vector<float> masked;
+  std::span<const float> values = own->known->values.all();
+  if (others != 0) {
+    masked.assign(values.begin(), values.end());
+    for (size_t i = 0; i < masked.size(); ++i) {
+      if (candidates[i] == 0) masked[i] = kUnknownImportance;
+    }
+    values = masked;
+  }
+  shared->begin_chosen(asking->number, chosen, values, candidates);
+  asking->kept.begin_epoch(shared->evicted());
   return chosen;
 }
 
 void ImportanceBook::set_benefit(const Who& who, double benefit) {
-  const auto own = entries_.find({who.job, who.dataset});
+  const auto own = entries_.find({who.session, who.dataset});
   const auto shared = systems_.find(who.dataset);
-  if (own == entries_.end() || own->second.selector == nullptr || shared == systems_.end()) return;
-  shared->second->set_benefit(who.job, benefit);
+  if (own == entries_.end() || shared == systems_.end()) return;
+  const auto asking = own->second.ranks.find(who.process);
+  if (asking != own->second.ranks.end())
+    shared->second->set_benefit(asking->second.number, benefit);
 }
 
 bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count) {
-  const auto at = entries_.find({who.job, who.dataset});
-  if (at == entries_.end() || at->second.selector == nullptr || at->second.epoch != epoch ||
-      at->second.asked != first || first + count > kMostAsked * who.samples) {
+  const auto own = entries_.find({who.session, who.dataset});
+  if (own == entries_.end()) return false;
+  const auto at = own->second.ranks.find(who.process);
+  if (at == own->second.ranks.end() || at->second.epoch != epoch || at->second.asked != first ||
+      first + count > kMostAsked * who.samples) {
     return false;
   }
   at->second.asked += count;
@@ -89,72 +142,113 @@ bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uin
 }
 
 Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& bytes) {
-  Entry& own = entries_.at({who.job, who.dataset});
+  Entry& own = entries_.at({who.session, who.dataset});
+  Rank& asking = own.ranks.at(who.process);
   Answer answer{requested, Served::kMiss};
   const uint64_t size = bytes(requested);
   ICacheSystem& shared = *systems_.at(who.dataset);
   // Nor is it served twice where it is not kept any more and has stood in before.
-  const Ledger* ledger = shared.cache().ledger(who.job);
+  const Ledger* ledger = shared.cache().ledger(asking.number);
   if (size != 0 || (ledger != nullptr && ledger->served(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
-    answer = shared.request(who.job, requested, known);
+    answer = shared.request(asking.number, requested, known);
     const bool fetched = answer.how == Served::kMiss || answer.how == Served::kMissOther;
-    own.ranks.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());
+    asking.kept.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());
   }
   ++own.served.by_kind[static_cast<size_t>(answer.how)];
   return answer;
 }
 
-std::span<const KeepRanks::Rank> ImportanceBook::on_read(uint32_t job, uint32_t dataset,
-                                                         uint64_t sample) {
-  const auto own = entries_.find({job, dataset});
-  if (own == entries_.end() || sample >= own->second.values.samples()) return {};
-  return own->second.ranks.on_read(static_cast<SampleId>(sample));
+size_t ImportanceBook::ranks(uint32_t session, uint32_t dataset) const {
+  const auto own = entries_.find({session, dataset});
+  return own == entries_.end() ? 0 : own->second.ranks.size();
 }
 
-void ImportanceBook::forget(uint32_t job, uint32_t dataset) {
+bool ImportanceBook::is_rank(uint32_t session, uint32_t process, uint32_t dataset) const {
+  const auto own = entries_.find({session, dataset});
+  return own != entries_.end() && own->second.ranks.count(process) != 0;
+}
+
+std::span<const KeepRanks::Rank> ImportanceBook::on_read(uint32_t session, uint32_t process,
+                                                         uint32_t dataset, uint64_t sample) {
+  const auto own = entries_.find({session, dataset});
+  if (own == entries_.end() || sample >= own->second.known->values.samples()) return {};
+  std::map<uint32_t, Rank>& ranks = own->second.ranks;
+  const auto reading = ranks.size() == 1 ? ranks.begin() : ranks.find(process);
+  if (reading == ranks.end()) return {};
+  return reading->second.kept.on_read(static_cast<SampleId>(sample));
+}
+
+uint64_t ImportanceBook::displaced(uint32_t dataset, const Rank& rank) const {
   const auto shared = systems_.find(dataset);
-  if (shared != systems_.end()) shared->second->end_job(job);
-  entries_.erase({job, dataset});
+  if (shared == systems_.end()) return 0;
+  const Ledger* ledger = shared->second->cache().ledger(rank.number);
+  return ledger != nullptr ? ledger->lost() + ledger->owed() : 0;
+}
+
+void ImportanceBook::end_rank(uint32_t dataset, Entry* own,
+                              std::map<uint32_t, Rank>::iterator rank) {
+  own->displaced += displaced(dataset, rank->second);
+  const auto shared = systems_.find(dataset);
+  if (shared != systems_.end()) {
+    own->swaps = shared->second->cache().h_cache().swaps();
+    shared->second->end_job(rank->second.number);
+  }
+  own->ranks.erase(rank);
+}
+
+void ImportanceBook::drop_unused(uint32_t dataset) {
   const bool used = std::any_of(entries_.begin(), entries_.end(), [dataset](const auto& entry) {
-    return entry.first.second == dataset && entry.second.selector != nullptr;
+    return entry.first.second == dataset && !entry.second.ranks.empty();
   });
   if (!used) systems_.erase(dataset);
 }
 
-void ImportanceBook::forget_job(uint32_t job) {
-  std::vector<uint32_t> datasets;
-  for (const auto& [key, own] : entries_) {
-    if (key.first == job) datasets.push_back(key.second);
+void ImportanceBook::forget_process(uint32_t session, uint32_t process) {
+  for (auto& [key, own] : entries_) {
+    if (key.first != session) continue;
+    const auto rank = own.ranks.find(process);
+    if (rank == own.ranks.end()) continue;
+    end_rank(key.second, &own, rank);
+    drop_unused(key.second);
   }
-  for (const uint32_t dataset : datasets) forget(job, dataset);
+}
+
+void ImportanceBook::forget_session(uint32_t session) {
+  for (auto at = entries_.lower_bound({session, 0});
+       at != entries_.end() && at->first.first == session;) {
+    const uint32_t dataset = at->first.second;
+    while (!at->second.ranks.empty()) end_rank(dataset, &at->second, at->second.ranks.begin());
+    at = entries_.erase(at);
+    drop_unused(dataset);
+  }
 }
 
 void ImportanceBook::forget_dataset(uint32_t dataset) {
+  systems_.erase(dataset);  // before the labels that it refers to
   std::erase_if(entries_, [dataset](const auto& entry) { return entry.first.second == dataset; });
-  systems_.erase(dataset);
 }
 
 std::vector<ImportanceBook::View> ImportanceBook::views() const {
   std::vector<View> all;
   for (const auto& [key, own] : entries_) {
-    View view{.job = key.first,
+    View view{.session = key.first,
               .dataset = key.second,
               .epoch = own.epoch,
               .reported = own.reported,
               .refused = own.refused,
-              .known = own.values.known(),
+              .known = own.known->values.known(),
               .selected = own.selected,
               .all_offered = own.all_offered,
               .all_selected = own.all_selected,
-              .served = own.served};
+              .served = own.served,
+              .displaced = own.displaced,
+              .swaps = own.swaps};
     const auto shared = systems_.find(key.second);
-    if (shared != systems_.end() && own.selector != nullptr) {
-      const ICache& cache = shared->second->cache();
-      const Ledger* ledger = cache.ledger(key.first);
-      if (ledger != nullptr) view.displaced = ledger->lost() + ledger->owed();
-      view.benefit = shared->second->benefit(key.first);
-      view.swaps = cache.h_cache().swaps();
+    if (shared != systems_.end() && !own.ranks.empty()) {
+      for (const auto& [process, rank] : own.ranks) view.displaced += displaced(key.second, rank);
+      view.benefit = shared->second->benefit(own.ranks.begin()->second.number);
+      view.swaps = shared->second->cache().h_cache().swaps();
     }
     all.push_back(view);
   }

@@ -41,9 +41,13 @@ class ImportanceBook {
   ImportanceBook(const ImportanceBook&) = delete;
   ImportanceBook& operator=(const ImportanceBook&) = delete;
 
-  // Jobs are numbered by the caller: ranks of one job, which train one model, are one.
+  // Who tells or asks. What samples matter is known by job: those who train one model. What an
+  // epoch fetched, was served and keeps is a rank's own, a process that goes through epochs. All
+  // are numbered by the caller; a session stays of the job that it was of first.
   struct Who {
-    uint32_t job = 0, dataset = 0;
+    uint64_t job = 0;
+    uint32_t session = 0, process = 0;
+    uint32_t dataset = 0;
     uint64_t samples = 0;  // of the dataset
   };
 
@@ -51,39 +55,47 @@ class ImportanceBook {
   // ImportanceValues::observe().
   bool report(const Who& who, uint64_t sample, double value, uint32_t label = kUnknownLabel);
 
-  // Which samples epoch `epoch` of the job fetches, by sample, from what is known now.
-  // `candidates`: by sample, 0 for those that are not the job's to train. `capacity`: bytes that
-  // may stay in memory of the dataset. Empty: there are too many jobs and datasets.
+  // Which samples epoch `epoch` of the rank fetches, by sample, from what is known now.
+  // `candidates`: by sample, 0 for those that are not the rank's to train. `capacity`: bytes that
+  // may stay in memory of the dataset. Empty: there are too many ranks and datasets.
   std::vector<bool> select(const Who& who, uint32_t epoch, const ImportanceOptions& options,
                            std::span<const uint8_t> candidates, uint64_t capacity);
 
-  // What the job gains by the cache, where several share it (BenefitEstimate): from its next epoch
+  // What the rank gains by the cache, where several share it (BenefitEstimate): from its next epoch
   // on. Without effect before its first.
   void set_benefit(const Who& who, double benefit);
 
-  // Whether the job's questions have come to that position of the epoch, for which select() was
+  // Whether the rank's questions have come to that position of the epoch, for which select() was
   // asked, and to no other. If so, serve() may be called for `count` positions from there on.
   bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);
-  // Who is served for `requested`, the next position of the job's epoch. `bytes`: what samples take
-  // of the memory; 0: nothing that could be kept, such a sample is served itself. REQUIRES:
+  // Who is served for `requested`, the next position of the rank's epoch. `bytes`: what samples
+  // take of the memory; 0: nothing that could be kept, such a sample is served itself. REQUIRES:
   // `requested` is below who.samples, and follows() was true.
   using BytesOf = std::function<uint64_t(SampleId sample)>;
   Answer serve(const Who& who, SampleId requested, const BytesOf& bytes);
 
-  // The job has read the sample: what that changes of what samples are worth keeping, higher is
-  // more, 0 is nothing.
-  std::span<const KeepRanks::Rank> on_read(uint32_t job, uint32_t dataset, uint64_t sample);
+  // Ranks of the session that go through the dataset, and whether the process is one.
+  size_t ranks(uint32_t session, uint32_t dataset) const;
+  bool is_rank(uint32_t session, uint32_t process, uint32_t dataset) const;
+  // The session has read the sample, in a process that is the rank `process`, or a worker of it; it
+  // does not matter where there is one rank. What that changes of what samples are worth keeping,
+  // higher is more, 0 is nothing.
+  std::span<const KeepRanks::Rank> on_read(uint32_t session, uint32_t process, uint32_t dataset,
+                                           uint64_t sample);
   // Datasets whose samples are kept by these ranks: they share the memory.
   size_t datasets() const { return systems_.size(); }
 
-  void forget_job(uint32_t job);
+  // The rank goes; what its session came to is still in the views.
+  void forget_process(uint32_t session, uint32_t process);
+  // What samples matter is forgotten with the last session of the job.
+  void forget_session(uint32_t session);
   void forget_dataset(uint32_t dataset);
 
-  struct View {
-    uint32_t job = 0, dataset = 0, epoch = 0;
-    uint64_t reported = 0, refused = 0;          // values
-    uint64_t known = 0;                          // samples of which a value is
-    uint64_t selected = 0;                       // for `epoch`, the last that was asked for
+  struct View {  // of a session, its ranks together
+    uint32_t session = 0, dataset = 0, epoch = 0;
+    uint64_t reported = 0, refused = 0;  // values
+    uint64_t known = 0;                  // samples of which a value is, by anybody of the job
+    uint64_t selected = 0;               // for `epoch`, the last that was asked for
     uint64_t all_offered = 0, all_selected = 0;  // candidates and selected, of all epochs
     ServedCounts served;
     uint64_t displaced = 0;  // samples in whose place others were trained, and that were not
@@ -94,32 +106,51 @@ class ImportanceBook {
 
   static constexpr uint64_t kMostSamples = 1 << 27;  // of a dataset: half a gigabyte of values
   static constexpr uint64_t kMostAll = 1 << 28;      // of all jobs and datasets together
-  // Of a dataset that is selected from. The job waits meanwhile, and everybody who asks something
-  // else: 1.3 million take 0.1 to 0.2 s (icache_select_ms in docs/benchmarks.md).
+  // Of a dataset that one rank selects from; of two two thirds of it, of three half. The job waits
+  // meanwhile, and everybody who asks something else: 1.3 million take 0.1 to 0.2 s
+  // (icache_select_ms in docs/benchmarks.md).
   static constexpr uint64_t kMostSelected = 1'500'000;
-  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // of all such datasets: a gigabyte
+  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: a gigabyte
+  static constexpr size_t kMostRanks = 256;              // of a session and dataset
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
  private:
-  struct Entry {
-    explicit Entry(uint64_t samples) : values(static_cast<uint32_t>(samples)) {}
+  struct Known {  // by all of a job
+    explicit Known(uint64_t samples) : values(static_cast<uint32_t>(samples)) {}
     ImportanceValues values;
-    std::unique_ptr<Selector> selector;  // nullptr: nothing was selected yet
-    KeepRanks ranks;
+    std::vector<uint32_t> labels;  // by sample; empty: any stands in for any
+  };
+  struct Rank {
+    uint32_t number = 0;  // its job of the system
+    std::unique_ptr<Selector> selector;
+    KeepRanks kept;
+    uint32_t epoch = 0;  // that was selected for last
+    uint64_t asked = 0;  // positions of it
+  };
+  struct Entry {
+    uint64_t job = 0;
+    std::shared_ptr<Known> known;    // outlives the ranks, which refer to its labels
+    std::map<uint32_t, Rank> ranks;  // by process
     ServedCounts served;
     uint64_t reported = 0, refused = 0, selected = 0;
     uint64_t all_offered = 0, all_selected = 0;
-    std::vector<uint32_t> labels;  // by sample; empty: any stands in for any
-    uint32_t epoch = 0;            // that was selected for last
-    uint64_t asked = 0;            // positions of it
+    uint64_t displaced = 0, swaps = 0;  // of ranks that are gone
+    uint32_t epoch = 0;
   };
+  using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
   // nullptr: too many.
   Entry* entry(const Who& who);
-  ICacheSystem* system(const Who& who, Entry* own, const ImportanceOptions& options);
-  void forget(uint32_t job, uint32_t dataset);
+  Rank* rank(const Who& who, Entry* own, const ImportanceOptions& options);
+  // As `candidates` of select() allow.
+  static std::vector<bool> choose(const Who& who, const Entry& own, Rank* rank, uint32_t epoch,
+                                  std::span<const uint8_t> candidates);
+  uint64_t displaced(uint32_t dataset, const Rank& rank) const;
+  void end_rank(uint32_t dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);
+  void drop_unused(uint32_t dataset);
 
-  std::map<std::pair<uint32_t, uint32_t>, Entry> entries_;     // by job and dataset
+  std::map<Key, Entry> entries_;
   std::map<uint32_t, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
+  uint32_t next_number_ = 1;
 };
 
 }  // namespace sluice::optimizer

@@ -56,11 +56,27 @@ void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen
   }
 }
 
+// What all ranks of one team have in their lists; nullptr if there is anybody else.
+std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
+  std::vector<HListEntry> entries;
+  for (const auto& [number, job] : jobs_) {
+    if (job.team == 0 || job.team != jobs_.begin()->second.team) return nullptr;
+    for (SampleId sample = 0; job.list != nullptr && sample < settings_.samples; ++sample) {
+      if (job.list->contains(sample)) entries.push_back({sample, job.list->importance(sample)});
+    }
+  }
+  return std::make_shared<const HList>(settings_.samples, entries);
+}
+
 // One job's own list; else what all who gain by the cache make of it together. Where none gains so
 // much, each has its part.
 void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   if (jobs_.size() == 1) {
     cache_.set_cache_list(jobs_.begin()->second.list);
+    return;
+  }
+  if (auto list = list_of_team(); list != nullptr) {
+    cache_.set_cache_list(std::move(list));
     return;
   }
   std::vector<JobImportance> all, eligible;

@@ -21,10 +21,12 @@ class ICacheSystem : public System {
 
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
-  // As ICache has it.
-  void join(uint32_t job, Labels labels, bool substitutes) {
+  // As ICache has it. Jobs of one team (0: of none) are ranks that train one model: their values
+  // compare as they are, and each has its own part of the samples.
+  void join(uint32_t job, Labels labels, bool substitutes, uint64_t team = 0) {
     cache_.join(job, labels, substitutes);
     jobs_[job].substitutes = substitutes;
+    jobs_[job].team = team;
   }
   // The same where somebody else has chosen the epoch's samples. Whoever is not of `candidates` (by
   // sample, not 0; empty: all are) stands in for nobody.
@@ -58,7 +60,9 @@ class ICacheSystem : public System {
     double benefit = 1;
     bool probed = false;
     bool substitutes = true;
+    uint64_t team = 0;
   };
+  std::shared_ptr<const HList> list_of_team() const;
   void choose_cache_list(const std::vector<bool>& chosen);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);
   bool keep_in_passing(const Job& job, SampleId sample);

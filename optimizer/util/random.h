@@ -2,6 +2,7 @@
 // used. Pure.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,8 +35,17 @@ class Random {
   // Every permutation is as likely as every other. At most 2^32 - 1 items.
   template <typename Item>
   void shuffle(std::vector<Item>* items) {
+    // Where the next ones come from is known ahead of them: of millions each is a cache miss.
+    constexpr size_t kAhead = 16;
+    std::array<uint32_t, kAhead> from{};
+    size_t drawn = items->size();
     for (size_t left = items->size(); left > 1; --left) {
-      std::swap((*items)[left - 1], (*items)[below(static_cast<uint32_t>(left))]);
+      for (; drawn > 1 && left - drawn < kAhead; --drawn) {
+        const uint32_t place = below(static_cast<uint32_t>(drawn));
+        from[drawn % kAhead] = place;
+        __builtin_prefetch(&(*items)[place], 1);
+      }
+      std::swap((*items)[left - 1], (*items)[from[left % kAhead]]);
     }
   }
 

@@ -106,6 +106,19 @@ SLUICE_EXPORT int sluice_importance() {
   return g_settings.off ? 0 : static_cast<int>(g_settings.importance);
 }
 
+SLUICE_EXPORT int sluice_selection(struct sluice_selection_rule* rule) {
+  if (rule == nullptr) return -EINVAL;
+  if (g_settings.off || g_settings.importance < 2) return -ENOTSUP;
+  *rule = {g_settings.warm_up, g_settings.full_every, g_settings.selected_share};
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_rank_of(const char* name) {
+  if (g_settings.off || g_settings.importance == 0) return -ENOTSUP;
+  become_rank_of(name);
+  return 0;
+}
+
 SLUICE_EXPORT int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
                                            uint64_t count) {
   const KeepErrno keep;

@@ -6,6 +6,9 @@
 
 namespace sluice::preload {
 
+// Ranks of the job of that name are one to the optimizer; nullptr: of none. Waits for nobody.
+void become_rank_of(const char* name);
+
 // `labels` may be null.
 int report_importance(int dataset, const uint64_t* ids, const double* values,
                       const uint32_t* labels, uint64_t count);

@@ -20,9 +20,14 @@ uint64_t count(const std::vector<bool>& chosen) {
 
 using Who = ImportanceBook::Who;
 
+// A job of one session and process.
+Who of(uint32_t job, uint32_t dataset, uint64_t samples = kSamples) {
+  return {job, job, 100 + job, dataset, samples};
+}
+
 void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
-    EXPECT_TRUE(book->report({job, dataset, kSamples}, sample, static_cast<double>(sample),
+    EXPECT_TRUE(book->report(of(job, dataset), sample, static_cast<double>(sample),
                              static_cast<uint32_t>(sample % 3)));
   }
 }
@@ -35,55 +40,61 @@ TEST(ImportanceBook, WarmsUpAndThenFetchesWhatMattersAndEveryThirdEpochAll) {
   ImportanceBook book;
   report_all(&book, 1, 7);
   for (uint32_t epoch = 0; epoch < 5; ++epoch) {
-    EXPECT_EQ(count(select(&book, {1, 7, kSamples}, epoch)), kSamples) << epoch;
+    EXPECT_EQ(count(select(&book, of(1, 7), epoch)), kSamples) << epoch;
   }
   for (const uint32_t epoch : {5U, 6U, 8U, 9U}) {
-    const std::vector<bool> chosen = select(&book, {1, 7, kSamples}, epoch);
+    const std::vector<bool> chosen = select(&book, of(1, 7), epoch);
     EXPECT_NEAR(static_cast<double>(count(chosen)), kSamples / 2.0, 80) << epoch;
     const auto middle = chosen.begin() + kSamples / 2;
     EXPECT_GT(std::count(middle, chosen.end(), true), 2 * std::count(chosen.begin(), middle, true));
   }
-  EXPECT_EQ(count(select(&book, {1, 7, kSamples}, 7)), kSamples);
+  EXPECT_EQ(count(select(&book, of(1, 7), 7)), kSamples);
 }
 
 TEST(ImportanceBook, JobsAndDatasetsAreTheirOwn) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  EXPECT_EQ(count(select(&book, {2, 7, kSamples}, 5)), kSamples) << "nothing is known of job 2";
-  EXPECT_EQ(count(select(&book, {1, 8, 10}, 5)), 10U);
+  EXPECT_EQ(count(select(&book, of(2, 7), 5)), kSamples) << "nothing is known of job 2";
+  EXPECT_EQ(count(select(&book, of(1, 8, 10), 5)), 10U);
   ASSERT_EQ(book.views().size(), 3U);
   EXPECT_EQ(book.views()[0].known, kSamples);
-  book.forget_job(1);
+  book.forget_session(1);
   ASSERT_EQ(book.views().size(), 1U);
-  EXPECT_EQ(count(select(&book, {1, 7, kSamples}, 5)), kSamples);
+  EXPECT_EQ(count(select(&book, of(1, 7), 5)), kSamples);
   book.forget_dataset(7);
   EXPECT_TRUE(book.views().empty());
 }
 
 TEST(ImportanceBook, RefusesWhatSaysNothing) {
   ImportanceBook book;
-  EXPECT_FALSE(book.report({1, 7, kSamples}, kSamples, 1));
-  EXPECT_FALSE(book.report({1, 7, kSamples}, UINT64_MAX, 1));
-  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, std::nan("")));
-  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, std::numeric_limits<double>::infinity()));
-  EXPECT_FALSE(book.report({1, 7, kSamples}, 3, 1e300)) << "infinite as a float";
-  EXPECT_TRUE(book.report({1, 7, kSamples}, 3, -1));
+  EXPECT_FALSE(book.report(of(1, 7), kSamples, 1));
+  EXPECT_FALSE(book.report(of(1, 7), UINT64_MAX, 1));
+  EXPECT_FALSE(book.report(of(1, 7), 3, std::nan("")));
+  EXPECT_FALSE(book.report(of(1, 7), 3, std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(book.report(of(1, 7), 3, 1e300)) << "infinite as a float";
+  EXPECT_TRUE(book.report(of(1, 7), 3, -1));
   EXPECT_EQ(book.views()[0].refused, 5U);
   EXPECT_EQ(book.views()[0].known, 1U);
 }
 
 TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   ImportanceBook book;
-  EXPECT_FALSE(book.report({1, 7, ImportanceBook::kMostSamples + 1}, 0, 1));
-  EXPECT_TRUE(select(&book, {1, 7, ImportanceBook::kMostSamples + 1}, 0).empty());
-  EXPECT_TRUE(select(&book, {1, 7, ImportanceBook::kMostSelected + 1}, 0).empty());
+  EXPECT_FALSE(book.report(of(1, 7, ImportanceBook::kMostSamples + 1), 0, 1));
+  EXPECT_TRUE(select(&book, of(1, 7, ImportanceBook::kMostSamples + 1), 0).empty());
+  EXPECT_TRUE(select(&book, of(1, 7, ImportanceBook::kMostSelected + 1), 0).empty());
   EXPECT_TRUE(book.views().empty());
+  // Ranks ask at the same time.
+  const uint64_t two_thirds = ImportanceBook::kMostSelected / 3 * 2;
+  EXPECT_FALSE(select(&book, {1, 1, 101, 7, two_thirds}, 0).empty());
+  EXPECT_FALSE(select(&book, {1, 2, 102, 7, two_thirds}, 0).empty());
+  EXPECT_TRUE(select(&book, {1, 3, 103, 7, two_thirds}, 0).empty());
+  EXPECT_FALSE(select(&book, {9, 9, 109, 7, two_thirds}, 0).empty()) << "another job";
 }
 
 // Epochs of a job whose samples are of one size, a fifth of which fits.
 struct Job {
   explicit Job(const ImportanceOptions& asked, ImportanceBook* shared = nullptr, uint32_t job = 1)
-      : who{job, 7, kSamples}, options(asked), book(shared != nullptr ? *shared : own) {
+      : who(of(job, 7)), options(asked), book(shared != nullptr ? *shared : own) {
     report_all(&book, job, 7);
   }
 
@@ -108,7 +119,7 @@ struct Job {
     return served;
   }
 
-  void read(SampleId sample) { book.on_read(who.job, who.dataset, sample); }
+  void read(SampleId sample) { book.on_read(who.session, who.process, who.dataset, sample); }
 
   static constexpr uint64_t kBytes = 8192;
   const Who who;
@@ -189,10 +200,10 @@ TEST(ImportanceBook, EachJobOfADatasetIsServedAsItAsked) {
   }
   EXPECT_GT(substituted[0], 50U);
   EXPECT_GT(substituted[1], 50U);
-  book.forget_job(1);
-  book.forget_job(3);
+  book.forget_session(1);
+  book.forget_session(3);
   for (const auto& [asked, answer] : never.epoch(12)) EXPECT_EQ(answer.sample, asked);
-  book.forget_job(2);
+  book.forget_session(2);
   EXPECT_TRUE(book.views().empty());
   EXPECT_EQ(book.datasets(), 0U);
 }
@@ -236,9 +247,9 @@ TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
 TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  const Who who{1, 7, kSamples};
+  const Who who = of(1, 7);
   EXPECT_FALSE(book.follows(who, 0, 0, 10)) << "nothing was selected";
-  EXPECT_FALSE(book.follows({2, 8, kSamples}, 0, 0, 10));
+  EXPECT_FALSE(book.follows(of(2, 8), 0, 0, 10));
   select(&book, who, 4);
   EXPECT_FALSE(book.follows(who, 3, 0, 10)) << "another loader's epoch";
   EXPECT_TRUE(book.follows(who, 4, 0, 10));
@@ -246,8 +257,8 @@ TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   EXPECT_FALSE(book.follows(who, 4, 11, 10)) << "with a gap";
   EXPECT_TRUE(book.follows(who, 4, 10, 5));
   EXPECT_FALSE(book.follows(who, 4, 15, 5 * kSamples)) << "without end";
-  EXPECT_TRUE(book.on_read(1, 7, 3).empty());
-  EXPECT_TRUE(book.on_read(1, 7, UINT64_MAX).empty());
+  EXPECT_TRUE(book.on_read(1, 101, 7, 3).empty());
+  EXPECT_TRUE(book.on_read(1, 101, 7, UINT64_MAX).empty());
 }
 
 TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {

@@ -6,6 +6,7 @@
   fetcher   brackets each dataset[i] in the process that reads it
   datasets  what a dataset is called, and where its samples are when it says so
   importance  losses, and epochs that fetch by them (SLUICE_IMPORTANCE)
+  turns, ranks  how many samples ranks fetch then, which is the same for all of them
   settings  what the environment says
 
 Two rules hold everywhere: no random number of the job is drawn and none of its generators

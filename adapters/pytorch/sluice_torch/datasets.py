@@ -29,13 +29,17 @@ _told = IdentityMap()
 _by_number = {}  # epochs are counted by name, whatever objects stand for it
 
 
+def left_alone(dataset):
+    return type(dataset) in IN_MEMORY or isinstance(dataset, torch_datasets.IterableDataset)
+
+
 def told(dataset, reading=False):
     """The dataset as Sluice knows it, registered and located as needed; None: left alone.
     `reading`: only its number is wanted, by a process that reads samples."""
     known = _told.get(dataset)
     if known is not None and reading:
         return known if known.number > 0 else None
-    if type(dataset) in IN_MEMORY or isinstance(dataset, torch_datasets.IterableDataset):
+    if left_alone(dataset):
         return None
     try:
         length = len(dataset)

@@ -14,7 +14,7 @@ import types
 import torch
 from torch.utils.data import sampler as samplers
 
-from . import settings
+from . import orders, settings, turns
 from .told import sluice
 
 FUNCTIONAL = "torch.nn.functional"
@@ -24,15 +24,17 @@ CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
 TOGETHER = 4096  # values reported with one message, at least, or what an epoch's end leaves
 
 _level = sluice.importance()
+_ended = False  # something went wrong in observing
 _current = threading.local()  # .batch: what a loader gave out last in this thread
 
 
 def observes():
-    return _level >= 1
+    return _level >= 1 and not _ended
 
 
 def selects():
-    return _level >= 2
+    """Where ranks need not be alike; those go on without observing, see `ranks`."""
+    return _level >= 2 and not _ended
 
 
 class Batch:
@@ -94,12 +96,12 @@ def _doubt(batch):
 def _guarded(function):
     """An exception ends the observing, and nothing else."""
     def call(*arguments):
-        global _level
-        if _level and not settings.is_off():
+        global _ended
+        if not _ended and not settings.is_off():
             try:
                 return function(*arguments)
             except Exception as error:
-                _level = 0
+                _ended = True
                 settings.warn_once("losses are not observed any more: %s: %s"
                                    % (type(error).__name__, error))
         return None
@@ -254,47 +256,73 @@ def _fill_up(chosen, candidates, count, size, drop_last, turn):
         wanted = max(wanted, size)
     left = [index for index in candidates if not chosen[index]]
     add = min(wanted - count, len(left))
-    for number in range(add):
-        chosen[left[(number * len(left) // add + turn) % len(left)]] = 1
+    for index in turns.spread(left, add, turn):
+        chosen[index] = 1
     return count + add
 
 
-def selection_for(told, link, loader):
-    """What the loader's epoch that begins fetches; None: all samples."""
+def batching(loader):
+    """(sampler, size, drop_last): what the loader's batches are made of; no sampler if that is not known."""
+    sampler = loader._index_sampler
+    if not loader._auto_collation:
+        return sampler, 1, False
+    if type(sampler) is not samplers.BatchSampler:
+        return None, 1, False
+    return sampler.sampler, sampler.batch_size, sampler.drop_last
+
+
+def _flags(length, indices):
+    flags = bytearray(length)
+    for index in indices:
+        flags[index] = 1
+    return flags
+
+
+def selection_for(told, course, loader):
+    """(turn, selection): what the loader's epoch that begins fetches. Without a selection, all samples; it is
+    none of the epochs that are counted without a turn, too. Not for ranks that have a plan."""
     if not torch.is_grad_enabled():
-        return None  # nothing is trained
+        return None, None  # nothing is trained
     epoch_ends(told)
-    sampler, size, drop_last = loader._index_sampler, 1, False
-    if loader._auto_collation:
-        if type(sampler) is not samplers.BatchSampler:
-            settings.warn_once("samples are not selected: the loader has a batch sampler of its own")
-            return None
-        size, drop_last, sampler = sampler.batch_size, sampler.drop_last, sampler.sampler
-    if type(sampler) is samplers.SequentialSampler:
-        return None  # a validation
+    sampler, size, drop_last = batching(loader)
+    if sampler is None:
+        settings.warn_once("samples are not selected: the loader has a batch sampler of its own")
+        return None, None
+    if type(sampler) is samplers.SequentialSampler or orders.distributed(sampler) and not sampler.shuffle:
+        return None, None  # a validation
     if _ranks() > 1:
         settings.warn_once("samples are not selected: ranks would have batches of different number")
-        return None
+        return None, None
     candidates = _candidates(sampler, told.length)
     if candidates is None:
         settings.warn_once("samples are not selected: %s, and how it draws" % type(sampler).__name__)
-        return None
-    if link.given > 1:  # who only looks at a batch has not trained an epoch
-        link.trained += 1
-    link.given = 0
-    allowed = bytearray(told.length)
-    for index in candidates:
-        allowed[index] = 1
-    chosen = sluice.select(told.number, link.trained, allowed)
+        return None, None
+    turn = turns.Turn(course)
+    allowed = _flags(told.length, candidates)
+    chosen = sluice.select(told.number, turn.number, allowed)
     if chosen is None:
         settings.warn_once("samples are not selected: no optimizer answers, or there are too many of them")
-        return None
+        return turn, None
     count = sum(chosen[index] for index in candidates)
-    count = _fill_up(chosen, candidates, count, size, drop_last, link.trained)
+    count = _fill_up(chosen, candidates, count, size, drop_last, turn.number)
     if count == len(candidates):
-        return Selection(link.trained, allowed, None, None)
+        return turn, Selection(turn.number, allowed, None, None)
     batches = count // size if drop_last else -(-count // size)
-    return Selection(link.trained, allowed, chosen, batches)
+    return turn, Selection(turn.number, allowed, chosen, batches)
+
+
+def selection_of_rank(told, plan, drawn):
+    """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as many as it
+    has planned; all if `chosen` is None. No selection if nobody has answered: they are an even part then."""
+    allowed = _flags(told.length, drawn)
+    answer = sluice.select(told.number, plan.number, allowed)
+    chosen = None
+    if plan.partial():
+        by = bytearray(told.length) if answer is None else answer
+        chosen = _flags(told.length, turns.fitted(drawn, by, plan.wanted, plan.number))
+    if answer is None:
+        return None, chosen
+    return Selection(plan.number, allowed, chosen, None), chosen
 
 
 def select_from(iterator, chosen, served):
@@ -302,7 +330,8 @@ def select_from(iterator, chosen, served):
     served(index) in place of each. The sampler makes the draws that it would make."""
     index_sampler = iterator._index_sampler
     if iterator._auto_collation:
-        iterator._sampler_iter = _batches(index_sampler, chosen, served)
+        iterator._sampler_iter = batches(
+            index_sampler, _samples(index_sampler.sampler, chosen, served))
     else:
         iterator._sampler_iter = _samples(index_sampler, chosen, served)
 
@@ -313,9 +342,10 @@ def _samples(sampler, chosen, served):
             yield index if served is None else served(index)
 
 
-def _batches(batch_sampler, chosen, served):
+def batches(batch_sampler, samples):
+    """As BatchSampler makes them, of these samples."""
     batch = []
-    for index in _samples(batch_sampler.sampler, chosen, served):
+    for index in samples:
         batch.append(index)
         if len(batch) == batch_sampler.batch_size:
             yield batch

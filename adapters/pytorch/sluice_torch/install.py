@@ -1,7 +1,7 @@
 """Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
 import functools
 
-from . import fetcher, importance, loader, settings
+from . import fetcher, importance, loader, ranks, settings
 from .told import sluice
 
 
@@ -14,8 +14,8 @@ def install(module):
     iterator = module._BaseDataLoaderIter
     map_fetcher = module._utils.fetch._MapDatasetFetcher
     patches = (
-        (iterator, "__init__", _after(iterator.__init__, loader.created)),
-        (iterator, "_reset", _after(iterator._reset, loader.reset)),
+        (iterator, "__init__", _after(iterator.__init__, ranks.created, loader.created)),
+        (iterator, "_reset", _after(iterator._reset, ranks.reset, loader.reset)),
         (iterator, "_next_index", _drawing(iterator._next_index)),
         (map_fetcher, "fetch", fetcher.bracketing(map_fetcher.fetch)),
     )
@@ -24,18 +24,22 @@ def install(module):
         patches += ((iterator, "__next__", _giving_out(iterator.__next__)),)
     if importance.selects():
         patches += ((module.DataLoader, "__len__",
-                     _as_long(module.DataLoader.__len__, loader.length)),
-                    (iterator, "__len__", _as_long(iterator.__len__, loader.length_left)))
+                     _as_long(module.DataLoader.__len__, ranks.length, loader.length)),
+                    (iterator, "__len__",
+                     _as_long(iterator.__len__, ranks.length_left, loader.length_left)))
     for owner, name, wrapper in patches:
         setattr(owner, name, wrapper)
 
 
-def _after(original, told):
+# What `ranks` does has guards of its own: it goes on where the adapter is off.
+
+def _after(original, of_ranks, told):
     told = settings.guarded(told)
 
     @functools.wraps(original)
     def wrapper(self, *arguments, **named):
         result = original(self, *arguments, **named)
+        of_ranks(self, arguments, named)
         told(self, arguments, named)
         return result
     return wrapper
@@ -48,6 +52,7 @@ def _drawing(original):
     @functools.wraps(original)
     def wrapper(self):
         before(self)
+        ranks.before(self)
         try:
             index = original(self)
         except StopIteration:
@@ -67,19 +72,23 @@ def _giving_out(original):
         try:
             data = original(self)
         except StopIteration:
+            ranks.finished(self)
             finished(self)
             raise
         except BaseException:
             failed(self)
             raise
+        ranks.given_out(self)
         given_out(self)
         return data
     return wrapper
 
 
-def _as_long(original, length):
+def _as_long(original, of_rank, length):
     @functools.wraps(original)
     def wrapper(self):
-        batches = None if settings.is_off() else length(self)
+        batches = of_rank(self)
+        if batches is None and not settings.is_off():
+            batches = length(self)
         return original(self) if batches is None else batches
     return wrapper

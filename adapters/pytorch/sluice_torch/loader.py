@@ -13,7 +13,7 @@ import operator
 import torch
 from torch.utils.data import sampler as samplers
 
-from . import datasets, importance, orders, settings
+from . import datasets, importance, orders, ranks, settings, turns
 from .identity import IdentityMap
 from .serving import Serving
 from .told import sluice
@@ -31,7 +31,7 @@ class Link:
                      is expected to begin
     ahead            (epoch, order) as published before the epoch began, or None
     batches          of the latest epoch, where it does not fetch all samples, else None
-    trained, given   epochs that were selected for, and batches given out in the latest one
+    course           counts the epochs that were selected for
     """
 
     _serials = itertools.count(1)
@@ -40,14 +40,14 @@ class Link:
         self.serial = next(Link._serials)
         self.epoch = self.sampler = self.state = self.at_epoch = self.ahead = None
         self.batches = None
-        self.trained = self.given = 0
+        self.course = turns.Course()
 
 
 class Epoch:
     """One pass of a loader. order: what is predicted, None where the job's batches are published
-    as they are drawn; position: samples drawn so far."""
+    as they are drawn; position: samples drawn so far; plan: of a rank, as `ranks` has it, or None."""
 
-    def __init__(self, told, loader, link):
+    def __init__(self, told, loader, link, plan):
         self.told, self.link = told, link
         self.number, self.epoch = told.number, told.epochs
         told.epochs += 1
@@ -62,9 +62,12 @@ class Epoch:
             self.seed_too = (loader.generator is self.recipe.generator
                              and not (loader.persistent_workers and loader.num_workers > 0))
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
-        self.batches = self.selection = self.serving = None
-        if importance.selects():
-            self.selection = importance.selection_for(told, link, loader)
+        self.batches = self.selection = self.serving = self.turn = None
+        self.plan = plan
+        if plan is not None:  # the sampler's epoch may be set until the first draw
+            importance.epoch_ends(told)
+        elif importance.selects():
+            self.turn, self.selection = importance.selection_for(told, link.course, loader)
             if self.selection is not None:
                 self.chosen, self.batches = self.selection.chosen, self.selection.batches
             link.batches = self.batches
@@ -80,7 +83,10 @@ class Epoch:
             generator = None
             if self.state is not None:
                 generator = orders.clone(self.state)
-            self.order = self._whole(self.recipe.replay(generator))
+            drawn = self.recipe.replay(generator)
+            if self.plan is not None:
+                self.selection, self.chosen = importance.selection_of_rank(self.told, self.plan, drawn.tolist())
+            self.order = self._whole(drawn)
             if self.recipe.given and not self._exist(self.order):
                 raise orders.Unknown("not numbered from 0 to the dataset's length")
             self.after = generator if self.recipe.own else None
@@ -155,7 +161,7 @@ class Epoch:
         """Publishes the next epoch's order where the last step from epoch to epoch was certain:
         the generator began exactly where the sampler had left it, or set_epoch went one up."""
         link, recipe = self.link, self.recipe
-        if importance.selects():
+        if self.plan is not None or importance.selects():
             return  # which samples that fetches is decided when it begins
         same = (self.alone and link.sampler == id(recipe.sampler) and link.epoch == self.epoch - 1)
         link.ahead = None
@@ -264,9 +270,9 @@ def _start(iterator, loader):
     if link is None:
         link = Link()
         _links.put(loader, link)
-    epoch = Epoch(told, loader, link)
+    epoch = Epoch(told, loader, link, ranks.plan_of(iterator))
     _epochs.put(iterator, epoch)
-    if epoch.recipe is not None and (epoch.recipe.eager or loader.num_workers == 0):
+    if epoch.plan is None and epoch.recipe is not None and (epoch.recipe.eager or loader.num_workers == 0):
         epoch.predict()
 
 
@@ -290,9 +296,12 @@ def before(iterator):
         return
     if not epoch.begun:
         epoch.begin()
-        if epoch.chosen is not None or epoch.serving is not None:
-            importance.select_from(iterator, epoch.chosen,
-                                   epoch.serve if epoch.serving is not None else None)
+        served = epoch.serve if epoch.serving is not None else None
+        if epoch.plan is not None:
+            epoch.plan.answered = epoch.selection is not None
+            epoch.plan.chosen, epoch.plan.served = epoch.chosen, served
+        elif epoch.chosen is not None or served is not None:
+            importance.select_from(iterator, epoch.chosen, served)
     elif epoch.order is not None and epoch.recipe.chunk:
         epoch.state = epoch.recipe.generator.get_state()
 
@@ -312,7 +321,8 @@ def given_out(iterator):
     if epoch is None:
         importance.given_out(None, None)
         return
-    epoch.link.given += 1
+    if epoch.turn is not None:
+        epoch.turn.give()
     ordered = getattr(iterator, "_in_order", True)
     importance.given_out(epoch.told, epoch.pending.popleft() if epoch.pending and ordered else None)
 
@@ -329,6 +339,8 @@ def finished(iterator):
     """The iterator has no more batches."""
     epoch = _epochs.get(iterator)
     if epoch is not None:
+        if epoch.turn is not None:
+            epoch.turn.end()
         importance.epoch_ends(epoch.told)
 
 

@@ -19,7 +19,7 @@ LARGEST = 1 << 25  # samples of an epoch predicted as a whole: 256 MiB
 def known(sampler):
     """How to replay `sampler`, or None. Draws and changes nothing."""
     kind = type(sampler)
-    if kind in (list, tuple, range, samplers.SequentialSampler) or _distributed(sampler):
+    if kind in (list, tuple, range, samplers.SequentialSampler) or distributed(sampler):
         recipe = Fixed(sampler)
     elif kind is samplers.RandomSampler:
         recipe = Random(sampler)
@@ -35,7 +35,8 @@ def known(sampler):
     return recipe
 
 
-def _distributed(sampler):
+def distributed(sampler):
+    """Whether it is PyTorch's own DistributedSampler."""
     module = sys.modules.get("torch.utils.data.distributed")
     return module is not None and type(sampler) is module.DistributedSampler
 
@@ -105,7 +106,7 @@ class Fixed(Recipe):
         return flat(sampler)
 
     def epoch(self):
-        shuffled = _distributed(self.sampler) and self.sampler.shuffle
+        shuffled = distributed(self.sampler) and self.sampler.shuffle
         return self.sampler.epoch if shuffled else None
 
     def at_epoch(self, epoch):

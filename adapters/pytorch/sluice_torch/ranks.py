@@ -1,0 +1,156 @@
+"""Ranks of one job (DistributedSampler) that fetch by importance: all have equally many batches.
+
+What is planned here is the same on all ranks, and stays in force whatever else of the adapter fails on one
+of them, or is not answered there: `loader` and `importance` only say which samples it should be.
+"""
+import os
+
+import torch
+
+from . import datasets, importance, orders, settings, turns
+from .identity import IdentityMap
+from .told import sluice
+
+_plans = IdentityMap()    # by iterator
+_courses = IdentityMap()  # by loader
+_rule = sluice.selection()  # asked once: it holds whatever becomes of the library
+
+
+class Course(turns.Course):
+    """plan: of the pass that was begun last, None if it fetches all samples."""
+    plan = None
+
+
+class Plan(turns.Turn):
+    """One pass. length: of the rank's shard, of which `wanted` are fetched, in so many batches. chosen: by
+    sample, which; None: an even part. served: called with each, says who is read in its place."""
+
+    def __init__(self, course, length, size, drop_last, rule):
+        super().__init__(course)
+        self.length, self.wanted = length, turns.due(length, size, self.number, rule)
+        self.batches = self.wanted // size if drop_last else -(-self.wanted // size)
+        self.chosen = self.served = None
+        self.answered = self.drawing = False
+
+    def partial(self):
+        return self.wanted < self.length
+
+    def takes(self, position, index):
+        if self.chosen is not None and index < len(self.chosen):
+            return self.chosen[index]
+        place = (position + self.number) * self.wanted
+        return place // self.length != (place + self.wanted) // self.length
+
+    def draw(self, sampler):
+        for index in turns.exactly(sampler, self.wanted, self.length, self.takes):
+            yield index if self.served is None else self.served(index)
+
+
+def _safe(function):
+    """An exception of ours is none of the job's."""
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except Exception as error:
+            settings.debug("ranks: %s: %s" % (type(error).__name__, error))
+            return None
+    return call
+
+
+@_safe
+def _say_whose(sampler):
+    """By what the ranks of a job have alike on one host, and those of other jobs have not."""
+    values = [os.environ.get(name, "") for name in ("MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")]
+    if not values[0]:
+        values = [str(os.getppid())]
+    if sampler.num_replicas > 1:
+        sluice.rank_of("%d %s" % (sampler.num_replicas, " ".join(values)))
+
+
+def _planned(loader, course):
+    """The plan of a pass that begins; None: it is none of a rank that trains."""
+    if not torch.is_grad_enabled() or datasets.left_alone(loader.dataset):
+        return None
+    sampler, size, drop_last = importance.batching(loader)
+    if _rule is None or not orders.distributed(sampler) or not sampler.shuffle:
+        return None
+    _say_whose(sampler)
+    return Plan(course, len(sampler), size, drop_last, _rule)
+
+
+@_safe
+def created(iterator, arguments, named):
+    """As loader.created, before it."""
+    _begin(iterator, arguments[0] if arguments else named["loader"])
+
+
+@_safe
+def reset(iterator, arguments, named):
+    """As loader.reset, before it."""
+    if not (arguments[1] if len(arguments) > 1 else named.get("first_iter", False)):
+        _begin(iterator, arguments[0] if arguments else named["loader"])
+
+
+def _begin(iterator, loader):
+    _plans.drop(iterator)
+    course = _courses.get(loader)
+    if course is None:
+        course = Course()
+        _courses.put(loader, course)
+    course.plan = None
+    course.plan = _planned(loader, course)
+    if course.plan is not None:
+        _plans.put(iterator, course.plan)
+
+
+def plan_of(iterator):
+    return _plans.get(iterator)
+
+
+@_safe
+def before(iterator):
+    """An index is about to be drawn; `loader` has said of which samples, if it could."""
+    plan = _plans.get(iterator)
+    if plan is None or plan.drawing:
+        return
+    plan.drawing = True
+    if not plan.partial() and plan.served is None:
+        return
+    if not plan.answered:
+        settings.warn_once("an even part of the samples is fetched: no optimizer answers, or there are too many")
+    if iterator._auto_collation:
+        batch_sampler = iterator._index_sampler
+        iterator._sampler_iter = importance.batches(batch_sampler, plan.draw(batch_sampler.sampler))
+    else:
+        iterator._sampler_iter = plan.draw(iterator._sampler_iter)
+
+
+@_safe
+def given_out(iterator):
+    plan = _plans.get(iterator)
+    if plan is not None:
+        plan.give()
+
+
+@_safe
+def finished(iterator):
+    plan = _plans.get(iterator)
+    if plan is not None:
+        plan.end()
+
+
+@_safe
+def length(loader):
+    """As loader.length."""
+    course = _courses.get(loader)
+    return _batches(None if course is None else course.plan)
+
+
+@_safe
+def length_left(iterator):
+    """As loader.length_left."""
+    return _batches(_plans.get(iterator))
+
+
+def _batches(plan):
+    return plan.batches if plan is not None and plan.partial() else None

@@ -1,0 +1,159 @@
+// Ranks of one job: what samples matter is known to all, epochs are each one's own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "optimizer/importance/book.h"
+#include "optimizer/util/random.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kSamples = 1000;
+
+using Who = ImportanceBook::Who;
+
+// Two processes of one job that go through their halves of the dataset in turns, in sessions of
+// their own or in one.
+class Ranks : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr uint32_t kDataset = 7;
+  static constexpr uint64_t kBytes = 8192;
+
+  Ranks() {
+    for (uint64_t sample = 0; sample < kSamples; ++sample) {  // one tells of all
+      EXPECT_TRUE(book_.report(who(0), sample, static_cast<double>(sample)));
+    }
+  }
+
+  static ImportanceOptions options() {
+    ImportanceOptions options;
+    options.stand_ins = ImportanceOptions::StandIns::kAny;
+    options.selection.warm_up = 1;
+    return options;
+  }
+  static Who who(uint32_t rank) {
+    const uint32_t session = GetParam() ? 1 : 1 + rank;
+    return {50, session, 100 + rank, kDataset, kSamples};
+  }
+  // Whose turn a sample is differs from epoch to epoch.
+  static bool trains(uint32_t rank, uint32_t epoch, SampleId sample) {
+    return mixed(sample + epoch * kSamples) % 2 == rank;
+  }
+
+  void begin(uint32_t rank, uint32_t epoch) {
+    std::vector<uint8_t> candidates(kSamples);
+    for (SampleId i = 0; i < kSamples; ++i) candidates[i] = trains(rank, epoch, i) ? 1 : 0;
+    const std::vector<bool> chosen = book_.select(who(rank), epoch, options(), candidates, kKept);
+    order_[rank].clear();
+    for (SampleId i = 0; i < kSamples; ++i) {
+      EXPECT_TRUE(!chosen[i] || trains(rank, epoch, i));
+      if (chosen[i]) order_[rank].push_back(i);
+    }
+    Random random(epoch);
+    random.shuffle(&order_[rank]);
+    asked_[rank] = 0;
+    served_[rank].clear();
+  }
+
+  // Up to `most` positions.
+  void serve(uint32_t rank, uint32_t epoch, size_t most) {
+    const size_t some = std::min(most, order_[rank].size() - asked_[rank]);
+    EXPECT_TRUE(book_.follows(who(rank), epoch, asked_[rank], some));
+    for (size_t i = 0; i < some; ++i) {
+      const SampleId requested = order_[rank][asked_[rank]++];
+      const Answer answer = book_.serve(who(rank), requested, [](SampleId) { return kBytes; });
+      EXPECT_TRUE(trains(rank, epoch, answer.sample)) << "the other rank's";
+      EXPECT_TRUE(served_[rank].insert(answer.sample).second) << "twice in epoch " << epoch;
+      substituted_ += answer.how == Served::kSubstituted ? 1 : 0;
+      hits_ += answer.how == Served::kHHit ? 1 : 0;
+      book_.on_read(who(rank).session, who(rank).process, kDataset, answer.sample);
+    }
+  }
+
+  static constexpr uint64_t kKept = kBytes * kSamples / 5;
+  ImportanceBook book_;
+  std::vector<SampleId> order_[2];
+  size_t asked_[2] = {0, 0};
+  std::set<SampleId> served_[2];
+  uint64_t substituted_ = 0, hits_ = 0;
+};
+
+TEST_P(Ranks, InterleaveAndEachIsServedItsOwn) {
+  for (uint32_t epoch = 0; epoch < 12; ++epoch) {
+    begin(0, epoch);
+    serve(0, epoch, 10);
+    begin(1, epoch);
+    for (uint32_t turn = 0; turn < 100; ++turn) serve(turn % 2, epoch, 10 + turn);
+    for (const uint32_t rank : {0U, 1U}) {
+      EXPECT_EQ(asked_[rank], order_[rank].size());
+      EXPECT_EQ(served_[rank].size(), order_[rank].size());
+    }
+    const size_t together = served_[0].size() + served_[1].size();
+    // The values that one of them told are known of both.
+    if (epoch % 3 == 0) {
+      EXPECT_EQ(together, kSamples);
+    } else {
+      EXPECT_NEAR(static_cast<double>(together), kSamples / 2.0, 100) << epoch;
+    }
+  }
+  EXPECT_GT(substituted_, 50U);
+  EXPECT_GT(hits_, 500U);
+}
+
+TEST_P(Ranks, QuestionsFollowEachItsOwnEpoch) {
+  begin(0, 4);
+  begin(1, 2);
+  serve(0, 4, 10);
+  EXPECT_FALSE(book_.follows(who(1), 4, 10, 1)) << "the other's epoch";
+  EXPECT_FALSE(book_.follows(who(1), 2, 10, 1)) << "the other's position";
+  serve(1, 2, 20);
+  begin(1, 3);
+  serve(0, 4, 10);
+  EXPECT_FALSE(book_.follows(who(0), 3, 0, 1));
+}
+
+TEST_P(Ranks, WhoEndsTakesItsOwnWithIt) {
+  begin(0, 1);
+  begin(1, 1);
+  serve(0, 1, 50);
+  serve(1, 1, 50);
+  book_.forget_process(who(0).session, who(0).process);
+  EXPECT_FALSE(book_.follows(who(0), 1, 50, 1)) << "it is gone";
+  serve(1, 1, 50);
+  EXPECT_EQ(book_.datasets(), 1U);
+  uint64_t answers = 0;
+  for (const ImportanceBook::View& view : book_.views()) {
+    for (const uint64_t count : view.served.by_kind) answers += count;
+  }
+  EXPECT_EQ(answers, 150U) << "what it was served is counted still";
+  begin(0, 2);  // its process comes again, say
+  EXPECT_LT(order_[0].size(), 2 * kSamples / 5) << "what the job knows is not forgotten";
+  serve(1, 1, 10);
+  if (GetParam()) return;
+  book_.forget_session(who(0).session);
+  EXPECT_EQ(book_.views().at(0).known, kSamples) << "what it told the other one has still";
+  serve(1, 1, 10);
+  book_.forget_session(who(1).session);
+  EXPECT_TRUE(book_.views().empty());
+  EXPECT_EQ(book_.datasets(), 0U);
+}
+
+TEST_P(Ranks, ReadersCountForTheirOwnRank) {
+  begin(0, 0);
+  begin(1, 0);
+  const SampleId mine = order_[0].front();
+  book_.serve(who(0), mine, [](SampleId) { return kBytes; });
+  EXPECT_TRUE(book_.is_rank(who(0).session, who(0).process, kDataset));
+  EXPECT_FALSE(book_.is_rank(who(0).session, 999, kDataset));
+  EXPECT_TRUE(book_.on_read(who(1).session, who(1).process, kDataset, mine).empty());
+  EXPECT_FALSE(book_.on_read(who(0).session, who(0).process, kDataset, mine).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(InOneSession, Ranks, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(InTheirOwn, Ranks, testing::Values(false));
+
+}  // namespace
+}  // namespace sluice::optimizer

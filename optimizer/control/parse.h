@@ -31,12 +31,12 @@ struct SessionOptions {
   bool no_uring = false;
   enum class Stage : uint8_t { kAuto, kAlways, kNever };
   Stage stage = Stage::kAuto;
-  uint32_t stale = 3;     // seconds
-  std::string policy;     // a name of the policies' table; empty: the default
-  std::string cache_dir;  // empty: none
+  uint32_t stale = 3;            // seconds
+  std::string policy;            // a name of the policies' table; empty: the default
+  std::string cache_dir;         // empty: none
   uint64_t packs = 16ULL << 30;  // bytes
-  std::string places;     // folder; empty: none
-  bool selects = false;   // importance is iis
+  std::string places;            // folder; empty: none
+  bool selects = false;          // importance is iis
   ImportanceOptions importance;
 };
 

@@ -56,6 +56,7 @@ OPTIMIZER_IO_SRCS := \
   optimizer/stage/stage_copy.cc \
   optimizer/stage/stage_folder.cc \
   optimizer/stage/stage_index.cc \
+  optimizer/stage/pack_version.cc \
   optimizer/stage/stage_watch.cc \
   optimizer/observe/page_table.cc \
   $(PACK_SRCS) \

@@ -38,7 +38,8 @@ struct PackHeader {
 static_assert(sizeof(PackHeader) == 48 && std::is_trivially_copyable_v<PackHeader>);
 static_assert(offsetof(PackHeader, checksum) == 8 && offsetof(PackHeader, samples) == 40);
 
-// What tells one state of an original from another, as stat(2) said when it was read.
+// What tells one state of an original from another, as stat(2) said when it was read; the inode of
+// a file on a mount whose times do not tell of every change is mixed with the mount's number.
 struct PackVersion {
   uint64_t inode, size;              // size in bytes
   int64_t modified_s, changed_s;     // since 1970

@@ -85,6 +85,6 @@ icache_test_SRCS := tests/unit/icache_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 UNIT_TESTS += stage_plan_test stage_index_test
 stage_plan_test_SRCS := tests/unit/stage_plan_test.cc $(OPTIMIZER_PURE_SRCS)
 stage_index_test_SRCS := tests/unit/stage_index_test.cc $(OPTIMIZER_PURE_SRCS) \
-  $(addprefix optimizer/stage/,stage_copy.cc stage_folder.cc stage_index.cc stage_watch.cc) \
+  $(addprefix optimizer/stage/,pack_version.cc stage_copy.cc stage_folder.cc stage_index.cc stage_watch.cc) \
   optimizer/io/memory.cc optimizer/io/reopen.cc optimizer/io/residency.cc protocol/stage.cc \
   $(PACK_SRCS)

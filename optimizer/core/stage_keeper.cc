@@ -14,10 +14,10 @@ namespace {
 // A mount that hangs leaves some threads to the others.
 constexpr unsigned kThreads = StagePlan::kMaxDepth + 32;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
-// Packs are written by few, so that what waits to be written stays little; a disk that cannot
-// follow gets less.
 constexpr unsigned kPackers = 2;
-constexpr size_t kMostToPack = 256;  // copies, each of which is held meanwhile
+// Of the budget, and bytes at most, that wait to be packed.
+constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
+constexpr uint64_t kLeastPack = 1 << 20, kUsualPack = 4 << 20;  // bytes
 
 }  // namespace
 
@@ -49,15 +49,22 @@ bool StageKeeper::open(const std::string& fallback, std::string* reason) {
 }
 
 void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
+  resting_ = false;
   if (asked_for_packs_) return;
   asked_for_packs_ = true;
   // Reads the indices of all packs that are there.
   packing_.run(0, [this, folder, bytes, mailbox = mailbox_] {
     auto packs = std::make_shared<PackStore>();
-    std::string reason;
     const auto tell = [](const std::string& line) { say(Level::kWarn, "{}", line); };
-    const bool good = packs->open({.base = folder, .most_bytes = bytes, .say = tell}, &reason);
+    std::string reason;
+    const bool good =
+        packs->open({.base = folder,
+                     .most_bytes = bytes,
+                     .pack_bytes = std::clamp(bytes / kToPackShare, kLeastPack, kUsualPack),
+                     .say = tell},
+                    &reason);
     mailbox->post([this, good, packs, reason] {
+      asked_for_packs_ = good;  // else the next job may have more luck
       if (good) {
         rules_.packs = packs;
       } else {
@@ -67,9 +74,24 @@ void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
   });
 }
 
+// The folder is left to others, too: this may be an optimizer that nobody needs any more.
 void StageKeeper::rest() {
   if (rules_.packs == nullptr) return;
-  packing_.run(0, [packs = rules_.packs] { packs->flush(); });
+  resting_ = true;
+  packing_.run(0, [this, packs = rules_.packs, mailbox = mailbox_]() mutable {
+    packs->flush();
+    packs.reset();
+    mailbox->post([this] {
+      if (!resting_ || rules_.packs == nullptr) return;
+      packs_before_ = rules_.packs->view();
+      rules_.packs.reset();
+      asked_for_packs_ = false;
+    });
+  });
+}
+
+std::optional<PackStore::View> StageKeeper::packs() const {
+  return rules_.packs != nullptr ? rules_.packs->view() : packs_before_;
 }
 
 void StageKeeper::carry_out(std::vector<PlannedFetch>* fetches) {
@@ -97,13 +119,12 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
   const std::string above = files_->folder_path(files_->folder(planned.file));
   CopyRules rules = rules_;
   rules.most_bytes = plan_->budget() / kLargestShare;
-  const bool may_pack = packing_.waiting(0) < kMostToPack;
-  executor_.run(0, [this, planned, path, above, rules, may_pack, name = next_name_++,
-                    mailbox = mailbox_, folder = folder_, watch = watch_] {
+  executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
+                    folder = folder_, watch = watch_] {
     // Watched before it is read: no change can fall between the two.
     bool watched = watch->add(above);
     const uint64_t begun = now_ns();
-    auto to_pack = std::make_shared<UniqueFd>();
+    auto to_pack = std::make_shared<CopyToPack>();
     CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
     if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
       // Its folder does not tell all: so it is watched itself, and looked at once more.
@@ -115,7 +136,7 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     }
     // What is not there needs no watch.
     const bool unseen = result.good && !watched;
-    if (!result.good || !may_pack) to_pack->reset();
+    if (!result.good) to_pack->fd.reset();
     mailbox->post([this, planned, name, begun, unseen, path, to_pack,
                    result = std::move(result)]() mutable {
       if (unseen && !said_unwatched_) {
@@ -125,17 +146,24 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
             "of "
             "this host make to staged files may be seen as late as those of other hosts");
       }
-      if (*to_pack) pack(path, result.stat, std::move(to_pack));
+      if (to_pack->fd) pack(path, std::move(to_pack));
       fetched(planned, name, begun, std::move(result));
     });
   });
 }
 
-// The job does not wait for it.
-void StageKeeper::pack(const std::string& path, const protocol::StageStat& stat,
-                       std::shared_ptr<UniqueFd> copy) {
-  packing_.run(0, [path, stat, copy = std::move(copy), packs = rules_.packs] {
-    pack_copy(path, stat, *copy, packs.get());
+// The job does not wait for it. Copies that wait are held meanwhile: a disk that cannot follow gets
+// fewer.
+void StageKeeper::pack(const std::string& path, std::shared_ptr<CopyToPack> copy) {
+  const uint64_t bytes = copy->bytes;
+  const uint64_t most = std::min(plan_->budget() / kToPackShare, kMostToPack);
+  if (rules_.packs == nullptr || (to_pack_ != 0 && to_pack_ + bytes > most)) return;
+  to_pack_ += bytes;
+  packing_.run(0, [this, path, copy = std::move(copy), bytes, packs = rules_.packs,
+                   mailbox = mailbox_]() mutable {
+    pack_copy(path, *copy, packs.get());
+    copy.reset();
+    mailbox->post([this, bytes] { to_pack_ -= bytes; });
   });
 }
 
@@ -153,8 +181,8 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
     view_.packed_bytes += result.stat.size;
   }
   const auto at = copies_.find(planned.file);
-  const bool wanted =
-      plan_->on_staged(planned, result.stat.device, result.stat.size, result.charged, now_ns());
+  const bool wanted = plan_->on_staged(planned, result.stat.device, result.stat.size,
+                                       result.charged, now_ns(), !result.packed);
   if (!wanted || at == copies_.end()) {
     folder_->remove(name);
     if (at != copies_.end() && at->second.name == 0 &&

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -39,10 +40,11 @@ class StageKeeper {
   // The first to ask for it decides. Without effect if that folder cannot be used: one line says
   // why.
   void use_packs(const std::string& folder, uint64_t bytes);
-  // Nobody reads any more: what is to be packed is written.
+  // Nobody reads any more: what is to be packed is written, and the folder is left until
+  // use_packs().
   void rest();
-  // nullptr: none.
-  PackStore* packs() const { return rules_.packs.get(); }
+  // As they are, or were last; none: nobody has asked for any.
+  std::optional<PackStore::View> packs() const;
 
   // Also files of local mounts, from now on.
   void stage_any_mount() {
@@ -79,8 +81,7 @@ class StageKeeper {
   };
 
   void fetch(const PlannedFetch& fetch);
-  void pack(const std::string& path, const protocol::StageStat& stat,
-            std::shared_ptr<UniqueFd> copy);
+  void pack(const std::string& path, std::shared_ptr<CopyToPack> copy);
   void check(const PlannedFetch& fetch);
   void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
   void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
@@ -97,11 +98,14 @@ class StageKeeper {
   Executor executor_, packing_;
   CopyRules rules_;
   uint64_t next_name_ = 1;
-  std::unordered_map<uint32_t, Copy> copies_;                        // by file
-  std::vector<uint32_t> file_of_;                                    // by record
+  uint64_t to_pack_ = 0;                       // bytes of copies that wait for it, or are at it
+  std::unordered_map<uint32_t, Copy> copies_;  // by file
+  std::vector<uint32_t> file_of_;              // by record
   std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;  // device and inode to file
   View view_;
-  bool said_full_ = false, said_unwatched_ = false, asked_for_packs_ = false;
+  bool said_full_ = false, said_unwatched_ = false;
+  bool asked_for_packs_ = false, resting_ = false;
+  std::optional<PackStore::View> packs_before_;
 };
 
 }  // namespace sluice::optimizer

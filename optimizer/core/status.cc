@@ -27,8 +27,8 @@ nlohmann::json Optimizer::stage_status() const {
            {"packed_files", view.packed_files},
            {"packed_bytes", view.packed_bytes},
            {"mounts", json::array()}};
-  if (stage_.packs() != nullptr) {
-    const PackStore::View packs = stage_.packs()->view();
+  if (const std::optional<PackStore::View> view_of_packs = stage_.packs()) {
+    const PackStore::View& packs = *view_of_packs;
     out["packs"] = {{"packs", packs.packs},
                     {"samples", packs.samples},
                     {"bytes", packs.bytes},

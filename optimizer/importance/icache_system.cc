@@ -58,9 +58,12 @@ void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen
 
 // What all ranks of one team have in their lists; nullptr if there is anybody else.
 std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
+  const uint64_t team = jobs_.begin()->second.team;
+  for (const auto& [number, job] : jobs_) {
+    if (job.team == 0 || job.team != team) return nullptr;
+  }
   std::vector<HListEntry> entries;
   for (const auto& [number, job] : jobs_) {
-    if (job.team == 0 || job.team != jobs_.begin()->second.team) return nullptr;
     for (SampleId sample = 0; job.list != nullptr && sample < settings_.samples; ++sample) {
       if (job.list->contains(sample)) entries.push_back({sample, job.list->importance(sample)});
     }

@@ -20,8 +20,9 @@ namespace {
 using protocol::PackEntry;
 using protocol::PackVersion;
 
-constexpr size_t kMostOpen = 32;               // packs
-constexpr uint64_t kMostOpenHeads = 32 << 20;  // bytes of their indices in memory
+// Of the indices of open packs. Samples come from all packs in turns: whose is not in memory is
+// read anew for one sample.
+constexpr uint64_t kMostOpenHeads = 64 << 20;  // bytes
 
 }  // namespace
 
@@ -46,11 +47,10 @@ void PackStore::say(const std::string& line) const {
 OpenedPack PackStore::open_pack(uint32_t number) {
   {
     const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(open_.begin(), open_.end(),
-                                 [number](const Open& one) { return one.pack == number; });
-    if (at != open_.end()) {
-      open_.splice(open_.begin(), open_, at);
-      return {at->file, 0, {}};
+    const auto at = open_at_.find(number);
+    if (at != open_at_.end()) {
+      open_.splice(open_.begin(), open_, at->second);
+      return {at->second->file, 0, {}};
     }
   }
   OpenedPack opened = PackFile::open(folder_.get(), pack_name(number));
@@ -58,16 +58,12 @@ OpenedPack PackStore::open_pack(uint32_t number) {
   Waste waste;  // closes what it holds when the lock has gone
   const std::lock_guard lock(mutex_);
   // A pack that was removed meanwhile, or that another thread has opened too, is for this once.
-  const bool known = std::any_of(open_.begin(), open_.end(),
-                                 [number](const Open& one) { return one.pack == number; });
-  if (known || !index_.has(number)) return opened;
+  if (open_at_.count(number) != 0 || !index_.has(number)) return opened;
   open_.push_front({number, opened.file});
-  uint64_t heads = 0;
-  for (const Open& one : open_) heads += one.file->head_bytes();
-  while (open_.size() > 1 && (open_.size() > kMostOpen || heads > kMostOpenHeads)) {
-    heads -= open_.back().file->head_bytes();
-    waste.files.push_back(std::move(open_.back().file));
-    open_.pop_back();
+  open_at_[number] = open_.begin();
+  open_heads_ += opened.file->head_bytes();
+  while (open_.size() > 1 && (open_.size() > settings_.most_open || open_heads_ > kMostOpenHeads)) {
+    close_pack(open_.back().pack, &waste);
   }
   return opened;
 }
@@ -325,12 +321,12 @@ PackStore::Waste PackStore::take_waste() {
 }
 
 void PackStore::close_pack(uint32_t number, Waste* waste) {
-  for (auto at = open_.begin(); at != open_.end(); ++at) {
-    if (at->pack != number) continue;
-    waste->files.push_back(std::move(at->file));
-    open_.erase(at);
-    return;
-  }
+  const auto at = open_at_.find(number);
+  if (at == open_at_.end()) return;
+  open_heads_ -= at->second->file->head_bytes();
+  waste->files.push_back(std::move(at->second->file));
+  open_.erase(at->second);
+  open_at_.erase(at);
 }
 
 void PackStore::discard(Waste waste) {

@@ -34,6 +34,7 @@ class PackStore {
     uint64_t most_bytes = 0;             // of all packs
     uint64_t pack_bytes = 4 << 20;       // of one, about; from 1 to 32 MiB
     uint64_t most_samples = 8ULL << 20;  // of use in all packs, which bounds the memory
+    size_t most_open = 1024;             // packs at a time
     unsigned least_free_percent = 5;     // of the file system; with less nothing is added
     // Takes one line, at most two in a store's life: what was removed by open(), and why nothing is
     // added any more. Called by any thread, without locks.
@@ -145,7 +146,9 @@ class PackStore {
 
   std::mutex mutex_;  // of all below; never held while a file is touched
   PackIndex index_;
-  std::list<Open> open_;                       // the one that was used last comes first
+  std::list<Open> open_;  // the one that was used last comes first
+  std::unordered_map<uint32_t, std::list<Open>::iterator> open_at_;  // by number
+  uint64_t open_heads_ = 0;                                          // bytes of their indices
   std::shared_ptr<Batch> building_;            // null until something is added
   std::list<std::shared_ptr<Batch>> batches_;  // that one, and those that are being written
   uint64_t next_number_ = 0;

@@ -23,11 +23,11 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
   return {now_ns, in_flight_before + 1 >= depth(now_ns)};
 }
 
-void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns) {
+void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
   if (bytes == 0 || now_ns <= sample.issued_ns) return;
   // A longer read is served block after block.
   const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
-  if (bytes >= block_) {  // a shorter read has no block's latency
+  if (timed && bytes >= block_) {  // a shorter read has no block's latency
     if (latency_ == 0) latency_turn_ns_ = now_ns;
     latency_ = latency_ == 0 ? took : std::min(latency_, took);
     if (now_ns - latency_turn_ns_ > kLatencyWindowNs) {

@@ -23,7 +23,8 @@ class StorageModel {
   StorageModel(uint32_t block, unsigned max_depth) : block_(block), max_depth_(max_depth) {}
 
   Sample on_issue(uint64_t now_ns, unsigned in_flight_before);
-  void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns);
+  // `timed`: how long it took says something of the storage's latency.
+  void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed = true);
 
   // The reader waits for data that we have not got: keep out of its way for a moment.
   void on_stall(uint64_t now_ns) { stalled_until_ns_ = now_ns + kStallNs; }

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 
-#include "optimizer/io/reopen.h"
+#include "optimizer/stage/pack_version.h"
 #include "optimizer/util/fd.h"
+#include "optimizer/util/transfer.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -23,8 +23,6 @@ using protocol::StageStat;
 
 constexpr size_t kBuffer = 256 << 10;
 constexpr uint64_t kInode = 1024;  // what tmpfs takes for a file besides its pages
-// A file that changed so lately may change once more without its times showing it.
-constexpr int64_t kSettledSeconds = 3;
 
 CopyResult failed(Failure failure, std::string why = {}) {
   CopyResult result;
@@ -76,17 +74,6 @@ bool same(const StageStat& a, const StageStat& b) {
          a.uid == b.uid && a.gid == b.gid && a.links == b.links;
 }
 
-// Whether a mount is local is asked of the mount table once.
-bool is_local(uint64_t device) {
-  // Never destroyed: a thread that hangs in a file system may come back while the process ends.
-  static auto& mutex = *new std::mutex;
-  static auto& known = *new std::map<uint64_t, bool>;
-  const std::lock_guard lock(mutex);
-  const auto at = known.find(device);
-  if (at != known.end()) return at->second;
-  return known[device] = mount_facts(device).local;
-}
-
 std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 // All of `from` into `to`. 0, or an errno value; EAGAIN: it is not of the size it was.
@@ -100,12 +87,8 @@ int copy_bytes(int from, int to, uint64_t size) {
     if (got == 0) return done == size ? 0 : EAGAIN;
     done += static_cast<uint64_t>(got);
     if (done > size) return EAGAIN;
-    for (ssize_t put = 0; put < got;) {
-      const ssize_t written = write(to, buffer.get() + put, static_cast<size_t>(got - put));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return written == 0 ? ENOSPC : errno;
-      put += written;
-    }
+    const int error = write_fully(to, buffer.get(), static_cast<size_t>(got));
+    if (error != 0) return error;
   }
 }
 
@@ -119,17 +102,6 @@ UniqueFd open_original(const UniqueFd& place) {
 
 PackKey key_of(const std::string& path, const StageStat& stat) { return {path, 0, stat.size}; }
 
-protocol::PackVersion version_of(const StageStat& stat) {
-  return {stat.inode,     stat.size,        stat.modified_s,
-          stat.changed_s, stat.modified_ns, stat.changed_ns};
-}
-
-bool is_settled(const StageStat& stat) {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return stat.changed_s + kSettledSeconds <= now.tv_sec;
-}
-
 UniqueFd new_copy(int folder) {
   return UniqueFd(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
 }
@@ -137,8 +109,8 @@ UniqueFd new_copy(int folder) {
 // Whether a pack had the bytes of the file as the storage itself says that it is now. Else `to` may
 // hold a part of something.
 bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageStat& stat,
-                    PackStore* packs, const UniqueFd& to) {
-  const PackStore::Found found = packs->find(key_of(path, stat), version_of(stat));
+                    const protocol::PackVersion& version, PackStore* packs, const UniqueFd& to) {
+  const PackStore::Found found = packs->find(key_of(path, stat), version);
   StageStat now;
   if (!found || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(stat, now)) return false;
   const int error = packs->copy(found, to.get());
@@ -169,25 +141,31 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
 }  // namespace
 
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
-                   UniqueFd* to_pack) {
+                   CopyToPack* to_pack) {
   CopyResult result;
   // What it is, before it is opened: opening a device or a pipe would do something.
   const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!place || !stat_of(place.get(), 0, &result.stat)) return failed_with(errno, path);
   if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
-  if (!rules.any_mount && is_local(result.stat.device)) return failed(Failure::kMount);
+  const StageMount mount = stage_mount(place.get(), result.stat.device);
+  if (!rules.any_mount && mount.local) return failed(Failure::kMount);
   if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
   struct stat itself {};
   if (lstat(path.c_str(), &itself) != 0) return failed_with(errno, path);
   if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
 
   UniqueFd copy = new_copy(folder);
-  const bool packs = rules.packs != nullptr && result.stat.size > 0;
-  result.packed =
-      packs && copy && copy_from_pack(path, place, result.stat, rules.packs.get(), copy);
-  if (packs && copy && !result.packed) copy = new_copy(folder);
   if (!copy) return failed_with(errno, "the stage");
+  std::optional<protocol::PackVersion> version;
+  if (rules.packs != nullptr && result.stat.size > 0 &&
+      result.stat.size <= PackStore::kMostSample) {
+    version = pack_version(result.stat, mount);
+  }
+  result.packed =
+      version && copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
   if (!result.packed) {
+    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // a part of a bad one
+    if (!copy) return failed_with(errno, "the stage");
     result = copy_original(path, place, copy, result);
     if (!result.good) return result;
   }
@@ -201,15 +179,14 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   result.inode = charged.st_ino;
   result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
   result.good = true;
-  if (to_pack != nullptr && packs && !result.packed && is_settled(result.stat)) {
-    *to_pack = std::move(copy);
+  if (to_pack != nullptr && version && !result.packed && is_settled(result.stat)) {
+    *to_pack = {std::move(copy), result.stat.size, *version};
   }
   return result;
 }
 
-void pack_copy(const std::string& path, const StageStat& stat, const UniqueFd& copy,
-               PackStore* packs) {
-  packs->add(key_of(path, stat), version_of(stat), copy.get());
+void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs) {
+  packs->add({path, 0, copy.bytes}, copy.version, copy.fd.get());
 }
 
 CopyResult look_again(const std::string& path, const StageStat& stat) {

@@ -30,15 +30,18 @@ struct CopyRules {
   std::shared_ptr<PackStore> packs;  // nullptr: none
 };
 
-// Copies `path` into `folder` under `name`: the copy appears whole or not at all. The bytes come
-// from a pack if one has them of the file as it is now. *copy: the copy, where they are to be
-// packed.
-CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
-                   UniqueFd* copy = nullptr);
+// A copy whose bytes are to be added to packs.
+struct CopyToPack {
+  UniqueFd fd;  // invalid: they are not
+  uint64_t bytes = 0;
+  protocol::PackVersion version{};
+};
 
-// Adds a copy's bytes to the packs.
-void pack_copy(const std::string& path, const protocol::StageStat& stat, const UniqueFd& copy,
-               PackStore* packs);
+// Copies `path` into `folder` under `name`: the copy appears whole or not at all. The bytes come
+// from a pack if one has them of the file as it is now; else *to_pack is what to add to one.
+CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
+                   CopyToPack* to_pack = nullptr);
+void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
 // Whether `path` still is what `stat` says, as the storage itself has it; failure is kChanged if
 // not.

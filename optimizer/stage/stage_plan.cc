@@ -113,14 +113,14 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) 
   return {entry.token, file, session, !added};
 }
 
-void StagePlan::ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns) {
+void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns) {
   Mount& mount = mounts_[entry.device];
   --mount.in_flight;
   --flying_;
-  if (!counts) return;
+  if (counts == Counts::kNot) return;
   mount.bytes += bytes;
   ++mount.files;
-  mount.model.on_done(entry.sample, 1, now_ns);
+  mount.model.on_done(entry.sample, 1, now_ns, counts == Counts::kRateAndLatency);
 }
 
 StagePlan::Entry* StagePlan::find(const PlannedFetch& fetch) {
@@ -135,10 +135,10 @@ void StagePlan::spend(uint32_t file, Entry& entry) {
 }
 
 bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
-                          uint64_t charged, uint64_t now_ns) {
+                          uint64_t charged, uint64_t now_ns, bool from_storage) {
   Entry* entry = find(fetch);
   if (entry == nullptr) return false;
-  ended(*entry, bytes, true, now_ns);
+  ended(*entry, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns);
   used_ -= entry->charged;
   ahead_ -= entry->charged;
   files_->set_bytes(fetch.file, bytes);
@@ -172,7 +172,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
 bool StagePlan::on_valid(const PlannedFetch& fetch) {
   Entry* entry = find(fetch);
   if (entry == nullptr || !entry->checking) return false;
-  ended(*entry, 0, false, 0);
+  ended(*entry, 0, Counts::kNot, 0);
   entry->checking = false;
   looked_at(fetch.file, *entry);
   return true;
@@ -217,7 +217,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
     evict(fetch.file);
     return;
   }
-  ended(*entry, 0, false, 0);
+  ended(*entry, 0, Counts::kNot, 0);
   used_ -= entry->charged;
   ahead_ -= entry->charged;
   entries_.erase(fetch.file);
@@ -305,7 +305,7 @@ void StagePlan::evict(uint32_t file) {
   if (entry.place == Place::kKept && entry.awaited) awaited_ -= entry.charged;
   if (entry.place == Place::kAhead) ahead_ -= entry.charged;
   used_ -= entry.charged;
-  if (entry.checking) ended(entry, 0, false, 0);
+  if (entry.checking) ended(entry, 0, Counts::kNot, 0);
   evicted_.push_back(file);
   entries_.erase(at);
 }

@@ -54,8 +54,9 @@ class StagePlan {
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns);
   // `bytes`, the file's; `charged`, what the copy takes. False: there is no use for it (the
   // budget shrank, the file was dropped meanwhile): the copy is to be removed.
+  // `from_storage`: and not from a pack.
   bool on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes, uint64_t charged,
-                 uint64_t now_ns);
+                 uint64_t now_ns, bool from_storage = true);
   // A check that found no difference. False: nobody cares any more.
   bool on_valid(const PlannedFetch& fetch);
   // kError: try again with the next order. kMount: nothing of its folder is ever staged. kChanged:
@@ -156,7 +157,8 @@ class StagePlan {
   void looked_at(uint32_t file, Entry& entry);
   Entry* find(const PlannedFetch& fetch);
   void evict(uint32_t file);
-  void ended(const Entry& entry, uint64_t bytes, bool counts, uint64_t now_ns);
+  enum class Counts : uint8_t { kNot, kRate, kRateAndLatency };
+  void ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns);
 
   FileTable* const files_;
   std::unique_ptr<Policy> policy_;

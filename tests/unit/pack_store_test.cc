@@ -228,6 +228,7 @@ TEST_F(PackStoreTest, FewPacksAreOpenAtATime) {
   constexpr uint64_t kPacks = 60;
   fill(kPacks);
   const auto before = open_files();
+  settings_.most_open = 32;
   reopen();
   for (uint64_t i = 0; i < kPacks * kEach; i += kEach) EXPECT_TRUE(has(i));
   EXPECT_LE(open_files() - before, 32);

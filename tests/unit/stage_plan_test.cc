@@ -132,6 +132,23 @@ TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
   EXPECT_TRUE(flying.empty());
 }
 
+TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
+  plan.set_budget(kMuch, 1000);
+  const auto fetch = [&](int i, uint64_t ns, bool from_storage) {
+    ASSERT_EQ(plan.judge(file(i), now), StagePlan::Answer::kTake);
+    const PlannedFetch planned = plan.start(file(i), 1, now);
+    now += ns;
+    EXPECT_TRUE(
+        plan.on_staged(planned, kDevice, kBytes, StagePlan::charge(kBytes), now, from_storage));
+  };
+  for (int i = 0; i < 20; ++i) fetch(i, 10 * kMillisecond, true);
+  EXPECT_EQ(plan.fetch_ns(file(0)), 10 * kMillisecond);
+  for (int i = 20; i < 60; ++i) fetch(i, kMillisecond / 10, false);
+  EXPECT_EQ(plan.fetch_ns(file(0)), 10 * kMillisecond);
+  fetch(60, kMillisecond, true);
+  EXPECT_EQ(plan.fetch_ns(file(0)), kMillisecond);
+}
+
 TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
   plan.set_policy("minio");
   plan.set_budget(3 * StagePlan::charge(kBytes), 1000);

@@ -168,8 +168,8 @@ FIGURES = {
     "icache_read_ms": Figure(
         "ms", 50, "what is worth keeping, after each of 16,384 of its samples was read, the longest, likewise"),
     "packs_speedup_exact": Figure(
-        "ratio", None, "a fifth of 12,000 files in memory, 40 ms of computing a batch, exact supply: epochs"
-        " without / with packs on the local disk"),
+        "ratio", None, "a fifth of 12,000 files in memory, storage of 10 ms and 100 MB/s, 40 ms of computing a"
+        " batch, exact supply: epochs without / with packs on the local disk"),
     "packs_speedup_iis": Figure(
         "ratio", None, "the same, with iis and substitution"),
     "packs_read_share": Figure(

@@ -72,10 +72,12 @@ class Timed:
         return {"passes": self.passes, "report": self.result.raw().get("report", {})}
 
 
-def run_job(bench, source, compute, sluice, followed=None, workers=6):
+MOUNT = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
+
+
+def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT):
     read_below(source)
     touch_memory(1 << 30)
-    options = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
     command = ["/usr/bin/python3", "-W", "ignore",
                os.path.join(TOP, "bench/reader/train_importance.py")]
     with SlowMount(bench, "icache", source, *options) as mount, \
@@ -92,9 +94,9 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6):
     return Timed(passes if followed else passes[TIMED], result)
 
 
-def under_sluice(bench, source, size, compute, workers=6, **settings):
+def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, **settings):
     with jobs.Sluice(memory=size * MEMORY // 100, warm_up=WARM_UP, **settings) as sluice:
-        return run_job(bench, source, compute, sluice, workers=workers)
+        return run_job(bench, source, compute, sluice, workers=workers, options=options)
 
 
 OURS = {"sluice": {"importance": "iis", "substitute": "any"}, "sluice iis": {"importance": "iis"},

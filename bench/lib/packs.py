@@ -6,9 +6,11 @@ import tempfile
 from bench.lib import icache_speed
 from bench.lib.bench import ratios
 from bench.lib.icache_speed import MODELS, OURS
-from bench.lib.staged import need_root
+from bench.lib.staged import PROFILES, need_root
 
 PROVIDES = ["packs_speedup_exact", "packs_speedup_iis", "packs_read_share"]
+# A storage that is slower than disks are.
+MOUNT = ["--latency", PROFILES["cloud"], "--bandwidth", "100"]
 KINDS = {"exact": OURS["sluice exact"], "iis": OURS["sluice"]}
 
 
@@ -21,8 +23,8 @@ def run(bench):
             folder = tempfile.mkdtemp(prefix="packs-", dir=bench.request.data)
             try:
                 more = {"cache_dir": folder} if packs else {}
-                return icache_speed.under_sluice(bench, source, size, MODELS["shufflenet"], **KINDS[kind],
-                                                 **more)
+                return icache_speed.under_sluice(bench, source, size, MODELS["shufflenet"], options=MOUNT,
+                                                 **KINDS[kind], **more)
             finally:
                 shutil.rmtree(folder)
         return measured

@@ -86,7 +86,10 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
 
   SessionHistory& history = owner.history;
   const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;
-  if (owner.selects) owner.benefits[dataset].begun(now, hit != 0);
+  // Who has asked for no selection of it is not timed: its ring may name any dataset.
+  if (const auto at = owner.benefits.find(dataset); at != owner.benefits.end()) {
+    at->second.begun(now, hit != 0);
+  }
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
   history.count(EpochField::sample_hits, hit, now);
   history.count(EpochField::sample_late, came_late, now);

@@ -17,7 +17,8 @@ constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the bud
 constexpr unsigned kPackers = 2;
 // Of the budget, and bytes at most, that wait to be packed.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
-constexpr uint64_t kLeastPack = 1 << 20, kUsualPack = 4 << 20;  // bytes
+// Where few bytes may be packed, packs are smaller: one that is never full is never written.
+constexpr uint64_t kFewestPacks = 4;
 
 }  // namespace
 
@@ -55,14 +56,14 @@ void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
   // Reads the indices of all packs that are there.
   packing_.run(0, [this, folder, bytes, mailbox = mailbox_] {
     auto packs = std::make_shared<PackStore>();
-    const auto tell = [](const std::string& line) { say(Level::kWarn, "{}", line); };
+    PackStore::Settings settings;
+    settings.base = folder;
+    settings.most_bytes = bytes;
+    settings.pack_bytes =
+        std::clamp(bytes / kFewestPacks, protocol::kPackLeastBytes, settings.pack_bytes);
+    settings.say = [](const std::string& line) { say(Level::kWarn, "{}", line); };
     std::string reason;
-    const bool good =
-        packs->open({.base = folder,
-                     .most_bytes = bytes,
-                     .pack_bytes = std::clamp(bytes / kToPackShare, kLeastPack, kUsualPack),
-                     .say = tell},
-                    &reason);
+    const bool good = packs->open(settings, &reason);
     mailbox->post([this, good, packs, reason] {
       asked_for_packs_ = good;  // else the next job may have more luck
       if (good) {

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
+#include "protocol/siphash.h"
 
 namespace sluice::preload {
 namespace {
@@ -55,12 +57,10 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
 
 }  // namespace
 
-// By a digest of the name (64-bit FNV-1a): the optimizer has no use for the name itself.
+// By a digest, the same in all ranks: the optimizer has no use for the name itself.
 void become_rank_of(const char* name) {
-  uint64_t group = name != nullptr ? 0xcbf29ce484222325 : 0;
-  for (; name != nullptr && *name != '\0'; ++name) {
-    group = (group ^ static_cast<unsigned char>(*name)) * 0x100000001b3;
-  }
+  constexpr uint64_t kNoSecret[2] = {};
+  const uint64_t group = name != nullptr ? protocol::siphash(kNoSecret, name, strlen(name)).low : 0;
   g_group.store(group, std::memory_order_relaxed);
 }
 

@@ -18,6 +18,9 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/scheduler_samples.cc \
   optimizer/plan/scheduler_view.cc \
   optimizer/plan/storage_model.cc \
+  optimizer/plan/request_cost.cc \
+  optimizer/plan/gatherer.cc \
+  optimizer/plan/scheduler_runs.cc \
   optimizer/plan/stream_plan.cc \
   optimizer/samples/file_table.cc \
   optimizer/samples/place_list.cc \

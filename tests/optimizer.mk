@@ -35,6 +35,8 @@ UNIT_TESTS += records_kept_test
 records_kept_test_SRCS := tests/unit/records_kept_test.cc $(SIMULATOR_SRCS)
 UNIT_TESTS += sample_places_test
 sample_places_test_SRCS := tests/unit/sample_places_test.cc $(SIMULATOR_SRCS)
+UNIT_TESTS += runs_test
+runs_test_SRCS := tests/unit/runs_test.cc $(SIMULATOR_SRCS)
 optimizer_scheduler_test_SRCS := tests/unit/optimizer_scheduler_test.cc $(SIMULATOR_SRCS)
 
 # Recorded events in, plans out: tests/replay/plans compares them with what was kept.

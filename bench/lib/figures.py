@@ -62,6 +62,15 @@ FIGURES = {
     "lmdb_random_cached_at_20": Figure(
         "ratio", None, "bytes of that LMDB in the page cache when the third epoch begins / the memory"
         " given"),
+    "lmdb_small_speedup_busy": Figure(
+        "ratio", None, "records of one page in an LMDB, 10 ms and 100 MB/s, third epoch: without"
+        " Sluice / with it"),
+    "lmdb_small_speedup_requests": Figure(
+        "ratio", None, "the same, 2 ms for each request, four at a time, 125 MB/s"),
+    "lmdb_small_link_share_requests": Figure("ratio", None, "there: rate / link", True),
+    "lmdb_small_requests": Figure("ratio", None, "there: requests to the storage / samples"),
+    "lmdb_small_requests_at_20": Figure(
+        "ratio", None, "the same with memory for 20 % of the file, third epoch"),
     "files_link_share_near": Figure(
         "ratio", 0.90, "10,000 shuffled files of 100 KB, PyTorch, 0.5 ms and 200 MB/s, third epoch,"
         " memory for a window only: rate over the link / link", True),

@@ -8,7 +8,7 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, icache_all, link, noncached, order, overhead, packs, pictures,
-                       samples, scale, slow, small, staged, sweep, train)
+                       runs, samples, scale, slow, small, staged, sweep, train)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -27,6 +27,7 @@ GROUPS = [
     ("files", sweep.FILES_PROVIDE + ["files"], sweep.files),
     ("samples", samples.PROVIDES, samples.run),
     ("samples memory", samples.MEMORY, samples.memory),
+    ("runs", runs.PROVIDES, runs.run),
     ("hit", staged.HIT, staged.hit),
     ("staged", staged.PROVIDES, staged.run),
     ("memory", staged.MEMORY, staged.memory),

@@ -32,12 +32,15 @@ with lmdb.open(folder, map_size=1 << 40) as env:
 """
 
 
-def database(bench):
-    count = max(bench.request.size // SHARE // 65536, 64)
-    path = os.path.join(bench.request.data, f"samples-{count}")
+def database(bench, record=RECORD, size=None):
+    """Records of so many bytes each, as whole pages `size` bytes together; how many."""
+    pages = (record + 16 + 4095) // 4096 * 4096
+    count = max((size or bench.request.size // SHARE) // pages, 64)
+    path = os.path.join(bench.request.data,
+                        f"samples-{count}" + (f"x{record}" if record != RECORD else ""))
     if not os.path.exists(path):
         subprocess.run(["/usr/bin/python3", "-c", MAKE, path + ".partial", str(count),
-                        str(RECORD)], check=True)
+                        str(record)], check=True)
         os.rename(path + ".partial", path)
     return path, count
 
@@ -64,16 +67,17 @@ def cached(path):
     return sum(page & 1 for page in pages) * 4096
 
 
-def epochs(bench, source, sluice, before=drop):
+def epochs(bench, source, sluice, before=drop, storage=tuple(BUSY)):
     """Seconds of each epoch; before each `before` is called, with the mount's folder: by default
-    nothing of the database is cached then. And what was asked of the storage in each, bytes."""
+    nothing of the database is cached then. And what was asked of the storage in each, bytes and
+    requests."""
     read_folder(source)
     touch_memory(bench.request.size // SHARE)
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
     if sluice:
         environment.update(sluice.environment())
     asked = []
-    with SlowMount(bench, "samples", source, *BUSY) as mount:
+    with SlowMount(bench, "samples", source, *storage) as mount:
         job = subprocess.Popen(
             ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_samples.py"), mount.folder,
              str(EPOCHS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -83,7 +87,7 @@ def epochs(bench, source, sluice, before=drop):
                 if not line.startswith("ready"):
                     continue
                 before(mount.folder)
-                asked.append(mount.stats()["totals"]["read_bytes"])
+                asked.append(mount.stats()["totals"])
                 job.stdin.write("\n")
                 job.stdin.flush()
                 if line.split()[1] == str(EPOCHS - 1):
@@ -96,10 +100,11 @@ def epochs(bench, source, sluice, before=drop):
             raise Failed(f"the loader: status {job.returncode}: {err.strip()}")
         if sluice:
             sluice.stop()
-        asked.append(mount.stats()["totals"]["read_bytes"])
+        asked.append(mount.stats()["totals"])
     passes = json.loads(out)["passes"]
     for number, one in enumerate(passes):
-        one["asked"] = asked[number + 1] - asked[number]
+        one["asked"], one["requests"] = (asked[number + 1][what] - asked[number][what]
+                                         for what in ("read_bytes", "read"))
     return passes
 
 

@@ -134,6 +134,9 @@ std::string Optimizer::status() const {
       entry["in_flight"] = scheduler_.mount_in_flight(device);
       entry["bandwidth_bytes_s"] = model->bandwidth();
       entry["latency_ns"] = model->latency_ns();
+      entry["waiting_bytes"] = scheduler_.waiting_bytes(device);
+      entry["request_ns"] = static_cast<uint64_t>(model->cost().request_ns());
+      entry["request_worth_bytes"] = model->cost().worth();
     }
     root["mounts"].push_back(std::move(entry));
   }

@@ -6,6 +6,11 @@
 #include "optimizer/policies/table.h"
 
 namespace sluice::optimizer {
+namespace {
+
+constexpr uint32_t kNobody = 0;  // no session has this number
+
+}  // namespace
 
 void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t samples,
                        uint64_t bytes) {
@@ -13,6 +18,29 @@ void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t sam
   if (!added) return;
   at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
   at->second.policy_name = policy;
+}
+
+void RecordPlan::change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
+                               const std::function<float(const FilePages& first)>& importance_of,
+                               std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
+  const uint64_t capacity = entry.policy->capacity();
+  entry.policy = find_policy(policy)->make(capacity, static_cast<uint32_t>(samples));
+  entry.policy_name = policy;
+  std::vector<SampleId> kept;
+  for (const auto& [sample, pages] : entry.kept) {
+    if (importance_of) entry.policy->set_importance(sample, importance_of(pages.front()));
+    kept.push_back(sample);
+  }
+  std::vector<FilePages> gone;
+  for (const SampleId sample : kept) {
+    uint64_t bytes = 0;
+    for (const FilePages& piece : entry.kept.at(sample)) bytes += piece.range.length();
+    const Decision decision = entry.policy->access(kNobody, sample, bytes, &victims_);
+    for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+    if (decision == Decision::kPass) let_go(entry, sample, &gone);
+  }
+  free_unowned(gone, freed);
 }
 
 void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {

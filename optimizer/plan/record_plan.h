@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -28,6 +29,12 @@ class RecordPlan {
   // From now on so many bytes may be kept of the dataset, by a policy of that name. `samples`:
   // those below are expected, more may come. REQUIRES: a name of the policies' table.
   void track(uint32_t dataset, const std::string& policy, uint64_t samples, uint64_t bytes);
+  // Another policy, of the same capacity, for a dataset that is tracked: it keeps of what was kept
+  // as it likes, told first what each sample is worth by `importance_of`, if that is given. What
+  // has to go is appended to `freed`. REQUIRES: a name of the policies' table.
+  void change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
+                     const std::function<float(const FilePages& first)>& importance_of,
+                     std::vector<FilePages>* freed);
   // Another capacity, of a dataset that is tracked. What has to go is appended to `freed`.
   void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
   // The sample was read, and takes these pages. What may be dropped because of that, this sample's

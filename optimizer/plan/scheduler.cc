@@ -42,6 +42,9 @@ void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
 
 void Scheduler::remove_session(uint32_t session, uint64_t now_ns) {
   settle_session(session, now_ns);
+  std::vector<WaitingRead> gone;
+  for (auto& [id, mount] : mounts_) mount.waiting.remove_session(session, &gone);
+  give_up_waiting(gone);
   sessions_.erase(session);
 }
 
@@ -60,7 +63,8 @@ void Scheduler::add_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
 
 void Scheduler::set_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
   const auto at = mounts_.find(mount);
-  if (at != mounts_.end() && at->second.in_flight == 0) mounts_.erase(at);
+  const bool idle = at != mounts_.end() && at->second.in_flight == 0 && at->second.waiting.empty();
+  if (idle) mounts_.erase(at);
   add_mount(mount, block, max_depth);
 }
 
@@ -89,6 +93,9 @@ void Scheduler::remove_file(uint32_t file) {
   for (auto& [session, ready] : at->second.ready) {
     release_ready(at->second, session, {0, UINT64_MAX}, SessionMetric::precached_unused_bytes);
   }
+  std::vector<WaitingRead> gone;
+  for (auto& [id, mount] : mounts_) mount.waiting.remove_file(file, &gone);
+  give_up_waiting(gone);
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(at);
   forget_record_file(file);

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "optimizer/plan/gatherer.h"
 #include "optimizer/plan/interval_set.h"
 #include "optimizer/plan/record_plan.h"
 #include "optimizer/plan/storage_model.h"
@@ -186,6 +187,8 @@ class Scheduler {
   uint64_t passes(uint32_t session) const;  // SessionView's
   const StorageModel* model(uint64_t mount) const;
   unsigned mount_in_flight(uint64_t mount) const;
+  // Of records that wait for others to be read with.
+  uint64_t waiting_bytes(uint64_t mount) const;
 
  private:
   struct Mount {
@@ -194,6 +197,8 @@ class Scheduler {
     unsigned in_flight = 0;  // requests
     uint64_t in_flight_bytes = 0;
     unsigned taken = 0;  // requests that plan_samples() is about to start
+    Gatherer waiting;
+    uint64_t gathered = 0;  // bytes in flight that waited
   };
   struct Session {
     PlanOptions options;
@@ -226,6 +231,9 @@ class Scheduler {
     std::map<uint32_t, IntervalSet> ready;  // by session: read ahead, not passed
     std::map<uint32_t, Lap> laps;           // by session
     IntervalSet flying;                     // being read
+    IntervalSet waiting;                    // of the mount's Gatherer
+    IntervalSet called;                     // of both, what a sample to come needs
+    IntervalSet beside;                     // read with others before its turn; may be cached still
     IntervalSet found;                      // was cached without us, not passed
     IntervalSet reread;                     // samples were read here; may be cached still
     IntervalSet behind;                     // read ahead and passed, may be dropped
@@ -240,9 +248,11 @@ class Scheduler {
   // A dataset of records.
   struct RecordSet {
     std::set<uint32_t> files;
-    uint64_t window = 0;  // bytes ahead, the most of late
-    uint64_t hold = 0;    // bytes behind, the same
-    uint64_t limit = 0;   // bytes; 0: none
+    uint64_t window = 0;    // bytes ahead, the most of late
+    uint64_t hold = 0;      // bytes behind, the same
+    uint64_t limit = 0;     // bytes; 0: none
+    bool gathers = false;   // its records lie near enough to wait for each other
+    bool by_place = false;  // those stay that come first in the file
     uint64_t seen_change = 0;
   };
   // Spent, and mapped by somebody when it was dropped.
@@ -256,6 +266,7 @@ class Scheduler {
     uint64_t mount = 0;
     Range range;
     StorageModel::Sample sample;
+    uint64_t gathered = 0;  // bytes of it that waited
   };
   struct Candidate {
     uint32_t file = 0, stream = 0;
@@ -281,6 +292,22 @@ class Scheduler {
   void start_taken(std::vector<Taken> taken, uint64_t now_ns, std::vector<PlannedRead>* reads);
   static Range pages_of(const Extent& extent, uint64_t file_size);
   void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  bool stays(uint32_t file_id, const File& file, uint32_t session);
+  bool is_missing(uint32_t file_id, const File& file, Range range);
+  uint64_t longest_run(uint64_t mount) const;  // bytes
+  // What lies between records of so many bytes, and may be read with them.
+  uint64_t gather_gap(uint64_t mount, uint64_t bytes) const;
+  bool gathers(uint32_t file_id, const File& file, uint32_t session, Range own);
+  Range run_around(const WantedExtent& wanted, const File& file, Range own, uint64_t now_ns);
+  void wait_for_others(const WantedExtent& wanted, File& file, Range range);
+  void uncharge(const WaitingRead& read);
+  void give_up_waiting(const std::vector<WaitingRead>& gone);
+  void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  void start_group(uint64_t mount, const std::vector<WaitingRead>& group, uint64_t now_ns,
+                   std::vector<PlannedRead>* reads);
+  void got_beside(uint32_t file_id, File& file, uint32_t session, Range got,
+                  const std::vector<Range>& called);
+  bool take_beside(File& file, uint32_t session, Range range);
   SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
   SampleBook::Verdict judge_file(uint32_t session, uint32_t file, uint64_t now_ns);
   void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -293,6 +320,7 @@ class Scheduler {
   uint64_t find_record_limit(uint32_t dataset) const;
   uint64_t record_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
   std::string record_policy(uint32_t dataset) const;
+  void choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed);
   void give_up_records(uint32_t dataset);
   void forget_spent(uint32_t file);
   void forget_record_file(uint32_t file);

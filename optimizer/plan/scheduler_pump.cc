@@ -122,7 +122,7 @@ void Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
           starved_ = true;
           break;
         }
-        start({candidate.file, candidate.stream, stream->session, mount_id, *range, {}}, now_ns,
+        start({candidate.file, candidate.stream, stream->session, mount_id, *range, {}, 0}, now_ns,
               reads);
         planned.plan.advance(range->end);
         planned.trusted_until = range->end + kSampled * range->length();
@@ -143,6 +143,7 @@ void Scheduler::start(Request request, uint64_t now_ns, std::vector<PlannedRead>
   requests_.emplace(token, request);
   ++mount.in_flight;
   mount.in_flight_bytes += length;
+  mount.gathered += request.gathered;
   ++file.in_flight;
   file.flying.add(request.range);
   outstanding_ += length;
@@ -160,12 +161,15 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   Mount& mount = mounts_.at(request.mount);
   --mount.in_flight;
   mount.in_flight_bytes -= request.range.length();
+  mount.gathered -= request.gathered;
   if (error == 0) mount.model.on_done(request.sample, static_cast<uint32_t>(bytes), now_ns);
   const auto file_at = files_.find(request.file);
   if (file_at == files_.end()) return;
   File& file = file_at->second;
   --file.in_flight;
   file.flying.remove(request.range);
+  const std::vector<Range> called = file.called.pieces_in(request.range);
+  file.called.remove(request.range);
   if (error != 0) count(request.session, SessionMetric::read_errors, 1);
   const auto planned = file.plans.find(request.stream);
   if (planned != file.plans.end()) planned->second.in_flight -= request.range.length();
@@ -192,7 +196,16 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   if (passed > got.begin && drops_behind(file.size, request.session)) {
     file.behind.add({got.begin, passed});
   }
-  const uint64_t fresh = file.ready[request.session].add({passed, got.end});
+  uint64_t fresh = 0;
+  IntervalSet& ready = file.ready[request.session];
+  if (request.stream != 0) {
+    fresh = ready.add({passed, got.end});
+  } else {
+    for (const Range& piece : called) {
+      if (piece.begin < got.end) fresh += ready.add({piece.begin, std::min(piece.end, got.end)});
+    }
+    got_beside(request.file, file, request.session, got, called);
+  }
   outstanding_ += fresh;
   session->second.outstanding += fresh;
   if (stream != nullptr && planned != file.plans.end()) {

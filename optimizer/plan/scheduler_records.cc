@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kMinWindow = 1 << 20;  // bytes
 constexpr uint64_t kDepths = 3;           // as in stage_plan.cc
 constexpr uint64_t kFades = 1024;         // samples after which a window is a third of what it was
+constexpr uint64_t kGatherShare = 4;      // of the limit, for records that wait for each other
 constexpr uint64_t kHeldShare = 4;        // of the limit, at most, is held back
 constexpr uint64_t kNearEnough = 16;      // a capacity that is so many times what it is off by
 constexpr uint64_t kEntryBytes = 64;      // of the policy and the lists, for each sample
@@ -26,6 +27,7 @@ constexpr uint64_t kMostDropping = 64 << 20;  // bytes on their way out
 constexpr uint64_t kStuckNs = 250'000'000;  // until what was mapped is tried again, and twice that
 constexpr unsigned kStuckTries = 5;
 constexpr size_t kMostStuck = 4096;
+constexpr const char* kByPlace = "shade";  // the policy that keeps by what it is told
 
 }  // namespace
 
@@ -104,11 +106,20 @@ uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t li
   const uint64_t mean = records_.mean_bytes(dataset);
   RecordSet& set = record_sets_.at(dataset);
   unsigned depth = 1;
+  uint64_t gap = 0, size = 0;
   for (const uint32_t file : set.files) {
-    depth = std::max(depth, mounts_.at(files_.at(file).mount).model.depth(now_ns));
+    const uint64_t mount = files_.at(file).mount;
+    depth = std::max(depth, mounts_.at(mount).model.depth(now_ns));
+    gap = std::max(gap, gather_gap(mount, mean));
+    size += files_.at(file).size;
   }
   set.window -= set.window / kFades;
   set.window = std::max({set.window, kMinWindow, (kDepths * depth + spread) * mean});
+  // Or than brings neighbours together, where those spare requests: every second has one then.
+  const uint64_t gathers = limit / kGatherShare;
+  set.gathers = gap != 0 && static_cast<double>(gap) * static_cast<double>(gathers) * 4 >=
+                                static_cast<double>(mean) * static_cast<double>(size);
+  if (set.gathers) set.window = std::max(set.window, gathers);
   set.window = std::min(set.window, limit / 2);
   set.hold -= set.hold / kFades;
   set.hold = std::min(std::max(set.hold, spread * mean * 3 / 2), limit / kHeldShare);
@@ -123,6 +134,29 @@ std::string Scheduler::record_policy(uint32_t dataset) const {
     }
   }
   return "auto";
+}
+
+namespace {
+
+// Pages at the beginning of a file are worth more than those behind them.
+float by_place(const FilePages& first) { return -static_cast<float>(first.range.begin / 4096); }
+
+}  // namespace
+
+// Where neighbours are read together those that stay do not lie scattered among those that do not,
+// which would cut each run of them to pieces: without another policy the file's beginning stays,
+// which as a part of all that is read at random is as good as any other.
+void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed) {
+  RecordSet& set = record_sets_.at(dataset);
+  std::string policy = record_policy(dataset);
+  const bool together = policy == "auto" && (set.gathers || set.by_place);
+  if (together) policy = kByPlace;
+  if (policy == records_.policy(dataset) && together == set.by_place) return;
+  set.by_place = together;
+  const std::function<float(const FilePages&)> worth =
+      together ? by_place : std::function<float(const FilePages&)>();
+  records_.change_policy(dataset, policy, samples_->set(dataset)->reach(), worth, freed);
+  if (!together) records_.foretell(dataset, samples_->upcoming(dataset));
 }
 
 void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
@@ -153,6 +187,10 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
     records_.track(dataset, record_policy(dataset), samples_->set(dataset)->reach(), capacity);
   } else if (std::max(before, capacity) - std::min(before, capacity) > capacity / kNearEnough) {
     records_.set_capacity(dataset, capacity, &freed);
+  }
+  choose_record_policy(dataset, &freed);
+  if (set.by_place) {
+    records_.set_importance(dataset, static_cast<SampleId>(index), by_place(pages.front()));
   }
   records_.on_read(session, dataset, static_cast<SampleId>(index), std::move(pages), &freed);
   for (const FilePages& piece : freed) {

@@ -52,17 +52,25 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   const Range range = pages_of(extent, file.size);
   const auto mine = file.ready.find(session);
   const uint64_t ready = mine == file.ready.end() ? 0 : mine->second.covered(range);
-  if (ready + file.flying.covered(range) >= range.length()) return Verdict::kNever;
+  if (ready + file.flying.covered(range) + file.waiting.covered(range) >= range.length()) {
+    for (const Range& piece : file.flying.pieces_in(range)) file.called.add(piece);
+    return Verdict::kNever;
+  }
   if (file.dropping.covered(range) != 0) return Verdict::kLater;
   if (residency_->cached(extent.file, range) >= range.length()) {
-    count(session, SessionMetric::already_cached_bytes, file.found.add(range));
+    if (!take_beside(file, session, range)) {
+      count(session, SessionMetric::already_cached_bytes, file.found.add(range));
+    }
     return Verdict::kNever;
   }
   file.reread.remove(range);
   // There will never be room, and those behind it are not to wait for that.
   if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);
-  if (mount.in_flight + mount.taken >= mount.model.depth(now_ns)) return Verdict::kLater;
+  if (!gathers(extent.file, file, session, range) &&
+      mount.in_flight + mount.taken >= mount.model.depth(now_ns)) {
+    return Verdict::kLater;
+  }
   if (room(session, range.length())) return Verdict::kTake;
   starved_ = true;
   return Verdict::kLater;
@@ -96,7 +104,7 @@ void Scheduler::start_taken(std::vector<Taken> taken, uint64_t now_ns,
     const uint64_t mount = files_.at(one.file).mount;
     for (uint64_t begin = one.range.begin; begin < one.range.end; begin += kLongest) {
       const Range piece{begin, std::min(begin + kLongest, one.range.end)};
-      start({one.file, 0, one.session, mount, piece, {}}, now_ns, reads);
+      start({one.file, 0, one.session, mount, piece, {}, 0}, now_ns, reads);
     }
   }
 }
@@ -126,9 +134,16 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
       continue;
     }
     File& file = files_.at(wanted->extent.file);
-    const Range range = pages_of(wanted->extent, file.size);
-    taken.push_back({wanted->extent.file, wanted->session, taken.size(), range});
+    const uint32_t id = wanted->extent.file;
+    const Range own = pages_of(wanted->extent, file.size);
+    file.called.add(own);
+    if (gathers(id, file, wanted->session, own)) {
+      wait_for_others(*wanted, file, own);
+      continue;
+    }
+    const Range range = run_around(*wanted, file, own, now_ns);
     file.flying.add(range);  // the next that wants it need not
+    taken.push_back({id, wanted->session, taken.size(), range});
     mounts_.at(file.mount).taken += static_cast<unsigned>((range.length() - 1) / kLongest + 1);
     sessions_.at(wanted->session).taken += range.length();
     taken_bytes_ += range.length();
@@ -137,6 +152,7 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   for (auto& [id, session] : sessions_) session.taken = 0;
   taken_bytes_ = 0;
   start_taken(std::move(taken), now_ns, reads);
+  start_waiting(now_ns, reads);
 }
 
 void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order) {
@@ -174,7 +190,7 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
       }
     }
     here += covered;
-    coming += file.flying.covered(range);
+    coming += file.flying.covered(range) + file.waiting.covered(range);
     if (own_order) stall_ns += mounts_.at(file.mount).model.demand_ns(range.length() - covered);
   }
   count(session, SessionMetric::stall_ns, stall_ns);

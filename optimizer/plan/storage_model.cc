@@ -11,14 +11,13 @@ constexpr uint64_t kSlotNs = 10'000'000;
 constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
 constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
 constexpr double kGrowth = 1.15;
+constexpr double kMeanOf = 32;  // requests
 
 }  // namespace
 
 StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_before) {
   if (in_flight_before == 0) {  // idle time is nobody's rate
-    slot_ns_ = now_ns;
-    slot_bytes_ = 0;
-    slot_full_ = false;
+    begin_slot(now_ns);
   }
   return {now_ns, in_flight_before + 1 >= depth(now_ns)};
 }
@@ -36,16 +35,24 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
       latency_turn_ns_ = now_ns;
     }
   }
+  mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
   slot_bytes_ += bytes;
+  ++slot_requests_;
   slot_full_ |= sample.full;
   if (now_ns - slot_ns_ < kSlotNs) return;
-  end_slot(static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(now_ns - slot_ns_), now_ns);
+  end_slot(now_ns);
+  begin_slot(now_ns);
+}
+
+void StorageModel::begin_slot(uint64_t now_ns) {
   slot_ns_ = now_ns;
-  slot_bytes_ = 0;
+  slot_bytes_ = slot_requests_ = 0;
   slot_full_ = false;
 }
 
-void StorageModel::end_slot(double rate, uint64_t now_ns) {
+void StorageModel::end_slot(uint64_t now_ns) {
+  const uint64_t took = now_ns - slot_ns_;
+  const double rate = static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(took);
   if (bandwidth_turn_ns_ == 0) bandwidth_turn_ns_ = now_ns;
   // Windows turn only under load: a reader that wants little says nothing about the link.
   if (slot_full_ && now_ns - bandwidth_turn_ns_ > kBandwidthWindowNs) {
@@ -54,6 +61,10 @@ void StorageModel::end_slot(double rate, uint64_t now_ns) {
     bandwidth_turn_ns_ = now_ns;
   }
   bandwidth_ = std::max(bandwidth_, rate);
+  if (slot_full_)
+    cost_.add(slot_requests_, slot_bytes_, took);
+  else
+    cost_.interrupt();
   if (!starting_ || !slot_full_) return;
   plateau_ = rate >= best_ * kGrowth ? 0 : plateau_ + 1;
   best_ = std::max(best_, rate);
@@ -73,8 +84,11 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
   unsigned depth = start_depth_;
   if (!starting_ && latency_ns() != 0) {
     const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
-    depth = static_cast<unsigned>(
-        std::min<double>(std::ceil(bandwidth() * seconds / block_), max_depth_));
+    double requests = bandwidth() * seconds / block_;
+    // What requests that are smaller cost: that of which the link holds more.
+    const double small = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
+    if (mean_bytes_ < block_ && small > 0) requests = std::max(requests, seconds * 1e9 / small);
+    depth = static_cast<unsigned>(std::min<double>(std::ceil(requests), max_depth_));
   }
   if (now_ns < stalled_until_ns_) depth /= 2;
   return std::clamp(depth, kMinDepth, std::max(max_depth_, kMinDepth));

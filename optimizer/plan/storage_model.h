@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "optimizer/plan/request_cost.h"
+
 namespace sluice::optimizer {
 
 class StorageModel {
@@ -20,7 +22,8 @@ class StorageModel {
   };
 
   // `block` bytes a read; depth stays within [kMinDepth, max_depth].
-  StorageModel(uint32_t block, unsigned max_depth) : block_(block), max_depth_(max_depth) {}
+  StorageModel(uint32_t block, unsigned max_depth)
+      : block_(block), max_depth_(max_depth), mean_bytes_(block) {}
 
   Sample on_issue(uint64_t now_ns, unsigned in_flight_before);
   // `timed`: how long it took says something of the storage's latency.
@@ -34,6 +37,7 @@ class StorageModel {
   double bandwidth() const { return bandwidth_ > bandwidth_old_ ? bandwidth_ : bandwidth_old_; }
   uint64_t latency_ns() const;  // of one block; 0: not known
   bool starting() const { return starting_; }
+  const RequestCost& cost() const { return cost_; }
 
   // Time that one reader without us would spend on `bytes`: it has one request of the kernel's
   // read-ahead size under way at a time.
@@ -44,7 +48,8 @@ class StorageModel {
  private:
   static constexpr uint64_t kStallNs = 5'000'000;
 
-  void end_slot(double rate, uint64_t now_ns);
+  void begin_slot(uint64_t now_ns);
+  void end_slot(uint64_t now_ns);
 
   const uint32_t block_;
   const unsigned max_depth_;
@@ -52,7 +57,9 @@ class StorageModel {
   unsigned start_depth_ = 2 * kMinDepth;
   unsigned plateau_ = 0;
   double best_ = 0;  // highest rate while starting
-  uint64_t slot_ns_ = 0, slot_bytes_ = 0;
+  uint64_t slot_ns_ = 0, slot_bytes_ = 0, slot_requests_ = 0;
+  RequestCost cost_;
+  double mean_bytes_;                         // of a request, of late
   bool slot_full_ = false;                    // some read of the slot saw the pipe full
   double bandwidth_ = 0, bandwidth_old_ = 0;  // this window's and the last's, bytes per second
   uint64_t latency_ = 0, latency_old_ = 0;

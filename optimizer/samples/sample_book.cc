@@ -314,7 +314,8 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
       if (verdict == Verdict::kLater) return std::nullopt;
       job.pending.pop_back();
       if (verdict == Verdict::kTooLarge) job.order.lighten(extent.length);
-      if (verdict == Verdict::kTake) return WantedExtent{extent, session};
+      job.last.extent = extent;
+      if (verdict == Verdict::kTake) return job.last;
     }
     const bool files = job.whole_files && file_window != nullptr;
     const uint64_t most = files ? file_window(job.order.spread())
@@ -330,10 +331,18 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
     }
     const auto parts = dataset.set.parts(*index);
     job.whole_files = !parts.empty() && is_whole(parts.front());
+    job.last = {
+        {}, session, whose.second, job.order.epoch(), *index, job.order.cursor(), job.order.size()};
     job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(bytes_of(parts), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }
   return std::nullopt;
+}
+
+bool SampleBook::is_ahead(const WantedExtent& wanted) const {
+  const auto at = jobs_.find({wanted.session, wanted.dataset});
+  return at != jobs_.end() &&
+         at->second.order.is_ahead(wanted.epoch, wanted.position, wanted.sample);
 }
 
 std::optional<SampleBook::Following> SampleBook::following(uint32_t session,

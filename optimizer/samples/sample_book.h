@@ -24,7 +24,10 @@ namespace sluice::optimizer {
 // Something to have in the page cache, for a session's sample.
 struct WantedExtent {
   Extent extent;
-  uint32_t session = 0;
+  uint32_t session = 0, dataset = 0;
+  uint32_t epoch = 0, sample = 0;
+  uint64_t position = 0;  // of the sample in the epoch
+  uint64_t order = 0;     // samples of the epoch
 };
 
 class SampleBook {
@@ -114,6 +117,9 @@ class SampleBook {
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
 
+  // Nobody has begun the sample yet, and it is to be read where it was.
+  bool is_ahead(const WantedExtent& wanted) const;
+
   // What next() has given out, or passed over, for samples that nobody has begun yet; and what is
   // known of those that are being read.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
@@ -161,6 +167,7 @@ class SampleBook {
   struct Job {
     SampleOrder order;
     std::vector<Extent> pending;  // of the sample handed out last, last one first
+    WantedExtent last;            // of that sample
     uint64_t known = 0;           // samples of the dataset that were known when the order was gone
                                   // through last
     bool whole_files = false;     // the sample handed out last was

@@ -27,6 +27,13 @@ class SampleOrder {
   // what it is made of.
   std::optional<uint32_t> peek();
   void hand_out(uint32_t bytes);
+  // Where peek()'s sample is in the running epoch.
+  uint64_t cursor() const { return cursor_; }
+  // It was handed out, is that sample and waits for its reader.
+  bool is_ahead(uint32_t epoch, uint64_t position, uint32_t index) const {
+    return any_ && epoch == epoch_ && position < current_.size() && current_[position] == index &&
+           !taken_[position] && handed_[position] != 0;
+  }
   // So many bytes of the sample that was handed out last will never be ahead.
   void lighten(uint32_t bytes);
   // Those that were handed out with 0 bytes and not taken come again.

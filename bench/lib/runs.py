@@ -7,6 +7,7 @@ PROVIDES = ["lmdb_small_speedup_busy", "lmdb_small_link_share_requests",
             "lmdb_small_speedup_requests", "lmdb_small_requests", "lmdb_small_requests_at_20"]
 RECORD = 4096 - 16  # with its header a page
 SHARE = 16  # of the file size of the other figures
+LEAST = 32 << 20  # bytes: an eighth of it is more than a window
 LINK = 125  # MB/s
 STORAGES = {
     "busy": ["--profile", "busy"],
@@ -15,7 +16,7 @@ STORAGES = {
 
 
 def run(bench):
-    size = bench.request.size // SHARE
+    size = max(bench.request.size // SHARE, LEAST)
     source, count = samples.database(bench, RECORD, size)
     for name, storage in STORAGES.items():
         plain, ours = [], []

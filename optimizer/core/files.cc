@@ -85,6 +85,7 @@ void Files::opened(uint32_t id, Reopened result) {
   file.modified_ns = result.modified_ns;
   uint64_t ignored = 0;
   file.residency_known = cached_bytes(file.fd.get(), {0, 1}, no_cachestat_, &ignored);
+  file.residency_exact = cached_exactly(file.fd.get(), {0, 1}, no_cachestat_, &ignored);
   scheduler_->resize_file(id, result.size);
   file.state = FileEntry::State::kReady;
   scheduler_->file_usable(id, true);

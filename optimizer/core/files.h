@@ -27,6 +27,7 @@ struct FileEntry {
   std::string why;          // kOff: one line
   State state = State::kOpening;
   bool residency_known = true;  // the kernel tells us what is cached of it
+  bool residency_exact = true;  // of each page, and without reading any
   UniqueFd fd;
   std::set<uint32_t> sessions;
   uint64_t since_ns = 0;   // when the opening began; 0: somebody complained already

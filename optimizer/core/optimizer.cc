@@ -101,6 +101,11 @@ bool Optimizer::known(uint32_t id) const {
   return at == files_.all().end() || at->second.residency_known;
 }
 
+bool Optimizer::exact(uint32_t id) const {
+  const auto at = files_.all().find(id);
+  return at != files_.all().end() && at->second.residency_exact;
+}
+
 void Optimizer::dispatch(uint64_t data, uint32_t events) {
   const uint64_t value = data & ((1ULL << 56) - 1);
   switch (static_cast<Tag>(data >> 56)) {

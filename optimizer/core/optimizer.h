@@ -60,6 +60,7 @@ class Optimizer : private Residency {
   // Residency
   uint64_t cached(uint32_t file, Range range) override;
   bool known(uint32_t file) const override;
+  bool exact(uint32_t file) const override;
   bool awaited(uint32_t file) const override;
 
   void watch(int fd, Tag tag, uint64_t value, uint32_t events, bool add);

@@ -6,14 +6,14 @@
 namespace sluice::optimizer {
 
 void Gatherer::add(const WantedExtent& wanted, Range range) {
-  const Key key{wanted.extent.file, range.begin, turn_};
+  const Key key{wanted.extent.file, wanted.session, range.begin, turn_};
   reads_.emplace(key, WaitingRead{wanted, range});
   by_turn_.emplace(turn_++, key);
   bytes_ += range.length();
 }
 
 Gatherer::Reads::iterator Gatherer::erase(Reads::iterator at) {
-  by_turn_.erase(std::get<2>(at->first));
+  by_turn_.erase(std::get<3>(at->first));
   bytes_ -= at->second.range.length();
   return reads_.erase(at);
 }
@@ -78,6 +78,10 @@ void Gatherer::remove_file(uint32_t file, std::vector<WaitingRead>* gone) {
 
 void Gatherer::remove_session(uint32_t session, std::vector<WaitingRead>* gone) {
   remove([session](const WaitingRead& read) { return read.wanted.session == session; }, gone);
+}
+
+void Gatherer::remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* gone) {
+  remove([&](const WaitingRead& read) { return !is_wanted(read.wanted); }, gone);
 }
 
 }  // namespace sluice::optimizer

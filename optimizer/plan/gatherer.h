@@ -33,11 +33,14 @@ class Gatherer {
   // All of a file, or of a session, appended to `gone`.
   void remove_file(uint32_t file, std::vector<WaitingRead>* gone);
   void remove_session(uint32_t session, std::vector<WaitingRead>* gone);
+  // And all who are not wanted.
+  void remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* gone);
   bool empty() const { return by_turn_.empty(); }
   uint64_t bytes() const { return bytes_; }  // that wait
 
  private:
-  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;  // file, first byte, turn
+  // File, session, first byte, turn.
+  using Key = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t>;
   using Reads = std::map<Key, WaitingRead>;
   template <typename Test>
   void remove(Test test, std::vector<WaitingRead>* gone);

@@ -84,7 +84,9 @@ void Scheduler::add_file(uint32_t file, uint64_t size, uint64_t mount) {
 
 void Scheduler::file_usable(uint32_t file, bool usable) {
   const auto at = files_.find(file);
-  if (at != files_.end()) at->second.usable = usable;
+  if (at == files_.end()) return;
+  at->second.usable = usable;
+  if (!usable) forget_waiting(file);
 }
 
 void Scheduler::remove_file(uint32_t file) {
@@ -93,9 +95,7 @@ void Scheduler::remove_file(uint32_t file) {
   for (auto& [session, ready] : at->second.ready) {
     release_ready(at->second, session, {0, UINT64_MAX}, SessionMetric::precached_unused_bytes);
   }
-  std::vector<WaitingRead> gone;
-  for (auto& [id, mount] : mounts_) mount.waiting.remove_file(file, &gone);
-  give_up_waiting(gone);
+  forget_waiting(file);
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(at);
   forget_record_file(file);

@@ -43,6 +43,8 @@ class Residency {
   virtual uint64_t cached(uint32_t file, Range range) = 0;
   // False if it cannot be: the kernel tells only who owns a file or may write it.
   virtual bool known(uint32_t file) const = 0;
+  // Each page of it is told, and nothing is read to find out.
+  virtual bool exact(uint32_t file) const { return known(file); }
   // The file is being opened: it will be told of, unless that fails.
   virtual bool awaited(uint32_t /*file*/) const { return false; }
 };
@@ -209,6 +211,9 @@ class Scheduler {
     uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
     uint64_t passed = 0, passed_ready = 0, passes = 0;  // as SessionView says
+    std::set<uint32_t> record_files;                    // of the datasets that it uses
+    uint64_t record_bytes = 0;                          // of these files
+    uint64_t seen_change = 0;
   };
   // How far a session's readers have got with a file since they were at its start.
   struct Lap {
@@ -238,6 +243,7 @@ class Scheduler {
     IntervalSet reread;                     // samples were read here; may be cached still
     IntervalSet behind;                     // read ahead and passed, may be dropped
     IntervalSet zapped;                     // no longer mapped by its reader
+    IntervalSet between;                    // read with records that are not kept
     IntervalSet spent;                      // records that were read and are not kept
     IntervalSet dropping;                   // of them, being dropped
     std::set<uint32_t> users;               // sessions
@@ -252,6 +258,7 @@ class Scheduler {
     uint64_t hold = 0;      // bytes behind, the same
     uint64_t limit = 0;     // bytes; 0: none
     bool gathers = false;   // its records lie near enough to wait for each other
+    uint32_t gathered = 0;  // reads of late for which they did, less those for which they did not
     bool by_place = false;  // those stay that come first in the file
     uint64_t seen_change = 0;
   };
@@ -292,6 +299,7 @@ class Scheduler {
   void start_taken(std::vector<Taken> taken, uint64_t now_ns, std::vector<PlannedRead>* reads);
   static Range pages_of(const Extent& extent, uint64_t file_size);
   void plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  uint64_t record_bytes(uint32_t session, uint32_t file_id, const File& file);
   bool stays(uint32_t file_id, const File& file, uint32_t session);
   bool is_missing(uint32_t file_id, const File& file, Range range);
   uint64_t longest_run(uint64_t mount) const;  // bytes
@@ -305,6 +313,10 @@ class Scheduler {
   void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
   void start_group(uint64_t mount, const std::vector<WaitingRead>& group, uint64_t now_ns,
                    std::vector<PlannedRead>* reads);
+  void forget_waiting(uint32_t file);
+  void purge_waiting();
+  bool is_bounded(uint32_t file);
+  bool still_waits(const WantedExtent& wanted) const;
   void got_beside(uint32_t file_id, File& file, uint32_t session, Range got,
                   const std::vector<Range>& called);
   bool take_beside(File& file, uint32_t session, Range range);
@@ -325,6 +337,7 @@ class Scheduler {
   void forget_spent(uint32_t file);
   void forget_record_file(uint32_t file);
   void drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops);
+  void drop_between(uint32_t id, File& file, std::vector<PlannedDrop>* drops);
   void drop_unneeded(const PlannedDrop& drop, const IntervalSet& wanted, uint64_t now_ns,
                      std::vector<PlannedDrop>* drops);
   void on_spent_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
@@ -343,6 +356,8 @@ class Scheduler {
   std::map<uint32_t, RecordSet> record_sets_;  // by dataset; not empty
   uint64_t record_changes_ = 1;                // of sessions, files and sizes
   uint64_t record_most_ = UINT64_MAX;
+  uint64_t link_window_ = 0;    // bytes that any order may be ahead
+  uint64_t seen_orders_ = 0;    // changes of them
   std::deque<FilePages> held_;  // to be spent, oldest first
   uint64_t held_bytes_ = 0, dropping_bytes_ = 0;
   std::deque<Stuck> stuck_;  // by next_ns

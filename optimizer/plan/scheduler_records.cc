@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kMinWindow = 1 << 20;  // bytes
 constexpr uint64_t kDepths = 3;           // as in stage_plan.cc
 constexpr uint64_t kFades = 1024;         // samples after which a window is a third of what it was
+constexpr uint32_t kGathered = 2048;      // reads after which that is taken for a habit
 constexpr uint64_t kGatherShare = 4;      // of the limit, for records that wait for each other
 constexpr uint64_t kHeldShare = 4;        // of the limit, at most, is held back
 constexpr uint64_t kNearEnough = 16;      // a capacity that is so many times what it is off by
@@ -28,6 +29,7 @@ constexpr uint64_t kStuckNs = 250'000'000;  // until what was mapped is tried ag
 constexpr unsigned kStuckTries = 5;
 constexpr size_t kMostStuck = 4096;
 constexpr const char* kByPlace = "shade";  // the policy that keeps by what it is told
+constexpr const char* kOtherwise = "auto";
 
 }  // namespace
 
@@ -116,10 +118,12 @@ uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t li
   set.window -= set.window / kFades;
   set.window = std::max({set.window, kMinWindow, (kDepths * depth + spread) * mean});
   // Or than brings neighbours together, where those spare requests: every second has one then.
-  const uint64_t gathers = limit / kGatherShare;
+  const uint64_t gathers = std::min(limit / kGatherShare, link_window_);
   set.gathers = gap != 0 && static_cast<double>(gap) * static_cast<double>(gathers) * 4 >=
                                 static_cast<double>(mean) * static_cast<double>(size);
   if (set.gathers) set.window = std::max(set.window, gathers);
+  set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
+                             : set.gathered - std::min(set.gathered, 1U);
   set.window = std::min(set.window, limit / 2);
   set.hold -= set.hold / kFades;
   set.hold = std::min(std::max(set.hold, spread * mean * 3 / 2), limit / kHeldShare);
@@ -133,7 +137,7 @@ std::string Scheduler::record_policy(uint32_t dataset) const {
       return session->second.policy;
     }
   }
-  return "auto";
+  return "";
 }
 
 namespace {
@@ -149,8 +153,9 @@ float by_place(const FilePages& first) { return -static_cast<float>(first.range.
 void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed) {
   RecordSet& set = record_sets_.at(dataset);
   std::string policy = record_policy(dataset);
-  const bool together = policy == "auto" && (set.gathers || set.by_place);
-  if (together) policy = kByPlace;
+  const bool together =
+      policy.empty() && (set.by_place ? set.gathered != 0 : set.gathered >= kGathered);
+  if (policy.empty()) policy = together ? kByPlace : kOtherwise;
   if (policy == records_.policy(dataset) && together == set.by_place) return;
   set.by_place = together;
   const std::function<float(const FilePages&)> worth =
@@ -184,7 +189,10 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
   const uint64_t capacity = limit - window - std::min(set.hold, limit - window);
   const uint64_t before = records_.capacity(dataset);
   if (!records_.tracks(dataset)) {
-    records_.track(dataset, record_policy(dataset), samples_->set(dataset)->reach(), capacity);
+    const std::string policy = record_policy(dataset);
+    records_.track(dataset, policy.empty() ? kOtherwise : policy, samples_->set(dataset)->reach(),
+                   capacity);
+    record_sets_.at(dataset).by_place = false;
   } else if (std::max(before, capacity) - std::min(before, capacity) > capacity / kNearEnough) {
     records_.set_capacity(dataset, capacity, &freed);
   }
@@ -224,7 +232,10 @@ void Scheduler::give_up_records(uint32_t dataset) {
 
 void Scheduler::forget_spent(uint32_t file) {
   const auto at = files_.find(file);
-  if (at != files_.end()) at->second.spent.clear();
+  if (at != files_.end()) {
+    at->second.spent.clear();
+    at->second.between.clear();
+  }
   std::erase_if(stuck_, [file](const Stuck& stuck) { return stuck.pages.file == file; });
   std::erase_if(held_, [&](const FilePages& pages) {
     if (pages.file == file) held_bytes_ -= pages.range.length();
@@ -261,7 +272,32 @@ void Scheduler::forget_record_file(uint32_t file) {
   }
 }
 
+// Nobody else's, as far as that can be told without going through all that is ahead: what is ahead
+// waits, is on its way, or is in memory for somebody.
+void Scheduler::drop_between(uint32_t id, File& file, std::vector<PlannedDrop>* drops) {
+  for (const Range& piece : file.between.pieces()) {
+    std::vector<Range> unowned;
+    records_.unowned(id, piece, &unowned);
+    IntervalSet left;
+    for (const Range& part : unowned) left.add(part);
+    const auto spare = [&](const IntervalSet& needed) {
+      for (const Range& part : needed.pieces_in(piece)) left.remove(part);
+    };
+    for (const IntervalSet* needed : {&file.flying, &file.waiting, &file.found}) spare(*needed);
+    for (const auto& [session, ready] : file.ready) spare(ready);
+    for (const Range& part : left.pieces()) {
+      drops->push_back({id, part, PlannedDrop::kSpent});
+      dropping_bytes_ += part.length();
+      file.dropping.add(part);
+    }
+  }
+  file.between.clear();
+}
+
 void Scheduler::drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
+  for (auto& [id, file] : files_) {
+    if (!file.between.empty()) drop_between(id, file, drops);
+  }
   const bool spent = any_spent_ && now_ns >= next_spent_ns_ && dropping_bytes_ < kMostDropping;
   if (!spent && (stuck_.empty() || stuck_.front().next_ns > now_ns)) return;
   uint64_t visited = 0;

@@ -23,12 +23,37 @@ constexpr size_t kMostBeside = 1 << 16;   // pieces of one file
 
 }  // namespace
 
-bool Scheduler::stays(uint32_t file_id, const File& file, uint32_t session) {
-  if (drops_behind(file.size, session)) return false;
-  for (const auto& [dataset, set] : record_sets_) {
-    if (set.files.count(file_id) != 0 && record_limit(dataset) != 0) return false;
+// Of all files of records that the session reads, this one among them.
+uint64_t Scheduler::record_bytes(uint32_t id, uint32_t file_id, const File& file) {
+  const auto at = sessions_.find(id);
+  if (at == sessions_.end() || samples_ == nullptr) return file.size;
+  Session& session = at->second;
+  if (session.seen_change != record_changes_) {
+    session.seen_change = record_changes_;
+    session.record_files.clear();
+    for (const auto& [dataset, set] : record_sets_) {
+      if (samples_->uses(id, dataset)) {
+        session.record_files.insert(set.files.begin(), set.files.end());
+      }
+    }
+    session.record_bytes = 0;
+    for (const uint32_t other : session.record_files) {
+      session.record_bytes += files_.at(other).size;
+    }
   }
-  return true;
+  const bool counted = session.record_files.count(file_id) != 0;
+  return session.record_bytes + (counted ? 0 : file.size);
+}
+
+// What records leave of the file in memory is bounded.
+bool Scheduler::is_bounded(uint32_t file) {
+  return std::any_of(record_sets_.begin(), record_sets_.end(), [&](const auto& entry) {
+    return entry.second.files.count(file) != 0 && record_limit(entry.first) != 0;
+  });
+}
+
+bool Scheduler::stays(uint32_t file_id, const File& file, uint32_t session) {
+  return !drops_behind(record_bytes(session, file_id, file), session) && !is_bounded(file_id);
 }
 
 // The kernel makes several requests of a longer one.
@@ -54,7 +79,7 @@ bool Scheduler::is_missing(uint32_t file_id, const File& file, Range range) {
 
 // Whether it may wait for records that are needed soon and lie near.
 bool Scheduler::gathers(uint32_t file_id, const File& file, uint32_t session, Range own) {
-  return gather_gap(file.mount, own.length()) >= own.length() &&
+  return gather_gap(file.mount, own.length()) >= own.length() && residency_->exact(file_id) &&
          own.length() < longest_run(file.mount) && !stays(file_id, file, session);
 }
 
@@ -65,9 +90,12 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   const uint32_t id = wanted.extent.file;
   const auto worth = static_cast<double>(mounts_.at(file.mount).model.cost().worth());
   const auto bytes = static_cast<double>(own.length());
-  const double share =
-      std::min(static_cast<double>(wanted.order) * bytes / static_cast<double>(file.size), 1.0);
-  if ((1 - share) * bytes >= share * worth || !stays(id, file, wanted.session)) return own;
+  const auto all = static_cast<double>(record_bytes(wanted.session, id, file));
+  const double share = std::min(static_cast<double>(wanted.order) * bytes / all, 1.0);
+  if ((1 - share) * bytes >= share * worth || !residency_->exact(id) ||
+      !stays(id, file, wanted.session)) {
+    return own;
+  }
   uint64_t length = std::bit_floor(longest_run(file.mount));
   while (length > kPage && static_cast<double>(length) > kSpared * worth) length /= 2;
   if (now_ns / kTurnNs % kTurns == 0) length /= kShort;
@@ -109,13 +137,34 @@ void Scheduler::give_up_waiting(const std::vector<WaitingRead>& gone) {
   }
 }
 
+bool Scheduler::still_waits(const WantedExtent& wanted) const {
+  const Extent& extent = wanted.extent;
+  return extent.offset + extent.length <= files_.at(extent.file).size && samples_->is_ahead(wanted);
+}
+
+// Orders have changed: what waits for nobody must not stand for a sample of the new one.
+void Scheduler::purge_waiting() {
+  if (seen_orders_ == samples_->changes()) return;
+  seen_orders_ = samples_->changes();
+  std::vector<WaitingRead> gone;
+  for (auto& [id, mount] : mounts_) {
+    mount.waiting.remove_unwanted(
+        [this](const WantedExtent& wanted) { return still_waits(wanted); }, &gone);
+  }
+  give_up_waiting(gone);
+}
+
+void Scheduler::forget_waiting(uint32_t file) {
+  std::vector<WaitingRead> gone;
+  for (auto& [id, mount] : mounts_) mount.waiting.remove_file(file, &gone);
+  give_up_waiting(gone);
+}
+
 // As long as more waits than is on its way: what is started too early has gathered nobody.
 void Scheduler::start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   std::vector<WaitingRead> gone;
   const Gatherer::IsWanted is_wanted = [this](const WantedExtent& wanted) {
-    const Extent& extent = wanted.extent;
-    return extent.offset + extent.length <= files_.at(extent.file).size &&
-           samples_->is_ahead(wanted);
+    return still_waits(wanted);
   };
   for (auto& [id, mount] : mounts_) {
     const Gatherer::MayBridge may_bridge = [this, id = id](const WaitingRead& read, Range gap) {
@@ -148,14 +197,17 @@ void Scheduler::start_group(uint64_t mount, const std::vector<WaitingRead>& grou
     start({file, 0, first.session, mount, run, {}, bytes}, now_ns, reads);
     return;
   }
-  for (const WaitingRead& read : group) {
-    start({file, 0, first.session, mount, read.range, {}, read.range.length()}, now_ns, reads);
+  const Range own = group.front().range;
+  start({file, 0, first.session, mount, own, {}, own.length()}, now_ns, reads);
+  for (size_t i = 1; i < group.size(); ++i) {
+    wait_for_others(group[i].wanted, files_.at(file), group[i].range);
   }
 }
 
 // What was read of a run beside what somebody waits for.
 void Scheduler::got_beside(uint32_t file_id, File& file, uint32_t session, Range got,
                            const std::vector<Range>& called) {
+  file.beside.remove(got);
   IntervalSet beside;
   beside.add(got);
   uint64_t used = 0;
@@ -169,9 +221,8 @@ void Scheduler::got_beside(uint32_t file_id, File& file, uint32_t session, Range
   for (const Range& piece : beside.pieces()) {
     if (kept) {
       file.beside.add(piece);
-    } else if (bounds_records(session)) {
-      file.spent.add(piece);
-      any_spent_ = true;
+    } else if (is_bounded(file_id)) {
+      file.between.add(piece);
     }
   }
 }

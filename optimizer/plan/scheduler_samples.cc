@@ -13,7 +13,8 @@ constexpr uint64_t kLongest = 1 << 20;  // bytes of one read
 constexpr double kWindowSeconds = 0.5;
 constexpr uint64_t kMinWindow = 16 << 20;
 constexpr uint64_t kMaxWindow = 512 << 20;
-constexpr size_t kMaxReread = 1 << 16;  // pieces of one file
+constexpr unsigned kMostWaiting = 2048;  // records that begin to wait in one go
+constexpr size_t kMaxReread = 1 << 16;   // pieces of one file
 
 }  // namespace
 
@@ -67,10 +68,11 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   // There will never be room, and those behind it are not to wait for that.
   if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);
-  if (!gathers(extent.file, file, session, range) &&
-      mount.in_flight + mount.taken >= mount.model.depth(now_ns)) {
-    return Verdict::kLater;
-  }
+  const unsigned most =
+      gathers(extent.file, file, session, range)
+          ? kMostWaiting
+          : mount.model.depth(now_ns) - std::min(mount.model.depth(now_ns), mount.in_flight);
+  if (mount.taken >= most) return Verdict::kLater;
   if (room(session, range.length())) return Verdict::kTake;
   starved_ = true;
   return Verdict::kLater;
@@ -114,6 +116,8 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   for (const auto& [id, mount] : mounts_) rate = std::max(rate, mount.model.bandwidth());
   const uint64_t link =
       std::clamp(static_cast<uint64_t>(rate * kWindowSeconds), kMinWindow, kMaxWindow);
+  link_window_ = link;
+  purge_waiting();
   const SampleBook::Window window = [&](const SampleBook::Ahead& ahead) {
     const uint64_t most = std::min(link, session_budget(ahead.session) / 2);
     const uint64_t limit = records_.tracks(ahead.dataset) ? record_limit(ahead.dataset) : 0;
@@ -139,6 +143,7 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
     file.called.add(own);
     if (gathers(id, file, wanted->session, own)) {
       wait_for_others(*wanted, file, own);
+      ++mounts_.at(file.mount).taken;
       continue;
     }
     const Range range = run_around(*wanted, file, own, now_ns);

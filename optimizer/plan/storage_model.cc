@@ -12,6 +12,7 @@ constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
 constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;  // requests
+constexpr double kSmall = 8;    // times as small as a block
 
 }  // namespace
 
@@ -85,9 +86,11 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
   if (!starting_ && latency_ns() != 0) {
     const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
     double requests = bandwidth() * seconds / block_;
-    // What requests that are smaller cost: that of which the link holds more.
-    const double small = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
-    if (mean_bytes_ < block_ && small > 0) requests = std::max(requests, seconds * 1e9 / small);
+    // Of requests that are much smaller the link holds more.
+    const double small_ns = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
+    if (mean_bytes_ * kSmall < block_ && small_ns > 0) {
+      requests = std::max(requests, seconds * 1e9 / small_ns);
+    }
     depth = static_cast<unsigned>(std::min<double>(std::ceil(requests), max_depth_));
   }
   if (now_ns < stalled_until_ns_) depth /= 2;

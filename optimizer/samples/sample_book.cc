@@ -41,6 +41,7 @@ uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t sam
 }
 
 void SampleBook::leave(uint32_t session) {
+  ++changes_;
   std::erase_if(jobs_, [&](const auto& entry) { return entry.first.first == session; });
   std::erase_if(parents_, [&](const auto& entry) {
     return entry.first == session || entry.second == session;
@@ -60,6 +61,7 @@ bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uin
     return false;
   }
   Job& job = jobs_[{session, dataset}];
+  ++changes_;
   job.order.publish(epoch, first, indices);
   job.pending.clear();
   return true;

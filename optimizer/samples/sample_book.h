@@ -45,7 +45,12 @@ class SampleBook {
                std::span<const uint32_t> indices);
 
   // What was told of the session's order is forgotten.
-  void forget_order(uint32_t session, uint32_t dataset) { jobs_.erase({session, dataset}); }
+  void forget_order(uint32_t session, uint32_t dataset) {
+    ++changes_;
+    jobs_.erase({session, dataset});
+  }
+  // How often an order was told or forgotten.
+  uint64_t changes() const { return changes_; }
   // Whether it was seen in this run, or told, of all samples of all datasets of the session what
   // they are made of, and `test` is true of that. False without a dataset.
   bool all_samples(uint32_t session,
@@ -184,6 +189,7 @@ class SampleBook {
 
   const FileTable* const files_;
   uint32_t next_id_ = 1;
+  uint64_t changes_ = 0;
   std::map<uint32_t, Dataset> datasets_;
   Jobs jobs_;                             // by session and dataset
   std::map<uint32_t, uint32_t> parents_;  // by session

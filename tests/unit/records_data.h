@@ -26,7 +26,9 @@ struct World : optimizer::Residency {
   uint64_t cached(uint32_t file, Range range) override { return cache[file].covered(range); }
   bool known(uint32_t /*file*/) const override { return true; }
   bool awaited(uint32_t /*file*/) const override { return opening; }
+  bool exact(uint32_t /*file*/) const override { return tells; }
   bool opening = true;
+  bool tells = true;
   std::map<uint32_t, optimizer::IntervalSet> cache;
 };
 

@@ -58,6 +58,15 @@ TEST(RequestCost, IsWorthATrialWhereAllAreOfOneSize) {
   EXPECT_NEAR(cost.request_ns(), 500e3, 150e3);
 }
 
+// Reads of 64 KiB over a link that they filled were taken for a sign that requests are dear.
+TEST(RequestCost, IsNotTriedWhereAllAreLarge) {
+  RequestCost cost;
+  busy(&cost, 0, 8, {64 << 10});
+  EXPECT_LT(cost.worth(), 4096U);
+  busy(&cost, 500e3, 8, {64 << 10});
+  EXPECT_LT(cost.worth(), 64U << 10);
+}
+
 TEST(RequestCost, FollowsAStorageThatChanges) {
   RequestCost cost;
   busy(&cost, 20e3, 8, {128 << 10, 32 << 10});
@@ -85,7 +94,8 @@ TEST(StorageModel, SmallRequestsAreDeeperThanBlocks) {
   run(128 << 10, 3000);
   const unsigned of_blocks = model.depth(now);
   run(4096, 30000);
-  EXPECT_GT(model.depth(now), 2 * of_blocks) << "or the link idles";
+  EXPECT_GT(model.depth(now), 2 * of_blocks)
+      << "or the link idles: " << model.cost().request_ns() << " ns, " << model.cost().byte_ns();
 }
 
 class Waiting : public ::testing::Test {
@@ -137,7 +147,8 @@ TEST_F(Waiting, OthersFilesAndSessionsAreOtherReads) {
   add(5);
   add(6, 2);
   add(6, 1, 2);
-  EXPECT_EQ(take(), (Pages{5}));
+  add(7);  // the other session's lies between
+  EXPECT_EQ(take(), (Pages{5, 7}));
   waiting_.remove_file(2, &gone_);
   EXPECT_EQ(gone_.size(), 1U);
   waiting_.remove_session(2, &gone_);
@@ -221,6 +232,53 @@ TEST_F(Runs, AreNotMadeForAnEpochThatNeedsLittleOfThem) {
   EXPECT_LT(bytes_read(), 6 * 1500 * kRecord);
 }
 
+// All around each record was read again for each: what is there could not be seen.
+TEST_F(Runs, AreNotMadeWhereNobodyTellsWhatIsInMemory) {
+  const std::vector<uint32_t> order = shuffled(20000, 1);
+  make(0, kRecord, 20000, order);
+  world_.tells = false;
+  epoch(order);
+  EXPECT_EQ(metric(SessionMetric::packages_read), 0U);
+  EXPECT_EQ(bytes_read(), size_);
+}
+
+// Each of many files fits into memory, and all of them do not.
+TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
+  const uint32_t count = 20000, files = 8;
+  const std::vector<uint32_t> order = shuffled(count, 1);
+  make(0, kRecord, count, order);
+  scheduler_.set_budget(20 * kMiB);
+  const uint64_t each = size_ / files;
+  scheduler_.resize_file(1, each);
+  for (uint32_t file = 2; file <= files; ++file) {
+    scheduler_.add_file(file, each, 9);
+    scheduler_.file_usable(file, true);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t at = i * kRecord;
+    place(i, {at % each, kRecord, static_cast<uint32_t>(1 + at / each)});
+  }
+  ASSERT_TRUE(book_.publish(1, set_, 0, 0, order));
+  for (const uint32_t index : order) {
+    const Extent part = book_.parts(set_, index)[0];
+    const Range pages{part.offset, part.offset + kRecord};
+    for (plan(); !queue_.empty() && !world_.cache[part.file].contains(pages); plan()) {
+      const PlannedRead read = queue_.front();
+      world_.cache[read.file].add(read.range);
+      serve();
+      // Memory is short: half of what was not read yet is gone.
+      if (reads_.size() % 64 == 0)
+        world_.cache[1 + reads_.size() / 64 % files].remove({0, each / 2});
+    }
+    const auto parts = book_.begin(1, 5, set_, index);
+    scheduler_.on_sample_begin(1, parts);
+    scheduler_.on_sample_end(1, parts);
+    book_.end(5, set_, index);
+    scheduler_.on_record_read(1, set_, index, parts, now_);
+  }
+  EXPECT_LT(bytes_read(), size_ + size_ / 3);
+}
+
 // Requests that cost nothing are made for each record.
 TEST_F(Runs, AreNotMadeWhereRequestsCostNothing) {
   const std::vector<uint32_t> order = scattered(5000);
@@ -276,6 +334,27 @@ TEST_F(WaitingRuns, ThatNobodyWantsAnyMoreAreNotRead) {
     plan();
   }
   EXPECT_EQ(reads_.size(), before + flying);
+  EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
+}
+
+// It waited at its old place, was taken for read there, and never came.
+TEST_F(WaitingRuns, OfAnOrderThatWasToldAnewAreRead) {
+  std::vector<uint32_t> order = shuffled(20000, 0);
+  order.erase(order.begin(), order.begin() + 3000);
+  std::reverse(order.begin(), order.begin() + 500);
+  ASSERT_TRUE(book_.publish(1, set_, 0, 3000, order));
+  order.resize(500);
+  for (int i = 0; i < 2000; ++i) {
+    plan();
+    serve();
+  }
+  for (const uint32_t index : order) {
+    EXPECT_TRUE(world_.cache[1].contains({index * kRecord, (index + 1) * kRecord})) << index;
+  }
+}
+
+TEST_F(WaitingRuns, OfAMountThatIsTurnedOffHoldNoBudget) {
+  scheduler_.file_usable(1, false);
   EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
 }
 

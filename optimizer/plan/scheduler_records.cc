@@ -122,8 +122,6 @@ uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t li
   set.gathers = gap != 0 && static_cast<double>(gap) * static_cast<double>(gathers) * 4 >=
                                 static_cast<double>(mean) * static_cast<double>(size);
   if (set.gathers) set.window = std::max(set.window, gathers);
-  set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
-                             : set.gathered - std::min(set.gathered, 1U);
   set.window = std::min(set.window, limit / 2);
   set.hold -= set.hold / kFades;
   set.hold = std::min(std::max(set.hold, spread * mean * 3 / 2), limit / kHeldShare);
@@ -152,6 +150,8 @@ float by_place(const FilePages& first) { return -static_cast<float>(first.range.
 // which as a part of all that is read at random is as good as any other.
 void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed) {
   RecordSet& set = record_sets_.at(dataset);
+  set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
+                             : set.gathered - std::min(set.gathered, 1U);
   std::string policy = record_policy(dataset);
   const bool together =
       policy.empty() && (set.by_place ? set.gathered != 0 : set.gathered >= kGathered);
@@ -296,7 +296,7 @@ void Scheduler::drop_between(uint32_t id, File& file, std::vector<PlannedDrop>* 
 
 void Scheduler::drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   for (auto& [id, file] : files_) {
-    if (!file.between.empty()) drop_between(id, file, drops);
+    if (!file.between.empty() && dropping_bytes_ < kMostDropping) drop_between(id, file, drops);
   }
   const bool spent = any_spent_ && now_ns >= next_spent_ns_ && dropping_bytes_ < kMostDropping;
   if (!spent && (stuck_.empty() || stuck_.front().next_ns > now_ns)) return;

@@ -152,6 +152,39 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
   }
 }
 
+// A job chooses by importance in its sixth epoch: the policy of its first read held on.
+TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
+  constexpr uint32_t kCount = 2000;
+  make(kCount * kRecord / 5, kRecord, kCount, shuffled(kCount, 0));
+  for (const uint32_t index : shuffled(kCount, 0)) {
+    pump();
+    read(index);
+  }
+  EXPECT_EQ(scheduler_.records().policy(set_), "auto");
+  const uint64_t kept = scheduler_.records().kept();
+  scheduler_.set_policy(1, "shade");
+  const uint64_t before = dropped_;
+  const std::vector<uint32_t> order = shuffled(kCount, 1);
+  ASSERT_TRUE(book_.publish(1, set_, 1, 0, order));
+  pump();
+  read(order[0]);
+  EXPECT_EQ(scheduler_.records().policy(set_), "shade");
+  EXPECT_GE(scheduler_.records().kept() + 2 * kRecord, kept) << "nothing goes for that alone";
+  EXPECT_LE(dropped_ - before, 4 * kMiB);
+  for (uint32_t i = 0; i < kCount; ++i) {
+    scheduler_.set_record_importance(set_, i, i < kCount / 8 ? 2 : 0.5F);
+  }
+  for (size_t i = 1; i < kCount; ++i) {
+    pump();
+    read(order[i]);
+  }
+  uint64_t important = 0;
+  for (uint32_t i = 0; i < kCount / 8; ++i) {
+    important += world_.cache[1].covered({i * kRecord, (i + 1) * kRecord});
+  }
+  EXPECT_GT(important, kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
+}
+
 TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {
   make(0, kRecord, 2000, shuffled(2000, 0));
   scheduler_.set_budget(10 * kMiB);

@@ -302,6 +302,8 @@ class Scheduler {
   uint64_t record_bytes(uint32_t session, uint32_t file_id, const File& file);
   bool stays(uint32_t file_id, const File& file, uint32_t session);
   bool is_missing(uint32_t file_id, const File& file, Range range);
+  static bool is_believed(const File& file, Range range);
+  void disbelieve(File& file, Range range);
   uint64_t longest_run(uint64_t mount) const;  // bytes
   // What lies between records of so many bytes, and may be read with them.
   uint64_t gather_gap(uint64_t mount, uint64_t bytes) const;

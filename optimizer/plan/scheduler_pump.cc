@@ -162,7 +162,11 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   --mount.in_flight;
   mount.in_flight_bytes -= request.range.length();
   mount.gathered -= request.gathered;
-  if (error == 0) mount.model.on_done(request.sample, static_cast<uint32_t>(bytes), now_ns);
+  const uint64_t took = now_ns - std::min(now_ns, request.sample.issued_ns);
+  const bool instant = took < kInstantNs + bytes / kInstantRate && !residency_->known(request.file);
+  // What was in memory says nothing of the storage; streams find out by that, too, how fast to go.
+  const bool tells = error == 0 && (!instant || request.stream != 0);
+  if (tells) mount.model.on_done(request.sample, static_cast<uint32_t>(bytes), now_ns);
   const auto file_at = files_.find(request.file);
   if (file_at == files_.end()) return;
   File& file = file_at->second;
@@ -176,10 +180,9 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   const Range got{request.range.begin, request.range.begin + bytes};
   if (session == sessions_.end() || bytes == 0) return;
   if (!residency_->known(request.file)) {
-    const uint64_t took = now_ns - std::min(now_ns, request.sample.issued_ns);
-    const bool instant = took < kInstantNs + bytes / kInstantRate;
     file.instant = instant ? std::min(file.instant + 1, kInstantRun) : 0;
     if (instant) {
+      count(request.session, SessionMetric::package_used_bytes, file.beside.remove(got));
       count(request.session, SessionMetric::already_cached_bytes, file.found.add(got));
       const Stream* ahead = file.tracker.find(request.stream);
       if (ahead != nullptr && planned != file.plans.end()) {
@@ -187,6 +190,7 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
       }
       return;
     }
+    if (request.stream == 0 && is_believed(file, request.range)) disbelieve(file, request.range);
   }
   count(request.session, SessionMetric::precached_bytes, bytes);
 

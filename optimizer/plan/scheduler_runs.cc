@@ -73,8 +73,27 @@ uint64_t Scheduler::gather_gap(uint64_t mount, uint64_t bytes) const {
 // The kernel makes a request of each piece between pages that it has: what is to be one request has
 // none inside.
 bool Scheduler::is_missing(uint32_t file_id, const File& file, Range range) {
-  return range.length() == 0 ||
-         (file.flying.covered(range) == 0 && residency_->cached(file_id, range) == 0);
+  if (range.length() == 0) return true;
+  if (file.flying.covered(range) != 0) return false;
+  return residency_->exact(file_id) ? residency_->cached(file_id, range) == 0
+                                    : !is_believed(file, range);
+}
+
+// Where the kernel does not tell: some of it was read, by us or by a sample.
+bool Scheduler::is_believed(const File& file, Range range) {
+  const auto covers = [&](const IntervalSet& set) { return set.covered(range) != 0; };
+  return covers(file.beside) || covers(file.reread) || covers(file.found) ||
+         std::any_of(file.ready.begin(), file.ready.end(),
+                     [&](const auto& entry) { return covers(entry.second); });
+}
+
+// It took as long as storage does: what was believed to be in memory is not, nor what lies around.
+void Scheduler::disbelieve(File& file, Range range) {
+  const uint64_t length = longest_run(file.mount);
+  const Range around{range.begin / length * length, (range.end + length - 1) / length * length};
+  file.beside.remove(around);
+  file.reread.remove(around);
+  file.found.remove(around);
 }
 
 // Whether it may wait for records that are needed soon and lie near.
@@ -92,10 +111,9 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   const auto bytes = static_cast<double>(own.length());
   const auto all = static_cast<double>(record_bytes(wanted.session, id, file));
   const double share = std::min(static_cast<double>(wanted.order) * bytes / all, 1.0);
-  if ((1 - share) * bytes >= share * worth || !residency_->exact(id) ||
-      !stays(id, file, wanted.session)) {
-    return own;
-  }
+  if ((1 - share) * bytes >= share * worth || !stays(id, file, wanted.session)) return own;
+  // Where looking would read, or where it is believed to be there, it is read alone.
+  if (!residency_->exact(id) && (residency_->known(id) || is_believed(file, own))) return own;
   uint64_t length = std::bit_floor(longest_run(file.mount));
   while (length > kPage && static_cast<double>(length) > kSpared * worth) length /= 2;
   if (now_ns / kTurnNs % kTurns == 0) length /= kShort;

@@ -64,7 +64,7 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
     }
     return Verdict::kNever;
   }
-  file.reread.remove(range);
+  if (residency_->known(extent.file)) file.reread.remove(range);
   // There will never be room, and those behind it are not to wait for that.
   if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);

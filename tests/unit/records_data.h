@@ -23,8 +23,10 @@ using optimizer::Source;
 inline constexpr uint64_t kMiB = 1 << 20;
 
 struct World : optimizer::Residency {
-  uint64_t cached(uint32_t file, Range range) override { return cache[file].covered(range); }
-  bool known(uint32_t /*file*/) const override { return true; }
+  uint64_t cached(uint32_t file, Range range) override {
+    return tells ? cache[file].covered(range) : 0;
+  }
+  bool known(uint32_t /*file*/) const override { return tells; }
   bool awaited(uint32_t /*file*/) const override { return opening; }
   bool exact(uint32_t /*file*/) const override { return tells; }
   bool opening = true;

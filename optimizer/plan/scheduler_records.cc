@@ -141,7 +141,10 @@ std::string Scheduler::record_policy(uint32_t dataset) const {
 namespace {
 
 // Pages at the beginning of a file are worth more than those behind them.
-float by_place(const FilePages& first) { return -static_cast<float>(first.range.begin / 4096); }
+float by_place(const FilePages& first) {
+  const uint64_t page = first.range.begin / 4096;
+  return -static_cast<float>(page);
+}
 
 }  // namespace
 

@@ -70,6 +70,17 @@ uint64_t cached(const std::string& path, uint64_t begin, uint64_t end) {
   return optimizer::cached_bytes(fd.get(), {begin, end}, false, &bytes) ? bytes : 0;
 }
 
+uint64_t fetched(const std::string& path, uint64_t begin, uint64_t end) {
+  constexpr long kCachestat = 451;  // Debian 12's headers lack it
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  uint64_t range[2] = {begin, end - begin};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
+  } told{};
+  if (syscall(kCachestat, fd.get(), range, &told, 0) != 0) return cached(path, begin, end);
+  return std::min((told.cached + told.evicted) * 4096, end - begin);
+}
+
 OptimizerProcess::OptimizerProcess(const std::vector<std::string>& arguments) {
   folder_ = parent_.path() + "/seat";
   socket_ = folder_ + "/v.sock";

@@ -63,7 +63,7 @@ TEST_P(Engines, BringBytesIntoThePageCache) {
   }
   EXPECT_EQ(tokens.size(), 32u);
   EXPECT_EQ(engine_->in_flight(), 0u);
-  EXPECT_EQ(test::cached(path, 0, 32 * kMiB), 32 * kMiB);
+  EXPECT_EQ(test::fetched(path, 0, 32 * kMiB), 32 * kMiB);
 }
 
 TEST_P(Engines, EndAtTheEndOfTheFile) {
@@ -98,7 +98,7 @@ TEST_P(Engines, ContinueWhatComesShort) {
   const std::vector<ReadResult> results = wait(1);
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].bytes, 8 * kMiB);
-  EXPECT_GE(test::cached(path, 0, 8 * kMiB), 8 * kMiB - 4096);
+  EXPECT_GE(test::fetched(path, 0, 8 * kMiB), 8 * kMiB - 4096);
 }
 
 TEST_P(Engines, SayWhenTheyAreFullAndServeAllTheSame) {
@@ -157,7 +157,7 @@ TEST_P(Engines, WithoutBellsResultsStillComeByAsking) {
   ASSERT_TRUE(engine_->submit({2, fd.get(), 8 * kMiB, 4096}));
   engine_->flush();
   ASSERT_TRUE(
-      test::eventually([&] { return test::cached(path, 8 * kMiB, 8 * kMiB + 4096) == 4096; }));
+      test::eventually([&] { return test::fetched(path, 8 * kMiB, 8 * kMiB + 4096) == 4096; }));
   engine_->notify(true);
   EXPECT_EQ(wait(1, 2000).size(), 1u);
 }

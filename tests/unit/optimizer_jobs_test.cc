@@ -56,7 +56,7 @@ TEST(Jobs, TwoShareAFileAndItIsClosedAfterTheSecond) {
   ASSERT_TRUE(one.client.bye());
   EXPECT_EQ(descriptors_of(process, path), 1u);
   two.client.trip(second->file, 0, 8 * kMiB);
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 8 * kMiB) == 8 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 8 * kMiB) == 8 * kMiB; }));
   ASSERT_TRUE(two.client.bye());
   EXPECT_EQ(descriptors_of(process, path), 0u);
 }
@@ -288,9 +288,9 @@ TEST_P(Fallbacks, ReadAheadAllTheSame) {
   const auto known = job.client.file(path);
   ASSERT_TRUE(known);
   job.client.trip(known->file, 0, 8 * kMiB);
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 8 * kMiB) == 8 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 8 * kMiB) == 8 * kMiB; }));
   job.client.trip(known->file, 8 * kMiB, 8 * kMiB);
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 24 * kMiB) == 24 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 24 * kMiB) == 24 * kMiB; }));
   const json state = report(process);
   const std::string forced = GetParam();
   if (forced.find("nouring") != std::string::npos) {

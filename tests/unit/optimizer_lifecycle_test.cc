@@ -116,7 +116,7 @@ TEST(Lifecycle, WithItsFolderGoneItServesWhoIsThereAndThenEnds) {
   ASSERT_TRUE(known);
   fs::remove_all(process.folder());
   client.trip(known->file, 0, 8 * kMiB);
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 8 * kMiB) == 8 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 8 * kMiB) == 8 * kMiB; }));
   EXPECT_FALSE(process.ended());
   for (protocol::Slot& slot : client.shared()->slots) slot.pid = 0;  // the job is over
   const pid_t child = in_child([&] { return client.claim() ? 0 : 1; });

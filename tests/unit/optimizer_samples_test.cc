@@ -156,7 +156,7 @@ TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
   ASSERT_TRUE(job.knows(kCount / 2));
   ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
   EXPECT_TRUE(
-      eventually([&] { return cached(path, 0, kCount * kBytes / 2) == kCount * kBytes / 2; }));
+      eventually([&] { return fetched(path, 0, kCount * kBytes / 2) == kCount * kBytes / 2; }));
   EXPECT_TRUE(eventually(
       [&] { return job.metric(SessionMetric::precached_bytes) == kCount * kBytes / 2; }));
   EXPECT_EQ(cached(path, kCount * kBytes / 2, kCount * kBytes), 0U) << "nobody said where";
@@ -180,8 +180,8 @@ TEST_F(OptimizerSamples, RowsOfOneSizeAreKnownAfterAFew) {
   for (uint32_t i = 0; i < 8; ++i) read_row(i * 11, i * 11);
   ASSERT_TRUE(job.knows(kCount));
   ASSERT_TRUE(job.order(set, 0, stepping(kCount)));
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, kCount * kBytes) == kCount * kBytes; }))
-      << cached(path, 0, kCount * kBytes) << ": " << status(job.socket);
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, kCount * kBytes) == kCount * kBytes; }))
+      << fetched(path, 0, kCount * kBytes) << ": " << status(job.socket);
   // One that is elsewhere ends it: what was seen is known, and no more.
   read_row(200, 7);
   EXPECT_TRUE(job.knows(9));
@@ -219,7 +219,7 @@ TEST_F(OptimizerSamples, AWorkersFileStaysFollowedForTheOrdersSession) {
   }
   ASSERT_EQ(cached(path, 0, 64 * kBytes), 0U);
   ASSERT_TRUE(job.order(set, 1, stepping(64)));
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 64 * kBytes) == 64 * kBytes; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 64 * kBytes) == 64 * kBytes; }));
 }
 
 TEST_F(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
@@ -254,8 +254,8 @@ TEST_F(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
   EXPECT_TRUE(job.knows(kCount - 2));
   ASSERT_TRUE(job.order(set, 0, stepping(kCount)));
   EXPECT_TRUE(eventually([&] {
-    return cached(path, kBytes, (kCount - 1) * kBytes) == (kCount - 2) * kBytes;
-  })) << cached(path, kBytes, (kCount - 1) * kBytes)
+    return fetched(path, kBytes, (kCount - 1) * kBytes) == (kCount - 2) * kBytes;
+  })) << fetched(path, kBytes, (kCount - 1) * kBytes)
       << " of " << (kCount - 2) * kBytes << ": " << status(job.socket);
   EXPECT_EQ(cached(path, 0, kBytes), 0U);
   EXPECT_FALSE(job.locate(set, file + 1, places)) << "of a file that is not followed";

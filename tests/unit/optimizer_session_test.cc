@@ -30,12 +30,12 @@ TEST(OptimizerSession, ReadsAheadOfATripAndCountsWhatWasUsed) {
   EXPECT_GE(known->distance, 256u << 10);
   ASSERT_TRUE(client.trip(known->file, 0, 8 * kMiB));
   // The whole cell is followed by a little more, but not by the rest of the file.
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 8 * kMiB) == 8 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 8 * kMiB) == 8 * kMiB; }));
   EXPECT_TRUE(
       eventually([&] { return client.metric(SessionMetric::precached_bytes) >= 8 * kMiB; }));
   EXPECT_LT(cached(path, 0, 64 * kMiB), 24 * kMiB);
   ASSERT_TRUE(client.trip(known->file, 8 * kMiB, 8 * kMiB));
-  EXPECT_TRUE(eventually([&] { return cached(path, 0, 32 * kMiB) == 32 * kMiB; }));
+  EXPECT_TRUE(eventually([&] { return fetched(path, 0, 32 * kMiB) == 32 * kMiB; }));
   EXPECT_TRUE(
       eventually([&] { return client.metric(SessionMetric::precached_bytes) >= 32 * kMiB; }));
   EXPECT_TRUE(
@@ -55,7 +55,7 @@ TEST(OptimizerSession, ByeClosesEveryDescriptorBeforeItIsAnswered) {
   const auto known = client.file(path);
   ASSERT_TRUE(known);
   ASSERT_TRUE(client.trip(known->file, 0, 8 * kMiB));
-  ASSERT_TRUE(eventually([&] { return cached(path, 0, 8 * kMiB) == 8 * kMiB; }));
+  ASSERT_TRUE(eventually([&] { return fetched(path, 0, 8 * kMiB) == 8 * kMiB; }));
   ASSERT_TRUE(client.bye());
   for (const auto& entry :
        std::filesystem::directory_iterator("/proc/" + std::to_string(process.pid()) + "/fd")) {

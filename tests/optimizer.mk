@@ -10,9 +10,11 @@ optimizer_plan_test_SRCS := tests/unit/optimizer_plan_test.cc $(OPTIMIZER_PURE_S
 
 SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 
-UNIT_TESTS += samples_test optimizer_samples_test
+UNIT_TESTS += samples_test optimizer_samples_test optimizer_hostile_test
 optimizer_samples_test_SRCS := tests/unit/optimizer_samples_test.cc $(OPTIMIZER_CLIENT_SRCS)
 optimizer_samples_test_DEPS := $(B)/sluice-optimizer
+optimizer_hostile_test_SRCS := tests/unit/optimizer_hostile_test.cc $(OPTIMIZER_CLIENT_SRCS)
+optimizer_hostile_test_DEPS := $(B)/sluice-optimizer
 samples_test_SRCS := tests/unit/samples_test.cc optimizer/samples/sample_book.cc optimizer/samples/file_table.cc \
   optimizer/samples/sample_order.cc optimizer/samples/sample_set.cc
 

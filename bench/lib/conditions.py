@@ -1,4 +1,5 @@
 """What each figure was taken with: machine and settings, for the document."""
+import glob
 import os
 
 from bench.lib import figures
@@ -10,13 +11,25 @@ def _path(folder):
     return os.path.join(folder, "conditions.json")
 
 
+def _reclaims():
+    """Whether the kernel takes pages that lie idle although memory is free (DAMON)."""
+    for context in glob.glob("/sys/kernel/mm/damon/admin/kdamonds/*/"):
+        for action in glob.glob(context + "contexts/*/schemes/*/action"):
+            with open(context + "state", encoding="ascii") as state, \
+                    open(action, encoding="ascii") as what:
+                if state.read().strip() == "on" and what.read().strip() == "pageout":
+                    return True
+    return False
+
+
 def _machine():
     with open("/proc/cpuinfo", encoding="utf-8") as text:
         models = [li.split(":", 1)[1].strip() for li in text if li.startswith("model name")]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB
     return (f"{os.cpu_count()} x {models[0] if models else os.uname().machine}, {memory:.0f} GiB, "
             f"Linux {os.uname().release}, "
-            f"{'as root' if os.geteuid() == 0 else 'as an ordinary user'}")
+            f"{'as root' if os.geteuid() == 0 else 'as an ordinary user'}"
+            f"{', whose kernel takes file pages that lie idle for seconds' if _reclaims() else ''}")
 
 
 def _settings(request):

@@ -170,10 +170,13 @@ FIGURES = {
         "us", 200, "longest request to iCache, processor time, while 1.28 million kept samples are sorted"
         " by a new list"),
     "icache_select_ms": Figure(
-        "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time of the"
-        " optimizer's one thread"),
+        "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time on a"
+        " thread of its own"),
+    "icache_begin_ms": Figure(
+        "ms", 50, "the beginning of that epoch, processor time of the optimizer's one thread"),
+    "icache_begin_ranks_ms": Figure("ms", 50, "the same of each of eight ranks, the longest"),
     "icache_serve_ms": Figure(
-        "ms", 50, "the question who is served at 16,384 of its positions, the longest of an epoch, likewise"),
+        "ms", 50, "the question who is served at 16,384 of its positions, on that thread too, the longest of an epoch"),
     "icache_read_ms": Figure(
         "ms", 50, "what is worth keeping, after each of 16,384 of its samples was read, the longest, likewise"),
     "packs_speedup_exact": Figure(

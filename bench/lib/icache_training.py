@@ -17,7 +17,8 @@ from bench.lib.train import HEADERS, SIDE, SOURCE
 ACCURACY = ["icache_top1_loss_points", "icache_top1_full", "icache_top1_substituted"]
 OVERHEAD = ["hlist_report_overhead"]
 SWAP = ["icache_stall_during_swap_us"]
-SELECTION = ["icache_select_ms", "icache_serve_ms", "icache_read_ms"]
+SELECTION = ["icache_select_ms", "icache_begin_ms", "icache_serve_ms", "icache_read_ms", "icache_begin_ranks_ms"]
+RANKS = 8
 JOBS = ["icache_multi_job", "icache_multi_job_probed", "icache_multi_job_first", "icache_multi_job_second"]
 PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION + JOBS
 MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
@@ -137,11 +138,13 @@ def swap(bench):
 
 
 def selection(bench):
-    words = [program("bench/selection")] + ["20000"] * bench.request.small
-    raw = [printed(words) for _ in range(bench.request.rounds)]
-    bench.keep("icache_selection", raw)
-    for name in SELECTION:
-        bench.record(name, [each for one in raw for each in one[name.removeprefix("icache_")]])
+    words = [program("bench/selection"), "20000" if bench.request.small else "1280000"]
+    alone, ranks = ([printed([*words, str(number)]) for _ in range(bench.request.rounds)]
+                    for number in (1, RANKS))
+    bench.keep("icache_selection", {"alone": alone, "ranks": ranks})
+    for name in SELECTION[:-1]:
+        bench.record(name, [each for one in alone for each in one[name.removeprefix("icache_")]])
+    bench.record(SELECTION[-1], [each for one in ranks for each in one["begin_ms"]])
 
 
 def run(bench):

@@ -203,6 +203,9 @@ void Optimizer::tick() {
   publish_metrics();
   ask_for_pages();
   server_.expire(now);
+  for (const uint64_t connection : choosing_) {
+    server_.send(connection, protocol::MessageKind::kWorking, {});
+  }
   share_budget(now);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (now < waiter.deadline_ns) return false;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -94,8 +95,12 @@ class Optimizer : private Residency {
   // optimizer_importance.cc: what samples matter, and which of them an epoch fetches
   void on_importance(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
   bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& told, int fd);
-  bool select(Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
-              int fd);
+  void answer_importance(uint64_t connection, bool good);
+  // True: who asked is answered later.
+  bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+              const protocol::Samples& told, UniqueFd memory);
+  bool begin_epoch(const ImportanceBook::Who& who, const std::shared_ptr<EpochChoice>& choice,
+                   int memory);
   bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
              int fd);
   uint64_t importance_capacity(uint32_t dataset) const;
@@ -178,6 +183,7 @@ class Optimizer : private Residency {
   FileTable sample_files_;
   SampleBook samples_;
   ImportanceBook importance_;
+  std::set<uint64_t> choosing_;  // connections that wait for the answer to kSelect
   StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;

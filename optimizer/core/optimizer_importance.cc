@@ -1,6 +1,8 @@
 // Importance: what jobs say that their samples matter, and which of them an epoch fetches.
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/io/memory_file.h"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr uint64_t kBlock = 1 << 16;            // values that are read at once
 constexpr const char* kByImportance = "shade";  // the policy that keeps what it is told to
+constexpr uint64_t kChoosing = UINT64_MAX;      // for the executor: no mount, and one of its own
 
 }  // namespace
 
@@ -31,14 +34,21 @@ void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message
   const ImportanceBook::Who who{job_of(*session, told.group), session->id, peer.pid, told.dataset,
                                 set->samples()};
   const int fd = fds.front().get();
-  const bool good = is_as_long(fd, told.bytes) &&
-                    (message.kind == MessageKind::kImportance ? take_importance(who, told, fd)
-                     : message.kind == MessageKind::kSelect   ? select(*session, who, told, fd)
-                                                              : serve(*session, who, told, fd));
+  bool good = is_as_long(fd, told.bytes);
+  if (good && message.kind == MessageKind::kSelect) {
+    if (select(peer, session, who, told, std::move(fds.front()))) return;
+    good = false;
+  }
+  good = good && (message.kind == MessageKind::kImportance ? take_importance(who, told, fd)
+                                                           : serve(*session, who, told, fd));
+  answer_importance(peer.connection, good);
+}
+
+void Optimizer::answer_importance(uint64_t connection, bool good) {
   if (good) {
-    server_.send(peer.connection, MessageKind::kDone, {});
+    server_.send(connection, MessageKind::kDone, {});
   } else {
-    server_.refuse(peer.connection, "importance that makes no sense");
+    server_.refuse(connection, "importance that makes no sense");
   }
 }
 
@@ -62,18 +72,42 @@ bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::
   return true;
 }
 
-bool Optimizer::select(Session& session, const ImportanceBook::Who& who,
-                       const protocol::Samples& told, int fd) {
+// Of millions of samples it takes seconds to choose: on another thread, and the job is told that
+// somebody is at it.
+bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+                       const protocol::Samples& told, UniqueFd memory) {
   std::vector<uint8_t> bytes(told.count);
-  if (told.count != who.samples || !read_memory(fd, bytes.data(), bytes.size())) return false;
-  judge_benefit(&session, who);
-  const std::vector<bool> chosen = importance_.select(who, told.epoch, session.options.importance,
-                                                      bytes, importance_capacity(who.dataset));
-  if (chosen.empty()) return false;
-  session.selects = true;
+  if (told.count != who.samples || !read_memory(memory.get(), bytes.data(), bytes.size())) {
+    return false;
+  }
+  judge_benefit(session, who);
+  const auto choice =
+      importance_.ask(who, told.epoch, session->options.importance, std::move(bytes));
+  if (choice == nullptr) return false;
+  choosing_.insert(peer.connection);
+  server_.send(peer.connection, MessageKind::kWorking, {});
+  executor_.run(kChoosing, [this, choice, who, connection = peer.connection, mailbox = mailbox_,
+                            fd = std::make_shared<UniqueFd>(std::move(memory))] {
+    choose(choice.get());
+    mailbox->post([this, choice, who, connection, fd] {
+      choosing_.erase(connection);
+      answer_importance(connection, begin_epoch(who, choice, fd->get()));
+    });
+  });
+  return true;
+}
+
+bool Optimizer::begin_epoch(const ImportanceBook::Who& who,
+                            const std::shared_ptr<EpochChoice>& choice, int memory) {
+  const auto session = sessions_.find(who.session);
+  if (session == sessions_.end() ||
+      !importance_.begin(who, choice, importance_capacity(who.dataset))) {
+    return false;
+  }
+  session->second->selects = true;
   choose_policy();
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = chosen[i] ? 1 : 0;
-  return write_memory(fd, bytes.data(), bytes.size());
+  const std::vector<uint8_t> bytes(choice->chosen.begin(), choice->chosen.end());
+  return write_memory(memory, bytes.data(), bytes.size());
 }
 
 // Jobs that share a dataset share the storage as well.

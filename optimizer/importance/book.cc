@@ -29,14 +29,10 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
                                            const ImportanceOptions& options) {
   const auto known = own->ranks.find(who.process);
   if (known != own->ranks.end()) return &known->second;
-  uint64_t all = who.samples, of_job = 1;
-  for (const auto& [key, other] : entries_) {
+  uint64_t all = who.samples;
+  for (const auto& [key, other] : entries_)
     all += other.ranks.size() * other.known->values.samples();
-    if (other.known == own->known) of_job += other.ranks.size();
-  }
-  // They ask at the same time, each with a part: half of what it takes is by rank.
-  const bool too_many = who.samples * (of_job + 1) / 2 > kMostSelected;
-  if (too_many || all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
+  if (all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
   std::unique_ptr<ICacheSystem>& system = systems_[who.dataset];
   if (system == nullptr) {
     const SystemSettings settings = {.samples = static_cast<uint32_t>(who.samples),
@@ -72,52 +68,43 @@ bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint3
   return good;
 }
 
-// Among the candidates alone: what others have to train says nothing of how these compare.
-std::vector<bool> ImportanceBook::choose(const Who& who, const Entry& own, Rank* rank,
-                                         uint32_t epoch, std::span<const uint8_t> candidates) {
-  const std::span<const float> all = own.known->values.all();
-  if (candidates.empty()) return rank->selector->select(epoch, all);
-  std::vector<float> values;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i] != 0) values.push_back(all[i]);
-  }
-  const std::vector<bool> some = rank->selector->select(epoch, values);
-  std::vector<bool> chosen(who.samples);
-  for (size_t i = 0, at = 0; i < candidates.size(); ++i) {
-    if (candidates[i] != 0) chosen[i] = some[at++];
-  }
-  return chosen;
-}
-
-std::vector<bool> ImportanceBook::select(const Who& who, uint32_t epoch,
-                                         const ImportanceOptions& options,
-                                         std::span<const uint8_t> candidates, uint64_t capacity) {
+std::shared_ptr<EpochChoice> ImportanceBook::ask(const Who& who, uint32_t epoch,
+                                                 const ImportanceOptions& options,
+                                                 std::vector<uint8_t> candidates) {
   Entry* const own = who.samples > kMostSelected ? nullptr : entry(who);
   Rank* const asking = own == nullptr ? nullptr : rank(who, own, options);
-  if (asking == nullptr) return {};
-  ICacheSystem* const shared = systems_.at(who.dataset).get();
-  std::vector<bool> chosen = choose(who, *own, asking, epoch, candidates);
-  const auto others = std::count(candidates.begin(), candidates.end(), 0);
-  asking->epoch = own->epoch = epoch;
-  asking->asked = 0;
-  own->selected = static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
-  own->all_selected += own->selected;
-  own->all_offered += chosen.size() - static_cast<uint64_t>(others);
-  for (const SampleId sample : asking->kept.end_epoch()) shared->drop(sample);
-  shared->set_capacity(capacity);
-  // A sample counts once where several share the cache: to the rank that trains it.
-  std::vector<float> masked;
-  std::span<const float> values = own->known->values.all();
-  if (others != 0) {
-    masked.assign(values.begin(), values.end());
-    for (size_t i = 0; i < masked.size(); ++i) {
-      if (candidates[i] == 0) masked[i] = kUnknownImportance;
-    }
-    values = masked;
-  }
-  shared->begin_chosen(asking->number, chosen, values, candidates);
-  asking->kept.begin_epoch(shared->evicted());
-  return chosen;
+  if (asking == nullptr || !asking->choice.expired()) return nullptr;
+  auto choice = std::make_shared<EpochChoice>();
+  choice->selector = asking->selector;
+  choice->epoch = epoch;
+  choice->h_share = systems_.at(who.dataset)->h_share();
+  const std::span<const float> values = own->known->values.all();
+  choice->values.assign(values.begin(), values.end());
+  choice->candidates = std::move(candidates);
+  asking->choice = choice;
+  return choice;
+}
+
+bool ImportanceBook::begin(const Who& who, const std::shared_ptr<EpochChoice>& choice,
+                           uint64_t capacity) {
+  const auto own = entries_.find({who.session, who.dataset});
+  if (own == entries_.end()) return false;
+  const auto asking = own->second.ranks.find(who.process);
+  if (asking == own->second.ranks.end() || asking->second.choice.lock() != choice) return false;
+  Entry& entry = own->second;
+  Rank& rank = asking->second;
+  rank.choice.reset();
+  rank.epoch = entry.epoch = choice->epoch;
+  rank.asked = 0;
+  entry.selected = choice->count_chosen;
+  entry.all_selected += choice->count_chosen;
+  entry.all_offered += choice->count_offered;
+  ICacheSystem& shared = *systems_.at(who.dataset);
+  for (const SampleId sample : rank.kept.end_epoch()) shared.drop(sample);
+  shared.set_capacity(capacity);
+  shared.begin_chosen(rank.number, choice.get());
+  rank.kept.begin_epoch(shared.evicted());
+  return true;
 }
 
 void ImportanceBook::set_benefit(const Who& who, double benefit) {

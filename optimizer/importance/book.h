@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/importance/choice.h"
 #include "optimizer/importance/icache_system.h"
 #include "optimizer/importance/keep_ranks.h"
 #include "optimizer/importance/selector.h"
@@ -55,18 +56,22 @@ class ImportanceBook {
   // ImportanceValues::observe().
   bool report(const Who& who, uint64_t sample, double value, uint32_t label = kUnknownLabel);
 
-  // Which samples epoch `epoch` of the rank fetches, by sample, from what is known now.
-  // `candidates`: by sample, 0 for those that are not the rank's to train. `capacity`: bytes that
-  // may stay in memory of the dataset. Empty: there are too many ranks and datasets.
-  std::vector<bool> select(const Who& who, uint32_t epoch, const ImportanceOptions& options,
-                           std::span<const uint8_t> candidates, uint64_t capacity);
+  // Which samples epoch `epoch` of the rank fetches, from what is known now: ask(), choose() on any
+  // thread, and begin(). `candidates`: by sample, 0 for those that are not the rank's to train;
+  // empty: all are. nullptr: there are too many ranks and datasets, or the rank has asked before
+  // and somebody is at it.
+  std::shared_ptr<EpochChoice> ask(const Who& who, uint32_t epoch, const ImportanceOptions& options,
+                                   std::vector<uint8_t> candidates);
+  // The rank's epoch begins with what was chosen. `capacity`: bytes that may stay in memory of the
+  // dataset. False: the rank that asked is gone.
+  bool begin(const Who& who, const std::shared_ptr<EpochChoice>& choice, uint64_t capacity);
 
   // What the rank gains by the cache, where several share it (BenefitEstimate): from its next epoch
   // on. Without effect before its first.
   void set_benefit(const Who& who, double benefit);
 
-  // Whether the rank's questions have come to that position of the epoch, for which select() was
-  // asked, and to no other. If so, serve() may be called for `count` positions from there on.
+  // Whether the rank's questions have come to that position of the epoch, which begin() has begun,
+  // and to no other. If so, serve() may be called for `count` positions from there on.
   bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);
   // Who is served for `requested`, the next position of the rank's epoch. `bytes`: what samples
   // take of the memory; 0: nothing that could be kept, such a sample is served itself. REQUIRES:
@@ -106,11 +111,10 @@ class ImportanceBook {
 
   static constexpr uint64_t kMostSamples = 1 << 27;  // of a dataset: half a gigabyte of values
   static constexpr uint64_t kMostAll = 1 << 28;      // of all jobs and datasets together
-  // Of a dataset that one rank selects from; of two two thirds of it, of three half. The job waits
-  // meanwhile, and everybody who asks something else: 1.3 million take 0.1 to 0.2 s
-  // (icache_select_ms in docs/benchmarks.md).
-  static constexpr uint64_t kMostSelected = 1'500'000;
-  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: a gigabyte
+  // Of a dataset that anybody selects from. Everybody who asks something else waits while an epoch
+  // begins, 0.2 s with so many (icache_begin_ms in docs/benchmarks.md).
+  static constexpr uint64_t kMostSelected = 6'000'000;
+  static constexpr uint64_t kMostSelectedAll = 1 << 25;  // by all ranks: a gigabyte
   static constexpr size_t kMostRanks = 256;              // of a session and dataset
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
@@ -122,7 +126,8 @@ class ImportanceBook {
   };
   struct Rank {
     uint32_t number = 0;  // its job of the system
-    std::unique_ptr<Selector> selector;
+    std::shared_ptr<Selector> selector;
+    std::weak_ptr<EpochChoice> choice;  // somebody is at it as long as it lives
     KeepRanks kept;
     uint32_t epoch = 0;  // that was selected for last
     uint64_t asked = 0;  // positions of it
@@ -141,9 +146,6 @@ class ImportanceBook {
   // nullptr: too many.
   Entry* entry(const Who& who);
   Rank* rank(const Who& who, Entry* own, const ImportanceOptions& options);
-  // As `candidates` of select() allow.
-  static std::vector<bool> choose(const Who& who, const Entry& own, Rank* rank, uint32_t epoch,
-                                  std::span<const uint8_t> candidates);
   uint64_t displaced(uint32_t dataset, const Rank& rank) const;
   void end_rank(uint32_t dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);
   void drop_unused(uint32_t dataset);

@@ -23,7 +23,7 @@ void ICache::join(uint32_t number, Labels labels, bool substitutes) {
 }
 
 void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
-                         std::vector<SampleId>* evicted) {
+                         std::vector<SampleId>* evicted, std::span<const uint8_t> candidates) {
   Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
   const double most = settings_.most_substituted * static_cast<double>(job.ledger.requests());
   const bool bounded =
@@ -33,7 +33,7 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   if (!settings_.reads_packages) limit_l();
   job.list = std::move(list);
   job.ledger.begin_epoch();
-  l_.begin_epoch(number, job.list, job.labels);
+  l_.begin_epoch(number, job.list, job.labels, candidates);
   split_.begin_epoch(bounded);
   evicted->clear();
   if (!settings_.l_cache) {

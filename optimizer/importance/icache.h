@@ -58,8 +58,10 @@ class ICache {
   explicit ICache(const ICacheSettings& settings);
 
   // The job begins an epoch with this list of its own: it decides who stands in for whom. A job
-  // that was not known joins. *evicted is cleared and then holds what must leave memory.
-  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, std::vector<SampleId>* evicted);
+  // that was not known joins. *evicted is cleared and then holds what must leave memory. Whoever is
+  // not of `candidates` (by sample, not 0; empty: all are) stands in for nobody in this epoch.
+  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, std::vector<SampleId>* evicted,
+                   std::span<const uint8_t> candidates = {});
   void end_job(uint32_t job);
   // How the job is served from now on, if not as the settings say: with labels of its own, and
   // whether others may stand in. Before its first epoch.
@@ -74,9 +76,6 @@ class ICache {
 
   // Bytes of both caches from the next epoch on.
   void set_capacity(uint64_t bytes) { split_.set_capacity(bytes); }
-  // The sample is none of the job's: it stands in for nobody until the job's next epoch. REQUIRES:
-  // the job has begun an epoch.
-  void exclude(uint32_t job, SampleId sample) { l_.exclude(job, sample); }
 
   // A package is in memory.
   void load(std::span<const Packed> package, std::vector<SampleId>* evicted);

@@ -31,24 +31,24 @@ std::vector<bool> ICacheSystem::begin_epoch(uint32_t number, uint32_t epoch,
                                             std::span<const float> values) {
   Job& job = jobs_[number];
   if (job.selector == nullptr) job.selector = find_selector("loss")->make(settings_.selection);
-  std::vector<bool> chosen = job.selector->select(epoch, values);
-  begin_chosen(number, chosen, values);
-  return chosen;
+  EpochChoice choice;
+  choice.selector = job.selector;
+  choice.epoch = epoch;
+  choice.h_share = settings_.h_share;
+  choice.values.assign(values.begin(), values.end());
+  choose(&choice);
+  begin_chosen(number, &choice);
+  return choice.chosen;
 }
 
-void ICacheSystem::begin_chosen(uint32_t number, const std::vector<bool>& chosen,
-                                std::span<const float> values,
-                                std::span<const uint8_t> candidates) {
+void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   Job& job = jobs_[number];
-  job.values.assign(values.begin(), values.end());
+  job.values = std::move(choice->values);
   job.relative.clear();
-  job.list =
-      std::make_shared<const HList>(settings_.samples, top_of(chosen, values, settings_.h_share));
-  cache_.begin_epoch(number, job.list, &evicted_);
-  for (SampleId sample = 0; sample < candidates.size(); ++sample) {
-    if (candidates[sample] == 0) cache_.exclude(number, sample);
-  }
-  choose_cache_list(chosen);
+  job.top = std::move(choice->top);
+  job.list = std::move(choice->list);
+  cache_.begin_epoch(number, job.list, &evicted_, choice->candidates);
+  choose_cache_list(choice->chosen);
   if (!settings_.reads_packages) {
     load_passing();
   } else if (packs_) {
@@ -64,9 +64,7 @@ std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   }
   std::vector<HListEntry> entries;
   for (const auto& [number, job] : jobs_) {
-    for (SampleId sample = 0; job.list != nullptr && sample < settings_.samples; ++sample) {
-      if (job.list->contains(sample)) entries.push_back({sample, job.list->importance(sample)});
-    }
+    entries.insert(entries.end(), job.top.begin(), job.top.end());
   }
   return std::make_shared<const HList>(settings_.samples, entries);
 }
@@ -94,9 +92,7 @@ void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   const std::vector<float> adjusted = adjusted_importance(eligible);
   std::vector<bool> some = chosen;
   for (const auto& [number, job] : jobs_) {
-    for (SampleId sample = 0; job.list != nullptr && sample < settings_.samples; ++sample) {
-      if (job.list->contains(sample)) some[sample] = true;
-    }
+    for (const HListEntry& entry : job.top) some[entry.sample] = true;
   }
   cache_.set_cache_list(
       std::make_shared<const HList>(settings_.samples, top_of(some, adjusted, settings_.h_share)));

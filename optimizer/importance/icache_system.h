@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "optimizer/importance/choice.h"
 #include "optimizer/importance/icache.h"
 #include "optimizer/importance/packer.h"
 #include "optimizer/importance/system.h"
@@ -28,10 +29,9 @@ class ICacheSystem : public System {
     jobs_[job].substitutes = substitutes;
     jobs_[job].team = team;
   }
-  // The same where somebody else has chosen the epoch's samples. Whoever is not of `candidates` (by
-  // sample, not 0; empty: all are) stands in for nobody.
-  void begin_chosen(uint32_t job, const std::vector<bool>& chosen, std::span<const float> values,
-                    std::span<const uint8_t> candidates = {});
+  // The same of what was chosen before, by choose(). Whoever is no candidate stands in for nobody.
+  // `choice` keeps its candidates and whom it has chosen.
+  void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
   Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
   Background background() override;
@@ -50,11 +50,13 @@ class ICacheSystem : public System {
   double benefit(uint32_t job) const;
   const ICache& cache() const { return cache_; }
   uint32_t samples() const { return settings_.samples; }
+  double h_share() const { return settings_.h_share; }
 
  private:
   struct Job {
-    std::unique_ptr<Selector> selector;
+    std::shared_ptr<Selector> selector;
     std::vector<float> values;
+    std::vector<HListEntry> top;  // what the list was made of
     std::shared_ptr<const HList> list;
     std::vector<float> relative;  // of `values`, where several jobs share the cache
     double benefit = 1;

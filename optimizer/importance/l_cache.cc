@@ -63,11 +63,16 @@ void LCache::drop(SampleId sample) {
   for (auto& [number, job] : jobs_) remove_from(&job, sample);
 }
 
-void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list, Labels labels) {
+void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list, Labels labels,
+                         std::span<const uint8_t> candidates) {
   Job& job = jobs_[number];
   job = {};
   job.list = std::move(list);
   job.labels = labels;
+  job.served.resize(candidates.size());
+  for (size_t sample = 0; sample < candidates.size(); ++sample) {
+    if (candidates[sample] == 0) job.served[sample] = true;
+  }
   for (const Package& package : packages_) {
     for (const SampleId sample : package.samples) {
       const auto at = places_.find(sample);

@@ -51,13 +51,13 @@ class LCache {
   void begin_epoch(uint32_t job, std::shared_ptr<const HList> list) {
     begin_epoch(job, std::move(list), labels_);
   }
-  // The same of a job whose samples have other labels.
-  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, Labels labels);
+  // The same of a job whose samples have other labels. Whoever is not of `candidates` (by sample,
+  // not 0; empty: all are) stands in for nobody in this epoch.
+  void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, Labels labels,
+                   std::span<const uint8_t> candidates = {});
   void end_job(uint32_t job) { jobs_.erase(job); }
   // The job has been given the sample: it stands in for nobody until the job's next epoch.
   void served(uint32_t job, SampleId sample);
-  // The sample is none of the job's: it stands in for nobody until the job's next epoch.
-  void exclude(uint32_t job, SampleId sample) { served(job, sample); }
   // Samples that may stand in for `requested`: kept, of its label, not served in the job's epoch.
   uint32_t unserved(uint32_t job, SampleId requested) const;
   // One of them, each as likely as every other; kNoSample if there is none.
@@ -71,7 +71,7 @@ class LCache {
   struct Job {
     std::map<uint32_t, Pool> pools;              // by label: kept, and not served in this epoch
     std::unordered_map<SampleId, Pooled> place;  // in its pool
-    std::vector<bool> served;                    // by sample
+    std::vector<bool> served;                    // by sample; those too that are no candidates
     std::shared_ptr<const HList> list;
     Labels labels;
   };

@@ -14,6 +14,9 @@
 namespace sluice::preload {
 namespace {
 
+constexpr uint64_t kWorkingNs = 1000000000;  // between two words of an optimizer that is at work
+constexpr uint64_t kMostWorkNs = 5 * kWorkingNs;  // and for all of it
+
 bool wait_for(int fd, short events, uint64_t deadline_ns) {
   for (;;) {
     const uint64_t now = sys::now_ns();
@@ -123,6 +126,12 @@ Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, co
   Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);
   if (asked == Asked::kAnswered) asked = send_message(socket, kind, parts, fd);
   if (asked == Asked::kAnswered) asked = receive_message(socket, deadline_ns, answer);
+  const uint64_t last_ns = sys::now_ns() + kMostWorkNs;
+  while (asked == Asked::kAnswered && answer->kind == protocol::MessageKind::kWorking) {
+    const uint64_t next_ns = sys::now_ns() + kWorkingNs;
+    asked = receive_message(socket, next_ns < last_ns ? next_ns : last_ns, answer);
+    if (asked == Asked::kLate && sys::now_ns() >= last_ns) asked = Asked::kBusy;
+  }
   if (asked != Asked::kAnswered && answer->fd >= 0) {
     sys::close(answer->fd);
     answer->fd = -1;

@@ -21,12 +21,14 @@ enum class Asked : uint8_t {
   kNobody,   // no socket, or nobody behind it
   kForeign,  // the folder, the socket or the peer belongs to somebody else
   kLate,     // the deadline passed
+  kBusy,     // it is at work on the question, but for too long
   kBroken,   // not our protocol
 };
 
 // Connects to `path`, checks that the peer is this user, sends one message with up to one
-// descriptor, waits for one answer until `deadline_ns` (sys::now_ns()). Answers with another
-// protocol version are kBroken. REQUIRES: all signals blocked.
+// descriptor, waits for one answer until `deadline_ns` (sys::now_ns()). Whoever says that it is at
+// work on it (kWorking) has a second for the next word, and five seconds in all. Answers with
+// another protocol version are kBroken. REQUIRES: all signals blocked.
 Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, const void* body,
           size_t body_size, const void* text, size_t text_size, int fd, Answer* answer);
 

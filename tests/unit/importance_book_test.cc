@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <vector>
 
 #include "optimizer/importance/book.h"
+#include "tests/unit/selected.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -33,7 +35,7 @@ void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {
 }
 
 std::vector<bool> select(ImportanceBook* book, const Who& who, uint32_t epoch) {
-  return book->select(who, epoch, {}, {}, 0);
+  return test::selected(book, who, epoch, {}, {}, 0);
 }
 
 TEST(ImportanceBook, WarmsUpAndThenFetchesWhatMattersAndEveryThirdEpochAll) {
@@ -83,12 +85,57 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   EXPECT_TRUE(select(&book, of(1, 7, ImportanceBook::kMostSamples + 1), 0).empty());
   EXPECT_TRUE(select(&book, of(1, 7, ImportanceBook::kMostSelected + 1), 0).empty());
   EXPECT_TRUE(book.views().empty());
-  // Ranks ask at the same time.
-  const uint64_t two_thirds = ImportanceBook::kMostSelected / 3 * 2;
-  EXPECT_FALSE(select(&book, {1, 1, 101, 7, two_thirds}, 0).empty());
-  EXPECT_FALSE(select(&book, {1, 2, 102, 7, two_thirds}, 0).empty());
-  EXPECT_TRUE(select(&book, {1, 3, 103, 7, two_thirds}, 0).empty());
-  EXPECT_FALSE(select(&book, {9, 9, 109, 7, two_thirds}, 0).empty()) << "another job";
+  const uint64_t large = ImportanceBook::kMostSelected;
+  const auto most = static_cast<uint32_t>(ImportanceBook::kMostSelectedAll / large);
+  for (uint32_t rank = 0; rank < most; ++rank) {
+    EXPECT_NE(book.ask({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {}), nullptr) << rank;
+  }
+  EXPECT_EQ(book.ask({1, 99, 199, 7, large}, 0, {}, {}), nullptr);
+  EXPECT_FALSE(select(&book, of(2, 8), 0).empty()) << "a small one";
+}
+
+TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
+  ImportanceBook book;
+  report_all(&book, 1, 7);
+  auto choice = book.ask(of(1, 7), 5, {}, {});
+  ASSERT_NE(choice, nullptr);
+  EXPECT_EQ(book.ask(of(1, 7), 6, {}, {}), nullptr) << "somebody is at it";
+  EXPECT_FALSE(select(&book, {1, 1, 102, 7, kSamples}, 5).empty()) << "another rank";
+  choose(choice.get());
+  EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
+  EXPECT_TRUE(book.begin(of(1, 7), choice, 0));
+  EXPECT_TRUE(book.follows(of(1, 7), 5, 0, 1));
+  EXPECT_FALSE(book.begin(of(1, 7), choice, 0)) << "twice";
+  EXPECT_NE(book.ask(of(1, 7), 6, {}, {}), nullptr);
+}
+
+// Whoever dropped what it was asked for is not asked for ever.
+TEST(ImportanceBook, AChoiceThatNobodyMakesIsForgotten) {
+  ImportanceBook book;
+  report_all(&book, 1, 7);
+  book.ask(of(1, 7), 5, {}, {}).reset();
+  EXPECT_NE(book.ask(of(1, 7), 5, {}, {}), nullptr);
+}
+
+TEST(ImportanceBook, WhoGoesWhileItsEpochIsChosenBeginsNone) {
+  const std::vector<std::function<void(ImportanceBook*)>> ways{
+      [](ImportanceBook* book) { book->forget_process(1, 101); },
+      [](ImportanceBook* book) { book->forget_session(1); },
+      [](ImportanceBook* book) { book->forget_dataset(7); },
+      // The same number, another process.
+      [](ImportanceBook* book) {
+        book->forget_process(1, 101);
+        EXPECT_FALSE(select(book, of(1, 7), 0).empty());
+      }};
+  for (const auto& goes : ways) {
+    ImportanceBook book;
+    report_all(&book, 1, 7);
+    auto choice = book.ask(of(1, 7), 5, {}, {});
+    ASSERT_NE(choice, nullptr);
+    goes(&book);
+    choose(choice.get());
+    EXPECT_FALSE(book.begin(of(1, 7), choice, 0));
+  }
 }
 
 // Epochs of a job whose samples are of one size, a fifth of which fits.
@@ -102,8 +149,8 @@ struct Job {
   std::vector<std::pair<SampleId, Answer>> epoch(uint32_t number,
                                                  std::span<const uint8_t> candidates = {},
                                                  bool reads = true) {
-    const std::vector<bool> chosen =
-        book.select(who, number, options, candidates, kBytes * kSamples / 5);
+    const std::vector<bool> chosen = test::selected(
+        &book, who, number, options, {candidates.begin(), candidates.end()}, kBytes * kSamples / 5);
     std::vector<SampleId> order;
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       if (chosen[sample]) order.push_back(sample);
@@ -222,7 +269,7 @@ TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {
   Job job(asking_for(ImportanceOptions::StandIns::kAny));
   for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);
   const std::vector<bool> chosen =
-      job.book.select(job.who, 4, job.options, {}, Job::kBytes * kSamples / 5);
+      test::selected(&job.book, job.who, 4, job.options, {}, Job::kBytes * kSamples / 5);
   std::set<SampleId> served;
   uint32_t requests = 0;
   for (SampleId sample = 0; sample < kSamples; ++sample) {
@@ -237,7 +284,7 @@ TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {
 TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
   Job job(asking_for(ImportanceOptions::StandIns::kAny));
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
-    (void)job.book.select(job.who, epoch, job.options, {}, 1 << 20);
+    (void)test::selected(&job.book, job.who, epoch, job.options, {}, 1 << 20);
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       EXPECT_EQ(job.book.serve(job.who, sample, [](SampleId) { return 0; }).sample, sample);
     }

@@ -7,6 +7,7 @@
 
 #include "optimizer/importance/book.h"
 #include "optimizer/util/random.h"
+#include "tests/unit/selected.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -46,7 +47,8 @@ class Ranks : public testing::TestWithParam<bool> {
   void begin(uint32_t rank, uint32_t epoch) {
     std::vector<uint8_t> candidates(kSamples);
     for (SampleId i = 0; i < kSamples; ++i) candidates[i] = trains(rank, epoch, i) ? 1 : 0;
-    const std::vector<bool> chosen = book_.select(who(rank), epoch, options(), candidates, kKept);
+    const std::vector<bool> chosen =
+        test::selected(&book_, who(rank), epoch, options(), candidates, kKept);
     order_[rank].clear();
     for (SampleId i = 0; i < kSamples; ++i) {
       EXPECT_TRUE(!chosen[i] || trains(rank, epoch, i));

@@ -1,0 +1,22 @@
+// The book of importance asked as the optimizer asks it, but all at once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/importance/book.h"
+
+namespace sluice::test {
+
+// By sample; empty: refused.
+inline std::vector<bool> selected(optimizer::ImportanceBook* book,
+                                  const optimizer::ImportanceBook::Who& who, uint32_t epoch,
+                                  const optimizer::ImportanceOptions& options,
+                                  std::vector<uint8_t> candidates, uint64_t capacity) {
+  const auto choice = book->ask(who, epoch, options, std::move(candidates));
+  if (choice == nullptr) return {};
+  optimizer::choose(choice.get());
+  return book->begin(who, choice, capacity) ? choice->chosen : std::vector<bool>();
+}
+
+}  // namespace sluice::test

@@ -80,7 +80,7 @@ enum class MessageKind : uint32_t {
   // job -> optimizer. Body Samples; one descriptor: a memfd of `count` bytes, one for each sample
   // of the dataset: 0 for those that are not the job's to train. The optimizer writes in their
   // place 1 for those that epoch `epoch` fetches, 0 for the others. Answered by kWorking, as often
-  // as it takes, and then kDone. sluice.h: sluice_select.
+  // as it takes, and then kDone; by kRefused at any time. sluice.h: sluice_select.
   kSelect = 24,
   // job -> optimizer. Body Samples; one descriptor: a memfd of `count` samples, 4 bytes each: what
   // the job asks for at positions [first, first + count) of epoch `epoch`. The optimizer writes in

@@ -101,7 +101,8 @@ int sluice_report_labelled(int dataset, const uint64_t* ids, const double* value
  * others; for the first epochs, and every third, 1 for all. By what is known now. Each process
  * asks for epochs of its own: ranks, each with its shard, choose as many as sluice_selection()
  * says. Not 0: do as if all were chosen; `chosen` may hold anything. -ENOTSUP without
- * SLUICE_IMPORTANCE=iis. */
+ * SLUICE_IMPORTANCE=iis. Of a million samples it takes some 0.2 s, of several millions seconds,
+ * five at most, in which the calling thread takes no signals. */
 int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
 
 /* How a sample is served. */

@@ -170,8 +170,8 @@ FIGURES = {
         "us", 200, "longest request to iCache, processor time, while 1.28 million kept samples are sorted"
         " by a new list"),
     "icache_select_ms": Figure(
-        "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time on a"
-        " thread of its own"),
+        "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time of"
+        " a thread for that alone"),
     "icache_begin_ms": Figure(
         "ms", 50, "the beginning of that epoch, processor time of the optimizer's one thread"),
     "icache_begin_ranks_ms": Figure("ms", 50, "the same of each of eight ranks, the longest"),

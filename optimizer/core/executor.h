@@ -1,5 +1,6 @@
-// Threads for calls that a file system may block in: open, close, statfs, drop, whole copies. A
-// mount gets a part of them at a time, so that one that hangs cannot take them all.
+// Threads for calls that a file system may block in (open, close, statfs, drop, whole copies), and
+// for what takes long. A mount gets a part of them at a time, so that one that hangs cannot take
+// them all.
 #pragma once
 
 #include <cstdint>

@@ -146,6 +146,7 @@ uint64_t Optimizer::timeout_ns() const {
   // A bell that rings while it is being switched on may be missed: look in any case.
   if (engine_->in_flight() > 0) until = std::min(until, now + kLookNs);
   until = std::min(until, next_observation_ns());
+  if (!chosen_.empty()) until = now;
   return until > now ? until - now : 0;
 }
 
@@ -161,6 +162,7 @@ void Optimizer::run() {
   while (!stopping_) {
     turn(timeout_ns());
     observe(now_ns());
+    begin_epoch();
     pump();
     idle_->store(reads_.empty() && planned_.empty() && stage_plan_.in_flight() == 0,
                  std::memory_order_relaxed);

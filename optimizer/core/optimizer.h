@@ -1,9 +1,11 @@
 // The sidecar: one core thread that owns everything and blocks nowhere but in epoll_wait, a reader
-// thread per session (ring_reader.h), and the executor's threads for what a file system may block.
+// thread per session (ring_reader.h), and executors' threads for what a file system may block or
+// what takes long.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -99,8 +101,7 @@ class Optimizer : private Residency {
   // True: who asked is answered later.
   bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
               const protocol::Samples& told, UniqueFd memory);
-  bool begin_epoch(const ImportanceBook::Who& who, const std::shared_ptr<EpochChoice>& choice,
-                   int memory);
+  void begin_epoch();
   bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
              int fd);
   uint64_t importance_capacity(uint32_t dataset) const;
@@ -184,10 +185,18 @@ class Optimizer : private Residency {
   SampleBook samples_;
   ImportanceBook importance_;
   std::set<uint64_t> choosing_;  // connections that wait for the answer to kSelect
+  struct Chosen {
+    uint64_t connection = 0;
+    ImportanceBook::Who who;
+    std::shared_ptr<EpochChoice> choice;  // nullptr: its rank is gone
+    std::shared_ptr<UniqueFd> memory;     // gets the answer
+  };
+  std::deque<Chosen> chosen_;
   StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;
   Executor executor_;
+  Executor choosers_{2, 2};  // for choices of what epochs fetch
   StageKeeper stage_;
   Files files_;
   PlaceKeeper places_;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint64_t kBlock = 1 << 16;            // values that are read at once
 constexpr const char* kByImportance = "shade";  // the policy that keeps what it is told to
-constexpr uint64_t kChoosing = UINT64_MAX;      // for the executor: no mount, and one of its own
+constexpr uint64_t kNoMount = 0;                // for the executor of choices alone
+constexpr size_t kMostWaiting = 64;             // questions that wait for a thread, or have one
 
 }  // namespace
 
@@ -77,37 +78,48 @@ bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::
 bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, UniqueFd memory) {
   std::vector<uint8_t> bytes(told.count);
-  if (told.count != who.samples || !read_memory(memory.get(), bytes.data(), bytes.size())) {
+  if (told.count != who.samples || choosers_.waiting(kNoMount) >= kMostWaiting ||
+      !read_memory(memory.get(), bytes.data(), bytes.size())) {
     return false;
   }
   judge_benefit(session, who);
-  const auto choice =
+  const std::weak_ptr<EpochChoice> asked =
       importance_.ask(who, told.epoch, session->options.importance, std::move(bytes));
-  if (choice == nullptr) return false;
+  if (asked.expired()) return false;
   choosing_.insert(peer.connection);
   server_.send(peer.connection, MessageKind::kWorking, {});
-  executor_.run(kChoosing, [this, choice, who, connection = peer.connection, mailbox = mailbox_,
-                            fd = std::make_shared<UniqueFd>(std::move(memory))] {
-    choose(choice.get());
+  choosers_.run(kNoMount, [this, asked, who, connection = peer.connection, mailbox = mailbox_,
+                           fd = std::make_shared<UniqueFd>(std::move(memory))] {
+    const std::shared_ptr<EpochChoice> choice = asked.lock();
+    if (choice != nullptr) choose(choice.get());
     mailbox->post([this, choice, who, connection, fd] {
-      choosing_.erase(connection);
-      answer_importance(connection, begin_epoch(who, choice, fd->get()));
+      chosen_.push_back({connection, who, choice, fd});
     });
   });
   return true;
 }
 
-bool Optimizer::begin_epoch(const ImportanceBook::Who& who,
-                            const std::shared_ptr<EpochChoice>& choice, int memory) {
-  const auto session = sessions_.find(who.session);
-  if (session == sessions_.end() ||
-      !importance_.begin(who, choice, importance_capacity(who.dataset))) {
-    return false;
+// One in a turn: others have questions that are answered at once, and are to be heard between.
+void Optimizer::begin_epoch() {
+  if (chosen_.empty()) return;
+  const Chosen next = std::move(chosen_.front());
+  chosen_.pop_front();
+  choosing_.erase(next.connection);
+  if (!server_.connected(next.connection)) {
+    importance_.drop(next.who, next.choice);  // it trains what it was going to
+    return;
   }
-  session->second->selects = true;
-  choose_policy();
-  const std::vector<uint8_t> bytes(choice->chosen.begin(), choice->chosen.end());
-  return write_memory(memory, bytes.data(), bytes.size());
+  const auto session = sessions_.find(next.who.session);
+  bool good = session != sessions_.end() && next.choice != nullptr &&
+              importance_.begin(next.who, next.choice, importance_capacity(next.who.dataset));
+  if (good) {
+    session->second->selects = true;
+    session->second->benefits[next.who.dataset].pause();
+    choose_policy();
+    const std::vector<uint8_t> bytes(next.choice->chosen.begin(), next.choice->chosen.end());
+    good = write_memory(next.memory->get(), bytes.data(), bytes.size());
+  }
+  answer_importance(next.connection, good);
 }
 
 // Jobs that share a dataset share the storage as well.

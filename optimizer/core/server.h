@@ -44,6 +44,7 @@ class Server {
   // A text of any length in pieces.
   void send_text(uint64_t connection, const std::string& text);
   bool idle() const;  // nothing waits to be sent
+  bool connected(uint64_t id) const { return connections_.count(id) != 0; }
 
  private:
   struct Outgoing {

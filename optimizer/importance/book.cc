@@ -73,7 +73,7 @@ std::shared_ptr<EpochChoice> ImportanceBook::ask(const Who& who, uint32_t epoch,
                                                  std::vector<uint8_t> candidates) {
   Entry* const own = who.samples > kMostSelected ? nullptr : entry(who);
   Rank* const asking = own == nullptr ? nullptr : rank(who, own, options);
-  if (asking == nullptr || !asking->choice.expired()) return nullptr;
+  if (asking == nullptr || asking->choice != nullptr) return nullptr;
   auto choice = std::make_shared<EpochChoice>();
   choice->selector = asking->selector;
   choice->epoch = epoch;
@@ -85,15 +85,27 @@ std::shared_ptr<EpochChoice> ImportanceBook::ask(const Who& who, uint32_t epoch,
   return choice;
 }
 
+ImportanceBook::Rank* ImportanceBook::asker(const Who& who,
+                                            const std::shared_ptr<EpochChoice>& choice) {
+  const auto own = entries_.find({who.session, who.dataset});
+  if (own == entries_.end()) return nullptr;
+  const auto asking = own->second.ranks.find(who.process);
+  return asking == own->second.ranks.end() || asking->second.choice != choice ? nullptr
+                                                                              : &asking->second;
+}
+
+void ImportanceBook::drop(const Who& who, const std::shared_ptr<EpochChoice>& choice) {
+  if (Rank* const asking = asker(who, choice); asking != nullptr) asking->choice.reset();
+}
+
 bool ImportanceBook::begin(const Who& who, const std::shared_ptr<EpochChoice>& choice,
                            uint64_t capacity) {
-  const auto own = entries_.find({who.session, who.dataset});
-  if (own == entries_.end()) return false;
-  const auto asking = own->second.ranks.find(who.process);
-  if (asking == own->second.ranks.end() || asking->second.choice.lock() != choice) return false;
-  Entry& entry = own->second;
-  Rank& rank = asking->second;
+  Rank* const asking = asker(who, choice);
+  if (asking == nullptr) return false;
+  Entry& entry = entries_.at({who.session, who.dataset});
+  Rank& rank = *asking;
   rank.choice.reset();
+  rank.begun = true;
   rank.epoch = entry.epoch = choice->epoch;
   rank.asked = 0;
   entry.selected = choice->count_chosen;
@@ -120,8 +132,8 @@ bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uin
   const auto own = entries_.find({who.session, who.dataset});
   if (own == entries_.end()) return false;
   const auto at = own->second.ranks.find(who.process);
-  if (at == own->second.ranks.end() || at->second.epoch != epoch || at->second.asked != first ||
-      first + count > kMostAsked * who.samples) {
+  if (at == own->second.ranks.end() || !at->second.begun || at->second.epoch != epoch ||
+      at->second.asked != first || first + count > kMostAsked * who.samples) {
     return false;
   }
   at->second.asked += count;

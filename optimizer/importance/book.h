@@ -59,12 +59,15 @@ class ImportanceBook {
   // Which samples epoch `epoch` of the rank fetches, from what is known now: ask(), choose() on any
   // thread, and begin(). `candidates`: by sample, 0 for those that are not the rank's to train;
   // empty: all are. nullptr: there are too many ranks and datasets, or the rank has asked before
-  // and somebody is at it.
+  // and somebody is at it. A choice that is nobody's but the caller's need not be made any more:
+  // its rank is gone.
   std::shared_ptr<EpochChoice> ask(const Who& who, uint32_t epoch, const ImportanceOptions& options,
                                    std::vector<uint8_t> candidates);
   // The rank's epoch begins with what was chosen. `capacity`: bytes that may stay in memory of the
   // dataset. False: the rank that asked is gone.
   bool begin(const Who& who, const std::shared_ptr<EpochChoice>& choice, uint64_t capacity);
+  // Nobody waits for the choice any more: the rank may ask again.
+  void drop(const Who& who, const std::shared_ptr<EpochChoice>& choice);
 
   // What the rank gains by the cache, where several share it (BenefitEstimate): from its next epoch
   // on. Without effect before its first.
@@ -112,9 +115,9 @@ class ImportanceBook {
   static constexpr uint64_t kMostSamples = 1 << 27;  // of a dataset: half a gigabyte of values
   static constexpr uint64_t kMostAll = 1 << 28;      // of all jobs and datasets together
   // Of a dataset that anybody selects from. Everybody who asks something else waits while an epoch
-  // begins, 0.2 s with so many (icache_begin_ms in docs/benchmarks.md).
-  static constexpr uint64_t kMostSelected = 6'000'000;
-  static constexpr uint64_t kMostSelectedAll = 1 << 25;  // by all ranks: a gigabyte
+  // begins, 0.1 s with so many (icache_begin_ms in docs/benchmarks.md).
+  static constexpr uint64_t kMostSelected = 4'000'000;
+  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: a gigabyte
   static constexpr size_t kMostRanks = 256;              // of a session and dataset
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
@@ -127,7 +130,8 @@ class ImportanceBook {
   struct Rank {
     uint32_t number = 0;  // its job of the system
     std::shared_ptr<Selector> selector;
-    std::weak_ptr<EpochChoice> choice;  // somebody is at it as long as it lives
+    std::shared_ptr<EpochChoice> choice;  // that somebody is at
+    bool begun = false;                   // an epoch
     KeepRanks kept;
     uint32_t epoch = 0;  // that was selected for last
     uint64_t asked = 0;  // positions of it
@@ -145,6 +149,8 @@ class ImportanceBook {
   using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
   // nullptr: too many.
   Entry* entry(const Who& who);
+  // Whose choice it is. nullptr: it is gone.
+  Rank* asker(const Who& who, const std::shared_ptr<EpochChoice>& choice);
   Rank* rank(const Who& who, Entry* own, const ImportanceOptions& options);
   uint64_t displaced(uint32_t dataset, const Rank& rank) const;
   void end_rank(uint32_t dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);

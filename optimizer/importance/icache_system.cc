@@ -101,7 +101,9 @@ void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
 void ICacheSystem::end_job(uint32_t number) {
   cache_.end_job(number);
   jobs_.erase(number);
-  if (jobs_.size() == 1) cache_.set_cache_list(jobs_.begin()->second.list);
+  // Who is left may not have begun an epoch yet.
+  if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
+    cache_.set_cache_list(jobs_.begin()->second.list);
 }
 
 void ICacheSystem::set_benefit(uint32_t number, double benefit) {

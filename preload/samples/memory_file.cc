@@ -58,11 +58,12 @@ int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile
   about.bytes = memory.bytes();
   about.dataset &= (1U << kFileIdBits) - 1;
   about.file &= (1U << kFileIdBits) - 1;
-  return ask_in_session({.kind = kind,
-                         .expected = protocol::MessageKind::kDone,
-                         .body = &about,
-                         .body_size = sizeof about,
-                         .fd = memory.fd()});
+  const auto ask = kind == protocol::MessageKind::kSelect ? ask_at_length : ask_in_session;
+  return ask({.kind = kind,
+              .expected = protocol::MessageKind::kDone,
+              .body = &about,
+              .body_size = sizeof about,
+              .fd = memory.fd()});
 }
 
 }  // namespace sluice::preload

@@ -14,8 +14,8 @@
 #include "preload/self.h"
 #include "preload/session/events.h"
 #include "preload/session/launch.h"
+#include "preload/session/place.h"
 #include "preload/session/wire.h"
-#include "protocol/place.h"
 #include "protocol/ring_io.h"
 
 namespace sluice::preload {
@@ -26,6 +26,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1000000;
 constexpr uint64_t kAnswerNs = 250 * kMillisecond;      // for one question
+constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;   // for one that somebody is at work on
 constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;     // for the last one, before the process ends
 constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer to listen
 constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
@@ -53,11 +54,16 @@ constinit uint64_t g_not_before_ns = 0;
 constinit uint64_t g_retry_ns = kRetryNs;
 constinit uint64_t g_no_files_before_ns = 0;
 constinit bool g_said = false;
-constinit char g_path[108] = {};
-constinit char g_folder[108] = {};
+constinit Place g_place;
 constinit KnownFile g_files[kMaxFiles] = {};
 constinit uint32_t g_file_count = 0;
 constinit Answer g_answer;
+
+// Below: of the one question that others need not wait for, with this lock held.
+constinit Spinlock g_long_lock;
+constinit Answer g_long_answer;
+constinit Place g_long_place;
+constinit uint64_t g_work_ns = kMostWorkNs;  // halved with each that was not answered in time
 
 // Once a process: what is wrong, and that the job goes on.
 void complain(const char* what) {
@@ -72,65 +78,18 @@ void put_off() {
   g_retry_ns = g_retry_ns < kMaxRetryNs ? 2 * g_retry_ns : kMaxRetryNs;
 }
 
-long read_small(const char* path, char* out, size_t size) {
-  const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_RDONLY | O_CLOEXEC);
-  if (sys::failed(fd)) return fd;
-  size_t used = 0;
-  for (;;) {
-    const long got =
-        sys::call(SYS_read, fd, sys::word(out + used), static_cast<long>(size - 1 - used));
-    if (got <= 0) break;
-    used += static_cast<size_t>(got);
-  }
-  sys::close(static_cast<int>(fd));
-  out[used] = '\0';
-  return static_cast<long>(used);
-}
-
-bool find_place() {
-  const char* given = g_settings.text[static_cast<size_t>(protocol::Option::kSocket)];
-  if (given != nullptr && *given != '\0') {
-    if (*given != '/' || strlen(given) >= sizeof g_path) {
-      complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
-      return false;
-    }
-    strcpy(g_path, given);
-    strcpy(g_folder, given);
-    *strrchr(g_folder, '/') = '\0';
-    return true;
-  }
-  const auto uid = static_cast<uint32_t>(sys::call(SYS_geteuid));
-  struct stat mounts = {};
-  sys::call(SYS_stat, sys::word("/proc/self/ns/mnt"), sys::word(&mounts));
-  static constinit char groups[16384];  // the lock's holder's; stacks may be small
-  read_small("/proc/self/cgroup", groups, sizeof groups);
-  return protocol::socket_folder(g_folder, sizeof g_folder, uid) &&
-         protocol::socket_path(g_path, sizeof g_path, uid, mounts.st_ino,
-                               protocol::memory_cgroup_hash(groups));
-}
-
-// Options as "name=value" lines: those that were given and are good.
-size_t options_text(char* out, size_t size) {
-  size_t used = 0;
-  for (const protocol::OptionInfo& info : protocol::kOptions) {
-    const char* value = g_settings.text[static_cast<size_t>(info.option)];
-    if (value == nullptr) continue;
-    const int length = snprintf(out + used, size - used, "%s=%s\n", info.flag, value);
-    if (length < 0 || static_cast<size_t>(length) >= size - used) break;
-    used += static_cast<size_t>(length);
-  }
-  return used;
+uint64_t patience(uint64_t most) {
+  const uint64_t left = g_waited_ns < kWaitBudgetNs ? kWaitBudgetNs - g_waited_ns : 0;
+  return left < most ? left : most;
 }
 
 // Asks with what is left of the process's patience.
 Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, const void* text,
                     size_t text_size, int fd, uint64_t most = kAnswerNs) {
-  const uint64_t left = g_waited_ns < kWaitBudgetNs ? kWaitBudgetNs - g_waited_ns : 0;
   const uint64_t begin = sys::now_ns();
-  const uint64_t patience = left < most ? left : most;
   g_answer.fd = -1;
-  const Asked asked =
-      ask(g_path, begin + patience, kind, body, size, text, text_size, fd, &g_answer);
+  const Asked asked = ask(g_place.socket, begin + patience(most), 0, kind, body, size, text,
+                          text_size, fd, &g_answer);
   if (asked == Asked::kLate) g_waited_ns += sys::now_ns() - begin;
   return asked;
 }
@@ -144,8 +103,8 @@ bool start_optimizer() {
     return false;
   }
   const char* linger = g_settings.text[static_cast<size_t>(protocol::Option::kLinger)];
-  const char* argv[] = {program, "--socket", g_path, "--linger", linger != nullptr ? linger : "60",
-                        nullptr};
+  const char* argv[] = {
+      program, "--socket", g_place.socket, "--linger", linger != nullptr ? linger : "60", nullptr};
   const int error = launch_daemon(program, argv);
   if (error != 0) {
     char text[256];
@@ -217,9 +176,12 @@ Asked hello() {
 
 // A session from nothing: an optimizer is found, or started and waited for.
 bool begin_session() {
-  if (!find_place()) return false;
+  if (!find_place(&g_place)) {
+    complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
+    return false;
+  }
   bool exists = false;
-  if (!folder_is_ours(g_folder, &exists) && exists) {
+  if (!folder_is_ours(g_place.folder, &exists) && exists) {
     complain("the socket's folder is not this user's alone");
     return false;
   }
@@ -343,8 +305,10 @@ uint32_t in_session(uint32_t id) {
   return connection == nullptr ? 0 : id | connection->number << kFileIdBits;
 }
 
-int ask_in_session(const Question& question) {
-  Locked locked(g_session_lock);
+namespace {
+
+// Both with g_session_lock held: before a question, and after it.
+int begin_question(const Question& question) {
   if (sys::now_ns() < g_not_before_ns) return -EAGAIN;
   if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
     put_off();
@@ -352,22 +316,63 @@ int ask_in_session(const Question& question) {
   }
   const uint64_t session[2] = {g_session, g_token};
   memcpy(question.body, session, sizeof session);
-  const Asked asked =
-      ask_patiently(question.kind, question.body, question.body_size,
-                    question.text != nullptr ? question.text : "", question.text_size, question.fd);
-  const bool right = asked == Asked::kAnswered && g_answer.kind == question.expected;
-  if (g_answer.fd >= 0) {
+  return 0;
+}
+
+int end_question(const Question& question, Asked asked, const Answer& answer) {
+  const bool right = asked == Asked::kAnswered && answer.kind == question.expected;
+  if (answer.fd >= 0) {
     if (right && question.answer_fd != nullptr) {
-      *question.answer_fd = g_answer.fd;
+      *question.answer_fd = answer.fd;
     } else {
-      sys::close(g_answer.fd);
+      sys::close(answer.fd);
     }
   }
   if (asked != Asked::kAnswered) return -ETIMEDOUT;
   g_retry_ns = kRetryNs;
-  if (g_answer.kind != question.expected || g_answer.size != question.answer_size) return -EINVAL;
-  if (question.answer_size != 0) memcpy(question.answer, g_answer.body, question.answer_size);
+  if (answer.kind != question.expected || answer.size != question.answer_size) return -EINVAL;
+  if (question.answer_size != 0) memcpy(question.answer, answer.body, question.answer_size);
   return 0;
+}
+
+}  // namespace
+
+int ask_in_session(const Question& question) {
+  Locked locked(g_session_lock);
+  const int error = begin_question(question);
+  if (error != 0) return error;
+  const Asked asked =
+      ask_patiently(question.kind, question.body, question.body_size,
+                    question.text != nullptr ? question.text : "", question.text_size, question.fd);
+  return end_question(question, asked, g_answer);
+}
+
+int ask_at_length(const Question& question) {
+  const sys::SignalsBlocked blocked;
+  if (!g_long_lock.try_lock()) return -EBUSY;
+  uint64_t deadline_ns = 0;
+  int error = 0;
+  {
+    Locked locked(g_session_lock);
+    error = begin_question(question);
+    g_long_place = g_place;
+    deadline_ns = sys::now_ns() + patience(kAnswerNs);
+  }
+  if (error == 0) {
+    g_long_answer.fd = -1;
+    g_long_answer.heard_ns = sys::now_ns();
+    const Asked asked = ask(g_long_place.socket, deadline_ns, g_work_ns, question.kind,
+                            question.body, question.body_size, "", 0, question.fd, &g_long_answer);
+    if (asked == Asked::kBusy) g_work_ns /= 2;
+    Locked locked(g_session_lock);
+    if (asked == Asked::kLate) {  // the time that it was at work is no wait for nobody
+      const uint64_t silent = sys::now_ns() - g_long_answer.heard_ns;
+      g_waited_ns += silent < kAnswerNs ? silent : kAnswerNs;
+    }
+    error = end_question(question, asked, g_long_answer);
+  }
+  g_long_lock.unlock();
+  return error;
 }
 
 bool follows(const struct stat& about, FollowedFile* out) {
@@ -408,6 +413,7 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
 
 void session_after_fork() {
   g_session_lock.reset();
+  g_long_lock.reset();
   Connection* connection = g_connection.load(std::memory_order_relaxed);
   if (connection == nullptr) return;
   connection->slot.store(

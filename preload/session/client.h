@@ -2,7 +2,8 @@
 //
 // Nothing here waits without a deadline, and all waiting of a process together is bounded
 // (kWaitBudgetNs): an optimizer that is stopped costs that once, and afterwards only attempts
-// that do not wait.
+// that do not wait. An optimizer that says that it is at work is waited for beside that, at length,
+// with less patience each time that it does not come to an end.
 #pragma once
 
 #include <sys/stat.h>
@@ -78,6 +79,10 @@ struct Question {
 // 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.
 int ask_in_session(const Question& question);
+// The same of what may take seconds: for as long as the optimizer says that it is at work on it,
+// and five seconds at most, while other threads ask and open files as usual. -EBUSY: another thread
+// is waiting for such an answer. `text` is not sent.
+int ask_at_length(const Question& question);
 // An id of the optimizer's (file, dataset) as events carry it; see kFileIdBits.
 uint32_t in_session(uint32_t id);
 

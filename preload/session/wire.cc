@@ -15,7 +15,6 @@ namespace sluice::preload {
 namespace {
 
 constexpr uint64_t kWorkingNs = 1000000000;  // between two words of an optimizer that is at work
-constexpr uint64_t kMostWorkNs = 5 * kWorkingNs;  // and for all of it
 
 bool wait_for(int fd, short events, uint64_t deadline_ns) {
   for (;;) {
@@ -82,6 +81,7 @@ Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind,
 
 Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer* answer) {
   if (!wait_for(socket.number(), POLLIN, deadline_ns)) return Asked::kLate;
+  if (!socket.ours()) return Asked::kBroken;  // the job has closed it, and may use its number
   protocol::MessageHeader header;
   struct iovec parts[2] = {{&header, sizeof header}, {answer->body, sizeof answer->body}};
   struct msghdr message = {};
@@ -106,6 +106,11 @@ Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer*
   return Asked::kAnswered;
 }
 
+void close_passed(Answer* answer) {
+  if (answer->fd >= 0) sys::close(answer->fd);
+  answer->fd = -1;
+}
+
 }  // namespace
 
 bool folder_is_ours(const char* folder, bool* exists) {
@@ -116,8 +121,9 @@ bool folder_is_ours(const char* folder, bool* exists) {
          about.st_uid == static_cast<uid_t>(sys::call(SYS_geteuid));
 }
 
-Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, const void* body,
-          size_t body_size, const void* text, size_t text_size, int fd, Answer* answer) {
+Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::MessageKind kind,
+          const void* body, size_t body_size, const void* text, size_t text_size, int fd,
+          Answer* answer) {
   const OwnDescriptor socket(
       sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.number() < 0) return Asked::kNobody;
@@ -126,16 +132,15 @@ Asked ask(const char* path, uint64_t deadline_ns, protocol::MessageKind kind, co
   Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);
   if (asked == Asked::kAnswered) asked = send_message(socket, kind, parts, fd);
   if (asked == Asked::kAnswered) asked = receive_message(socket, deadline_ns, answer);
-  const uint64_t last_ns = sys::now_ns() + kMostWorkNs;
+  const uint64_t last_ns = sys::now_ns() + work_ns;
   while (asked == Asked::kAnswered && answer->kind == protocol::MessageKind::kWorking) {
-    const uint64_t next_ns = sys::now_ns() + kWorkingNs;
+    close_passed(answer);
+    answer->heard_ns = sys::now_ns();
+    const uint64_t next_ns = answer->heard_ns + kWorkingNs;
     asked = receive_message(socket, next_ns < last_ns ? next_ns : last_ns, answer);
     if (asked == Asked::kLate && sys::now_ns() >= last_ns) asked = Asked::kBusy;
   }
-  if (asked != Asked::kAnswered && answer->fd >= 0) {
-    sys::close(answer->fd);
-    answer->fd = -1;
-  }
+  if (asked != Asked::kAnswered) close_passed(answer);
   return asked;
 }
 

@@ -88,7 +88,9 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   const uint64_t large = ImportanceBook::kMostSelected;
   const auto most = static_cast<uint32_t>(ImportanceBook::kMostSelectedAll / large);
   for (uint32_t rank = 0; rank < most; ++rank) {
-    EXPECT_NE(book.ask({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {}), nullptr) << rank;
+    const auto choice = book.ask({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {});
+    EXPECT_NE(choice, nullptr) << rank;
+    book.drop({1, 1 + rank, 100 + rank, 7, large}, choice);
   }
   EXPECT_EQ(book.ask({1, 99, 199, 7, large}, 0, {}, {}), nullptr);
   EXPECT_FALSE(select(&book, of(2, 8), 0).empty()) << "a small one";
@@ -103,18 +105,46 @@ TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   EXPECT_FALSE(select(&book, {1, 1, 102, 7, kSamples}, 5).empty()) << "another rank";
   choose(choice.get());
   EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
+  EXPECT_FALSE(book.follows(of(1, 7), 0, 0, 1)) << "nor that of no question";
   EXPECT_TRUE(book.begin(of(1, 7), choice, 0));
   EXPECT_TRUE(book.follows(of(1, 7), 5, 0, 1));
   EXPECT_FALSE(book.begin(of(1, 7), choice, 0)) << "twice";
   EXPECT_NE(book.ask(of(1, 7), 6, {}, {}), nullptr);
 }
 
-// Whoever dropped what it was asked for is not asked for ever.
-TEST(ImportanceBook, AChoiceThatNobodyMakesIsForgotten) {
+TEST(ImportanceBook, ARankWhoseChoiceNobodyWaitsForMayAskAgain) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  book.ask(of(1, 7), 5, {}, {}).reset();
+  const auto choice = book.ask(of(1, 7), 5, {}, {});
+  book.drop(of(1, 7), choice);
+  EXPECT_FALSE(book.begin(of(1, 7), choice, 0));
   EXPECT_NE(book.ask(of(1, 7), 5, {}, {}), nullptr);
+  book.drop(of(1, 7), choice);
+  EXPECT_EQ(book.ask(of(1, 7), 5, {}, {}), nullptr) << "the new one is no matter of the old";
+}
+
+// The list of who is left was taken, which it did not have.
+TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenLeavesItServed) {
+  ImportanceBook book;
+  ImportanceOptions options;
+  options.stand_ins = ImportanceOptions::StandIns::kAny;
+  const auto serve_all = [&](const Who& who, const std::vector<bool>& chosen) {
+    for (SampleId sample = 0; sample < kSamples; ++sample) {
+      if (!chosen[sample]) continue;
+      EXPECT_NE(book.serve(who, sample, [](SampleId) { return uint64_t{4096}; }).sample, kNoSample);
+    }
+  };
+  for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
+  const uint64_t capacity = 4096 * kSamples / 5;
+  for (uint32_t epoch = 5; epoch < 7; ++epoch) {
+    serve_all(of(1, 7), test::selected(&book, of(1, 7), epoch, options, {}, capacity));
+  }
+  const auto choice = book.ask(of(2, 7), 5, options, {});
+  ASSERT_NE(choice, nullptr);
+  book.forget_session(1);
+  choose(choice.get());
+  ASSERT_TRUE(book.begin(of(2, 7), choice, capacity));
+  serve_all(of(2, 7), choice->chosen);
 }
 
 TEST(ImportanceBook, WhoGoesWhileItsEpochIsChosenBeginsNone) {

@@ -77,8 +77,11 @@ bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::
 // somebody is at it.
 bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, UniqueFd memory) {
+  if (told.count != who.samples) return false;
+  // Before anything else: only to look at the question takes a moment.
+  server_.send(peer.connection, MessageKind::kWorking, {});
   std::vector<uint8_t> bytes(told.count);
-  if (told.count != who.samples || choosers_.waiting(kNoMount) >= kMostWaiting ||
+  if (choosers_.waiting(kNoMount) >= kMostWaiting ||
       !read_memory(memory.get(), bytes.data(), bytes.size())) {
     return false;
   }
@@ -87,7 +90,6 @@ bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook:
       importance_.ask(who, told.epoch, session->options.importance, std::move(bytes));
   if (asked.expired()) return false;
   choosing_.insert(peer.connection);
-  server_.send(peer.connection, MessageKind::kWorking, {});
   choosers_.run(kNoMount, [this, asked, who, connection = peer.connection, mailbox = mailbox_,
                            fd = std::make_shared<UniqueFd>(std::move(memory))] {
     const std::shared_ptr<EpochChoice> choice = asked.lock();

@@ -10,53 +10,27 @@
 #include <csignal>
 
 #include "protocol/trace.h"
-#include "tests/unit/optimizer_client.h"
+#include "tests/unit/samples_client.h"
 
 namespace sluice::test {
 namespace {
 
-using protocol::EventKind;
-using protocol::MessageKind;
-using protocol::SessionMetric;
 using protocol::TraceHeader;
 using protocol::TraceRecord;
 
-struct Job : Client {
-  explicit Job(const OptimizerProcess& process) : socket(process.socket()) {
-    EXPECT_TRUE(hello(socket));
-    EXPECT_TRUE(claim());
-  }
+struct RecordedJob : Job {
+  using Job::Job;
   // "" or why it was refused.
   std::string record(int fd, uint64_t token_lie = 0) const {
-    const Connection connection(socket);
     const protocol::Record body{welcome().session, welcome().token ^ token_lie};
-    connection.send(MessageKind::kRecord, bytes_of(body), fd);
-    const auto reply = connection.receive();
+    const auto reply = ask(MessageKind::kRecord, bytes_of(body), fd);
     if (!reply) return "no answer";
     return reply->header.kind == MessageKind::kDone ? "" : reply->body;
-  }
-  uint32_t dataset(uint64_t samples) const {
-    const Connection connection(socket);
-    const protocol::Dataset body{welcome().session, welcome().token, samples};
-    connection.send(MessageKind::kDataset, bytes_of(body) + "set");
-    const auto reply = connection.receive();
-    protocol::DatasetKnown known{};
-    if (!reply || reply->body.size() != sizeof known) return 0;
-    memcpy(&known, reply->body.data(), sizeof known);
-    return known.dataset;
-  }
-  void event(EventKind kind, uint32_t set, uint64_t index) {
-    protocol::EventData data;
-    data.kind = kind;
-    data.file = set;
-    data.address = protocol::sample_key(set, index);
-    push(data);
   }
   void sample(uint32_t set, uint64_t index) {
     event(EventKind::kSampleBegin, set, index);
     event(EventKind::kSampleEnd, set, index);
   }
-  const std::string socket;
 };
 
 UniqueFd trace_in(const std::string& path) {
@@ -78,7 +52,7 @@ TEST(OptimizerRecord, AllIsInTheFileWhenTheEndIsAnswered) {
   const TempFolder folder;
   const std::string path = folder.path() + "/trace";
   const OptimizerProcess process;
-  Job job(process);
+  RecordedJob job(process);
   EXPECT_EQ(job.record(trace_in(path).get()), "");
   const uint32_t set = job.dataset(5000);
   for (uint32_t i = 0; i < 5000; ++i) {
@@ -98,8 +72,8 @@ TEST(OptimizerRecord, SessionsWithOneFileShareItAndTheLastOneClosesIt) {
   const TempFolder folder;
   const std::string path = folder.path() + "/trace";
   const OptimizerProcess process;
-  Job first(process);
-  Job second(process);
+  RecordedJob first(process);
+  RecordedJob second(process);
   EXPECT_EQ(first.record(trace_in(path).get()), "");
   EXPECT_EQ(second.record(trace_in(path).get()), "");
   const uint32_t set = first.dataset(100);
@@ -123,7 +97,7 @@ TEST(OptimizerRecord, RefusesWhatIsNoTrace) {
   const std::string path = folder.path() + "/trace";
   const OptimizerProcess process;
   {
-    const Job job(process);
+    const RecordedJob job(process);
     EXPECT_NE(job.record(trace_in(path).get(), 1), "") << "another's token";
     EXPECT_NE(job.record(-1), "");
     EXPECT_EQ(job.record(trace_in(path).get()), "");
@@ -139,7 +113,7 @@ TEST(OptimizerRecord, RefusesWhatIsNoTrace) {
   const UniqueFd foreign = trace_in(folder.path() + "/foreign");
   ASSERT_EQ(write(foreign.get(), "something else, longer than that", 32), 32);
   for (const int fd : {writing.get(), full.get(), inside.get(), where.get(), foreign.get()}) {
-    Job other(process);
+    RecordedJob other(process);
     EXPECT_NE(other.record(fd), "");
     const uint32_t set = other.dataset(10);
     other.sample(set, 1);
@@ -152,7 +126,7 @@ TEST(OptimizerRecord, RefusesWhatIsNoTrace) {
 
 TEST(OptimizerRecord, AWriteThatFailsEndsTheRecordingAlone) {
   const OptimizerProcess process;
-  Job job(process);
+  RecordedJob job(process);
   const UniqueFd fd(memfd_create("trace", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(fcntl(fd.get(), F_SETFL, O_APPEND), 0);
   EXPECT_EQ(job.record(fd.get()), "");
@@ -172,7 +146,7 @@ TEST(OptimizerRecord, AKilledOptimizerLeavesAGoodTrace) {
   const std::string path = folder.path() + "/trace";
   {
     OptimizerProcess process;
-    Job job(process);
+    RecordedJob job(process);
     EXPECT_EQ(job.record(trace_in(path).get()), "");
     const uint32_t set = job.dataset(100);
     for (uint32_t i = 0; i < 100; ++i) job.sample(set, i);
@@ -184,7 +158,7 @@ TEST(OptimizerRecord, AKilledOptimizerLeavesAGoodTrace) {
   const UniqueFd fd = trace_in(path);
   ASSERT_EQ(write(fd.get(), "half", 4), 4);
   const OptimizerProcess next;
-  Job job(next);
+  RecordedJob job(next);
   EXPECT_EQ(job.record(fd.get()), "");
   job.sample(job.dataset(100), 7);
   ASSERT_TRUE(job.bye());

@@ -117,7 +117,7 @@ class ImportanceBook {
   // Of a dataset that anybody selects from. Everybody who asks something else waits while an epoch
   // begins, 0.1 s with so many (icache_begin_ms in docs/benchmarks.md).
   static constexpr uint64_t kMostSelected = 4'000'000;
-  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: a gigabyte
+  static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: 0.4 to 1.5 GB
   static constexpr size_t kMostRanks = 256;              // of a session and dataset
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 

@@ -98,7 +98,7 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kStale, "stale", "SLUICE_STALE", OptionKind::kNumber, false, "", 0, 86400, "3",
      "seconds after which a change made on another host is seen in a staged file"},
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
-     "auto|lru|lfu|fifo|minio|quiver|shade|belady", 0, 0, "auto",
+     "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed", 0, 0, "auto",
      "which staged files are kept for the next epoch when not all fit the budget"},
     {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kChoice, false,
      "off|loss|iis", 0, 0, "off",

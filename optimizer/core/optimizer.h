@@ -109,6 +109,7 @@ class Optimizer : private Residency {
     bool files = false, records = false;  // whether a session's are kept by what they matter
   };
   uint64_t kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const;
+  bool in_memory(uint32_t dataset, uint32_t sample) const;
   void judge_benefit(Session* session, const ImportanceBook::Who& who);
   double storage_ns(uint32_t dataset, uint64_t samples);
   void choose_policy();

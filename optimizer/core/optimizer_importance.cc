@@ -13,10 +13,17 @@ using protocol::MessageKind;
 
 namespace {
 
-constexpr uint64_t kBlock = 1 << 16;            // values that are read at once
-constexpr const char* kByImportance = "shade";  // the policy that keeps what it is told to
-constexpr uint64_t kNoMount = 0;                // for the executor of choices alone
-constexpr size_t kMostWaiting = 64;             // questions that wait for a thread, or have one
+constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
+// The policies that keep what matters: of one job, where who stays in memory is decided ahead; of
+// several, who read what each other has read.
+constexpr const char* kByImportance = "shade";
+constexpr const char* kOfSeveral = "needed";
+constexpr uint64_t kNoMount = 0;     // for the executor of choices alone
+constexpr size_t kMostWaiting = 64;  // questions that wait for a thread, or have one
+
+bool by_importance(const std::string& policy) {
+  return policy == kByImportance || policy == kOfSeveral;
+}
 
 }  // namespace
 
@@ -173,8 +180,12 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
     return false;
   }
   const ByImportance kept{
-      stage_.exists() && may_stage(session) && stage_plan_.policy() == kByImportance,
-      scheduler_.records().policy(who.dataset) == kByImportance};
+      stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
+      by_importance(scheduler_.records().policy(who.dataset))};
+  if (importance_.shares(session.id)) {
+    importance_.forget_lost(who.dataset,
+                            [&](SampleId sample) { return in_memory(who.dataset, sample); });
+  }
   const auto bytes_of = [&](SampleId sample) { return kept_bytes(who.dataset, sample, kept); };
   for (uint32_t& sample : samples) {
     const Answer answer = importance_.serve(who, sample, bytes_of);
@@ -197,25 +208,35 @@ uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance k
   return sum;
 }
 
+// All of it is kept, or comes.
+bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
+  const std::span<const Extent> parts = samples_.parts(dataset, sample);
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
+    return is_whole(part) ? stage_plan_.has(whole_file(part)) != StagePlan::Has::kNot
+                          : scheduler_.records().keeps(dataset, sample);
+  });
+}
+
 // Files are kept by the policy that somebody asked for, if that was one; by what they matter, as
 // long as all who use the stage select by that; else by what is known of orders.
 void Optimizer::choose_policy() {
   std::string asked;
-  bool by_importance = false, all_may = true;
+  bool any_selects = false, any_shares = false, all_may = true;
   for (const auto& [id, session] : sessions_) {
+    const bool shares = session->selects && importance_.shares(id);
     if (session->selects && session->options.policy.empty()) {
-      scheduler_.set_policy(id, kByImportance);
+      scheduler_.set_policy(id, shares ? kOfSeveral : kByImportance);
     }
     if (!may_stage(*session)) continue;
     if (!session->options.policy.empty()) asked = session->options.policy;
-    by_importance |= session->selects;
+    any_selects |= session->selects;
+    any_shares |= shares;
     all_may &= session->options.selects;
   }
   if (sessions_.empty()) return;
   const std::string before = stage_plan_.policy();
-  stage_plan_.set_policy(!asked.empty()             ? asked
-                         : by_importance && all_may ? kByImportance
-                                                    : "auto");
+  const std::string ours = any_shares ? kOfSeveral : kByImportance;
+  stage_plan_.set_policy(!asked.empty() ? asked : any_selects && all_may ? ours : "auto");
   orders_new_ |= stage_plan_.policy() != before;  // it is to be told them
 }
 

@@ -96,6 +96,7 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
   samples_.forget_process(pid);
   recordings_.forget_process(pid);
   importance_.forget_process(id, pid);
+  if (session.selects) choose_policy();  // it may have been the last of two jobs
   if (session.live() == 0) session.empty_since_ns = now_ns();
 }
 

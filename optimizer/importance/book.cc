@@ -140,6 +140,24 @@ bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uin
   return true;
 }
 
+void ImportanceBook::forget_lost(uint32_t dataset,
+                                 const std::function<bool(SampleId sample)>& in_memory) {
+  const auto shared = systems_.find(dataset);
+  if (shared == systems_.end()) return;
+  std::vector<const KeepRanks*> decided;
+  for (const auto& [key, entry] : entries_) {
+    if (key.second != dataset) continue;
+    for (const auto& [process, rank] : entry.ranks) decided.push_back(&rank.kept);
+  }
+  const std::vector<SampleId> kept = shared->second->kept();
+  for (size_t left = std::min(kept.size(), kMostLooked); left != 0; --left, ++looked_) {
+    const SampleId sample = kept[looked_ % kept.size()];
+    const bool comes = std::any_of(decided.begin(), decided.end(),
+                                   [sample](const auto* kept) { return kept->awaits(sample); });
+    if (!comes && !in_memory(sample)) shared->second->drop(sample);
+  }
+}
+
 Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& bytes) {
   Entry& own = entries_.at({who.session, who.dataset});
   Rank& asking = own.ranks.at(who.process);
@@ -156,6 +174,22 @@ Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& 
   }
   ++own.served.by_kind[static_cast<size_t>(answer.how)];
   return answer;
+}
+
+bool ImportanceBook::shares(uint32_t session) const {
+  const auto selects = [](const Entry& entry) {
+    return std::any_of(entry.ranks.begin(), entry.ranks.end(),
+                       [](const auto& rank) { return rank.second.begun; });
+  };
+  for (auto own = entries_.lower_bound({session, 0});
+       own != entries_.end() && own->first.first == session; ++own) {
+    if (!selects(own->second)) continue;
+    for (const auto& [key, other] : entries_) {
+      const bool with_it = key.second == own->first.second && other.job != own->second.job;
+      if (with_it && selects(other)) return true;
+    }
+  }
+  return false;
 }
 
 size_t ImportanceBook::ranks(uint32_t session, uint32_t dataset) const {

@@ -76,12 +76,18 @@ class ImportanceBook {
   // Whether the rank's questions have come to that position of the epoch, which begin() has begun,
   // and to no other. If so, serve() may be called for `count` positions from there on.
   bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);
+  // Where several jobs share the memory it is not only the ranks' lists that decide who stays:
+  // whoever was to stay, has been read and is not in memory is forgotten, so that nobody counts on
+  // it. Of many, some with each call: at most kMostLooked, a few milliseconds.
+  void forget_lost(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
   // Who is served for `requested`, the next position of the rank's epoch. `bytes`: what samples
   // take of the memory; 0: nothing that could be kept, such a sample is served itself. REQUIRES:
   // `requested` is below who.samples, and follows() was true.
   using BytesOf = std::function<uint64_t(SampleId sample)>;
   Answer serve(const Who& who, SampleId requested, const BytesOf& bytes);
 
+  // Another job selects from a dataset that the session selects from.
+  bool shares(uint32_t session) const;
   // Ranks of the session that go through the dataset, and whether the process is one.
   size_t ranks(uint32_t session, uint32_t dataset) const;
   bool is_rank(uint32_t session, uint32_t process, uint32_t dataset) const;
@@ -119,6 +125,7 @@ class ImportanceBook {
   static constexpr uint64_t kMostSelected = 4'000'000;
   static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: 0.4 to 1.5 GB
   static constexpr size_t kMostRanks = 256;              // of a session and dataset
+  static constexpr size_t kMostLooked = 1 << 15;
   static constexpr uint64_t kMostAsked = 4;  // times the samples, of an epoch's positions
 
  private:
@@ -159,6 +166,7 @@ class ImportanceBook {
   std::map<Key, Entry> entries_;
   std::map<uint32_t, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
   uint32_t next_number_ = 1;
+  size_t looked_ = 0;  // forget_lost() goes on there
 };
 
 }  // namespace sluice::optimizer

@@ -161,6 +161,15 @@ void ICacheSystem::drop(SampleId sample) {
   passing_.erase(at);
 }
 
+std::vector<SampleId> ICacheSystem::kept() const {
+  std::vector<SampleId> all;
+  const HCache& h_cache = cache_.h_cache();
+  for (uint32_t place = 0; place < h_cache.count(); ++place) all.push_back(h_cache.at(place));
+  cache_.l_cache().append_kept(&all);
+  for (const Packed& packed : passing_) all.push_back(packed.sample);
+  return all;
+}
+
 void ICacheSystem::load_passing() {
   const std::vector<Packed> package = std::exchange(passing_, {});
   passing_bytes_ = 0;

@@ -43,6 +43,8 @@ class ICacheSystem : public System {
   float rank(SampleId sample) const;
   // The sample is not in memory after all.
   void drop(SampleId sample);
+  // Who stays in memory, as far as it was decided here; once each, or twice. In no order.
+  std::vector<SampleId> kept() const;
 
   // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
   // one that was not probed.

@@ -22,6 +22,8 @@ class KeepRanks {
   // With the reading of `served` these ranks come to hold, beside `rank` for itself. `fetched`: it
   // was not in memory before.
   void decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone);
+  // Something was decided of a reading of the sample that has not come yet.
+  bool awaits(SampleId sample) const { return decided_.count(sample) != 0; }
   // The sample was read. Empty if nothing was decided of it. Good until the next call.
   std::span<const Rank> on_read(SampleId sample);
   // The job's epoch is over, and what of it was not read never will be. Returns samples that were

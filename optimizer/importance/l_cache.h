@@ -42,6 +42,9 @@ class LCache {
   void drop(SampleId sample);
 
   bool kept(SampleId sample) const { return places_.count(sample) != 0; }
+  void append_kept(std::vector<SampleId>* samples) const {
+    for (const auto& [sample, place] : places_) samples->push_back(sample);
+  }
   uint64_t used() const { return used_; }  // bytes
   uint64_t capacity() const { return capacity_; }
   uint32_t count() const { return static_cast<uint32_t>(places_.size()); }

@@ -24,12 +24,13 @@ void RecordPlan::change_policy(uint32_t dataset, const std::string& policy, uint
                                const std::function<float(const FilePages& first)>& importance_of,
                                std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
-  const uint64_t capacity = entry.policy->capacity();
-  entry.policy = find_policy(policy)->make(capacity, static_cast<uint32_t>(samples));
+  const std::unique_ptr<Policy> before = std::move(entry.policy);
+  entry.policy = find_policy(policy)->make(before->capacity(), static_cast<uint32_t>(samples));
   entry.policy_name = policy;
   std::vector<SampleId> kept;
   for (const auto& [sample, pages] : entry.kept) {
-    if (importance_of) entry.policy->set_importance(sample, importance_of(pages.front()));
+    entry.policy->set_importance(
+        sample, importance_of ? importance_of(pages.front()) : before->importance(sample));
     kept.push_back(sample);
   }
   std::vector<FilePages> gone;
@@ -121,6 +122,11 @@ std::string RecordPlan::policy(uint32_t dataset) const {
 void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {
   const auto at = datasets_.find(dataset);
   if (at != datasets_.end()) at->second.policy->set_importance(sample, importance);
+}
+
+bool RecordPlan::keeps(uint32_t dataset, SampleId sample) const {
+  const auto at = datasets_.find(dataset);
+  return at != datasets_.end() && at->second.policy->kept(sample);
 }
 
 void RecordPlan::forget(uint32_t dataset) {

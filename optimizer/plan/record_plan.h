@@ -30,8 +30,9 @@ class RecordPlan {
   // those below are expected, more may come. REQUIRES: a name of the policies' table.
   void track(uint32_t dataset, const std::string& policy, uint64_t samples, uint64_t bytes);
   // Another policy, of the same capacity, for a dataset that is tracked: it keeps of what was kept
-  // as it likes, told first what each sample is worth by `importance_of`, if that is given. What
-  // has to go is appended to `freed`. REQUIRES: a name of the policies' table.
+  // as it likes, told first what each sample is worth, by `importance_of` if that is given, else by
+  // what was told before. What has to go is appended to `freed`. REQUIRES: a name of the policies'
+  // table.
   void change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
                      const std::function<float(const FilePages& first)>& importance_of,
                      std::vector<FilePages>* freed);
@@ -46,6 +47,7 @@ class RecordPlan {
   std::string policy(uint32_t dataset) const;  // its name; empty: there is no such dataset
   // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
+  bool keeps(uint32_t dataset, SampleId sample) const;
   // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
   void forget(uint32_t dataset);
   void forget_session(uint32_t session);

@@ -146,6 +146,8 @@ float by_place(const FilePages& first) {
   return -static_cast<float>(page);
 }
 
+float nothing(const FilePages&) { return 0; }
+
 }  // namespace
 
 // Where neighbours are read together those that stay do not lie scattered among those that do not,
@@ -160,9 +162,10 @@ void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* f
       policy.empty() && (set.by_place ? set.gathered != 0 : set.gathered >= kGathered);
   if (policy.empty()) policy = together ? kByPlace : kOtherwise;
   if (policy == records_.policy(dataset) && together == set.by_place) return;
+  // What was told of importance goes on; a place in the file was none.
+  std::function<float(const FilePages&)> worth;
+  if (together || set.by_place) worth = together ? by_place : nothing;
   set.by_place = together;
-  const std::function<float(const FilePages&)> worth =
-      together ? by_place : std::function<float(const FilePages&)>();
   records_.change_policy(dataset, policy, samples_->set(dataset)->reach(), worth, freed);
   if (!together) records_.foretell(dataset, samples_->upcoming(dataset));
 }

@@ -22,6 +22,7 @@ class AutoPolicy : public Policy {
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                   std::vector<SampleId>* evicted) override;
+  void passed(SampleId sample) override { now_->passed(sample); }
   void drop(SampleId sample) override;
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) override;
   bool kept(SampleId sample) const override { return now_->kept(sample); }

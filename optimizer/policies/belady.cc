@@ -46,6 +46,12 @@ void Belady::seen(uint32_t, SampleId sample) {
   after = kPassed;
 }
 
+void Belady::passed(SampleId sample) {
+  if (sample >= samples()) return;  // nothing was said of it
+  seen(0, sample);
+  if (heap_.contains(sample)) hit(sample);
+}
+
 SampleId Belady::victim(SampleId newcomer) {
   if (newcomer != kNoSample && (heap_.empty() || heap_.top_key() >= key(newcomer))) {
     return kNoSample;

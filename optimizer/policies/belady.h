@@ -31,6 +31,7 @@ class Belady : public KeptSet {
         last_(samples, kUnknown),
         heap_(samples) {}
 
+  void passed(SampleId sample) override;
   void know_order(std::span<const SampleId> order) override;
   void forget_order() override;
 
@@ -46,12 +47,22 @@ class Belady : public KeptSet {
   void leave(SampleId sample) override { heap_.remove(sample); }
   SampleId victim(SampleId newcomer) override;
 
+  // Of those that are not known to come again the least goes first. At most kMostIdle.
+  static constexpr uint32_t kMostIdle = ~kLastPlace;
+  virtual uint32_t idle_key(SampleId sample) const { return static_cast<void>(sample), 0; }
+  // It is another now.
+  void change_idle_key(SampleId sample) {
+    if (heap_.contains(sample)) heap_.change(sample, key(sample));
+  }
+
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
   static constexpr uint32_t kPassed = UINT32_MAX - 1;  // in after_: that access has come
 
   // The least key is on top of the heap: who is needed last.
-  uint32_t key(SampleId sample) const { return ~next_[sample]; }
+  uint32_t key(SampleId sample) const {
+    return next_[sample] == kUnknown ? idle_key(sample) : ~next_[sample];
+  }
 
   void retire();
   void renumber();

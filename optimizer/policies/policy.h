@@ -37,6 +37,10 @@ class Policy {
   virtual Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                           std::vector<SampleId>* evicted) = 0;
 
+  // A foretold access has come, of which nothing is to be decided: the sample is not in the store,
+  // or stays there for a reason of the store's.
+  virtual void passed(SampleId sample) { (void)sample; }
+
   // The store no longer has the sample (it was changed or removed). Without effect if it is not
   // kept.
   virtual void drop(SampleId sample) = 0;
@@ -64,6 +68,8 @@ class Policy {
 
   // How much `sample` matters to training, higher is more; 0 for those never told. No NaN.
   virtual void set_importance(SampleId sample, float importance) { (void)sample, (void)importance; }
+  // As it was told, by policies that go by it; 0 from others.
+  virtual float importance(SampleId sample) const { return static_cast<void>(sample), 0.0F; }
 };
 
 }  // namespace sluice::optimizer

@@ -25,6 +25,9 @@ class Shade : public KeptSet {
     importance_[sample] = importance;
     if (heap_.contains(sample)) heap_.change(sample, importance);
   }
+  float importance(SampleId sample) const override {
+    return sample < importance_.size() ? importance_[sample] : 0;
+  }
 
  protected:
   void grow(uint32_t samples) override {

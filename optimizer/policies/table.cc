@@ -4,6 +4,7 @@
 #include "optimizer/policies/belady.h"
 #include "optimizer/policies/lfu.h"
 #include "optimizer/policies/list_policies.h"
+#include "optimizer/policies/needed.h"
 #include "optimizer/policies/quiver.h"
 #include "optimizer/policies/shade.h"
 
@@ -26,6 +27,8 @@ constexpr PolicyInfo kPolicies[] = {
      make<Quiver>},
     {"shade", "the least important goes (SHADE, without its sampling)", false, make<Shade>},
     {"belady", "who is needed last goes (MIN, order known ahead)", true, make<Belady>},
+    {"needed", "who is known to be needed stays, soonest first, else who matters most", true,
+     make<Needed>},
 };
 
 }  // namespace

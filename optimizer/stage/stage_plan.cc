@@ -1,5 +1,7 @@
 #include "optimizer/stage/stage_plan.h"
 
+#include <utility>
+
 #include "optimizer/policies/table.h"
 
 namespace sluice::optimizer {
@@ -25,9 +27,12 @@ void StagePlan::set_policy(const std::string& name) {
   const PolicyInfo* info = find_policy(name);
   if (info == nullptr || name == policy_name_) return;
   policy_name_ = name;
-  policy_ = info->make(limit() - std::min(limit(), ahead_), files_->size());
+  const std::unique_ptr<Policy> before =
+      std::exchange(policy_, info->make(limit() - std::min(limit(), ahead_), files_->size()));
   for (auto& [file, entry] : entries_) {
-    if (entry.place == Place::kKept) offer(0, file, entry);
+    if (entry.place != Place::kKept) continue;
+    policy_->set_importance(file, before->importance(file));
+    offer(0, file, entry);
   }
 }
 
@@ -260,9 +265,13 @@ void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
 
 StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   const auto at = entries_.find(file);
-  if (at == entries_.end()) return {};
+  if (at == entries_.end()) {
+    policy_->passed(file);
+    return {};
+  }
   Entry& entry = at->second;
   if (entry.place == Place::kFetching) {  // its reader did not wait for it
+    policy_->passed(file);
     if (entry.wants > 0) --entry.wants;
     return {};
   }
@@ -273,7 +282,10 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
   if (entry.place == Place::kAhead) {
-    if (entry.wants > 0) return read;  // somebody else's too
+    if (entry.wants > 0) {  // somebody else's too
+      policy_->passed(file);
+      return read;
+    }
     ahead_ -= entry.charged;
     fit_policy(0);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -145,6 +146,26 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenLeavesItServed) 
   choose(choice.get());
   ASSERT_TRUE(book.begin(of(2, 7), choice, capacity));
   serve_all(of(2, 7), choice->chosen);
+}
+
+TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {
+  ImportanceBook book;
+  for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
+  select(&book, of(1, 7), 0);
+  select(&book, of(2, 8), 0);  // another dataset
+  EXPECT_FALSE(book.shares(1)) << "the other only tells";
+  EXPECT_FALSE(book.shares(2));
+  // Ranks of one model, each a session.
+  Who rank = of(1, 7);
+  rank.session = 3;
+  select(&book, rank, 0);
+  EXPECT_FALSE(book.shares(1));
+  EXPECT_FALSE(book.shares(3));
+  select(&book, of(2, 7), 0);
+  for (const uint32_t session : {1U, 2U, 3U}) EXPECT_TRUE(book.shares(session)) << session;
+  EXPECT_FALSE(book.shares(4));
+  book.forget_session(2);
+  EXPECT_FALSE(book.shares(1));
 }
 
 TEST(ImportanceBook, WhoGoesWhileItsEpochIsChosenBeginsNone) {
@@ -293,6 +314,48 @@ TEST(ImportanceBook, WhatWasDecidedAndNeverReadIsNotInMemory) {
       EXPECT_EQ(answer.how, Served::kMiss) << "epoch " << epoch;
     }
   }
+}
+
+// Another job's order had pushed them out, and they stood in for others, or were told as hits.
+TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
+  ImportanceBook book;
+  report_all(&book, 1, 7);
+  ImportanceOptions options;
+  options.stand_ins = ImportanceOptions::StandIns::kAny;
+  const Who who = of(1, 7);
+  const auto bytes = [](SampleId) { return uint64_t{4096}; };
+  const auto epoch = [&](uint32_t number, SampleId end) {
+    const auto chosen = test::selected(&book, who, number, options, {}, 4096 * kSamples / 2);
+    std::array<uint64_t, kServedKinds> how{};
+    for (SampleId sample = 0; sample < end; ++sample) {
+      if (!chosen[sample]) continue;
+      const Answer answer = book.serve(who, sample, bytes);
+      ++how[static_cast<size_t>(answer.how)];
+      if (sample % 2 == 0) book.on_read(who.session, who.process, 7, answer.sample);
+    }
+    return how;
+  };
+  const auto hits = [](const std::array<uint64_t, kServedKinds>& how) {
+    return how[static_cast<size_t>(Served::kHHit)] + how[static_cast<size_t>(Served::kLExact)] +
+           how[static_cast<size_t>(Served::kSubstituted)];
+  };
+  for (const uint32_t number : {5U, 6U, 7U}) epoch(number, kSamples);
+  book.forget_lost(8, [](SampleId) { return false; });  // another dataset
+  EXPECT_GT(hits(epoch(8, kSamples)), 100U);
+  // All are there: nothing changes. What was decided and not read yet is nobody's loss.
+  std::set<SampleId> asked;
+  book.forget_lost(7, [&](SampleId sample) { return asked.insert(sample).second; });
+  EXPECT_GT(asked.size(), 100U);
+  EXPECT_GT(hits(epoch(9, kSamples)), 100U);
+  book.forget_lost(7, [&](SampleId) { return false; });
+  std::set<SampleId> left;
+  book.forget_lost(7, [&](SampleId sample) { return left.insert(sample).second; });
+  EXPECT_TRUE(left.empty());
+  test::selected(&book, who, 10, options, {}, 4096 * kSamples / 2);  // nor is anything awaited now
+  book.forget_lost(7, [&](SampleId) { return false; });
+  const auto chosen = test::selected(&book, who, 11, options, {}, 4096 * kSamples / 2);
+  const auto first = std::find(chosen.begin(), chosen.end(), true) - chosen.begin();
+  EXPECT_EQ(book.serve(who, static_cast<SampleId>(first), bytes).how, Served::kMiss);
 }
 
 TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {

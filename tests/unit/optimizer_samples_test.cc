@@ -173,6 +173,33 @@ TEST_F(OptimizerSamples, WhoAsksWhatAnEpochFetchesIsToldThatSomebodyIsAtIt) {
   EXPECT_EQ(Selection(job, set, std::vector<uint8_t>(999, 1)).answer(), MessageKind::kRefused);
 }
 
+// What one reads is kept for the other as well, for as long as both are there.
+TEST_F(OptimizerSamples, TheStageIsKeptByWhatAllNeedWhileTwoJobsSelectFromOneDataset) {
+  const std::vector<uint8_t> all(1000, 1);
+  const auto kept_by = [&](const char* policy) {
+    const std::string text = "\"policy\":\"" + std::string(policy) + "\"";
+    return eventually([&] { return status(process.socket()).find(text) != std::string::npos; });
+  };
+  const auto begin = [&](const Job& who) {
+    const protocol::StageAsked open{who.welcome().session, who.welcome().token};
+    const auto staged = who.ask(MessageKind::kStage, bytes_of(open));
+    EXPECT_TRUE(staged && staged->header.kind == MessageKind::kStageKnown);
+    EXPECT_EQ(Selection(who, who.dataset(1000), all).answer(), MessageKind::kDone);
+  };
+  ASSERT_TRUE(job.bye());  // it does not select: files would be kept by all orders
+  const char* options = "importance=iis\nstage=always\n";
+  Job one(process, options);
+  begin(one);
+  EXPECT_TRUE(kept_by("shade"));
+  {
+    Job other(process, options);
+    begin(other);
+    EXPECT_TRUE(kept_by("needed"));
+    EXPECT_TRUE(other.bye());
+  }
+  EXPECT_TRUE(kept_by("shade"));
+}
+
 TEST_F(OptimizerSamples, WhoGoesBeforeItsEpochIsChosenHarmsNobody) {
   constexpr uint32_t kCount = 2'000'000;
   const std::vector<uint8_t> all(kCount, 1);

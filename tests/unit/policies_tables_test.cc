@@ -156,6 +156,58 @@ TEST(Shade, KeepsTheImportant) {
   }
 }
 
+// Two jobs in turn, each in an order of its own, of which no more is known than the present epoch.
+TEST(Needed, WhatOneJobHasReadStaysForTheOther) {
+  const auto hits_of = [](const char* name) {
+    constexpr SampleId kCount = 1000;
+    const auto policy = find_policy(name)->make(kCount / 5, kCount);
+    std::mt19937 random(11);
+    std::vector<SampleId> evicted;
+    for (SampleId sample = 0; sample < kCount; ++sample) {
+      policy->set_importance(sample, static_cast<float>(sample * 37 % kCount));
+    }
+    unsigned hits = 0;
+    for (unsigned epoch = 0; epoch < 4; ++epoch) {
+      const auto one = shuffled(kCount, &random), other = shuffled(kCount, &random);
+      std::vector<SampleId> all;
+      for (size_t at = 0; at < kCount; ++at) all.insert(all.end(), {one[at], other[at]});
+      policy->know_order(all);
+      for (const SampleId sample : all) {
+        hits += policy->access(0, sample, 1, &evicted) == Decision::kHit ? 1 : 0;
+      }
+    }
+    unsigned important = 0;
+    for (SampleId sample = 0; sample < kCount; ++sample) {
+      const bool matters = sample * 37 % kCount >= kCount * 4 / 5;
+      important += matters && policy->kept(sample) ? 1 : 0;
+    }
+    // By chance it would be a twenty-fifth.
+    EXPECT_GT(important, kCount / 10) << name << ": who is foretold no more is kept by importance";
+    return hits;
+  };
+  EXPECT_GT(hits_of("needed"), hits_of("shade") * 3 / 2);
+}
+
+TEST(Needed, ImportancesAreInOrderWhateverTheirSign) {
+  const std::vector<float> worth{-1e30F, -5, -0.5F,    -1e-30F, 0,    1e-30F,
+                                 0.5F,   1,  1.00001F, 7,       1e30F};
+  for (size_t capacity = 1; capacity < worth.size(); ++capacity) {
+    const auto policy = find_policy("needed")->make(capacity, 0);
+    std::vector<SampleId> evicted;
+    for (SampleId sample = 0; sample < worth.size(); ++sample) {
+      policy->set_importance(sample, worth[sample]);
+      policy->access(0, sample, 1, &evicted);
+      EXPECT_EQ(policy->importance(sample), worth[sample]);
+      EXPECT_EQ(policy->kept(sample), true);
+    }
+    for (SampleId sample = 0; sample < worth.size(); ++sample) {
+      EXPECT_EQ(policy->kept(sample), sample + capacity >= worth.size()) << sample;
+    }
+    policy->set_importance(0, 1e31F);
+    EXPECT_EQ(policy->access(0, 0, 1, &evicted), Decision::kKeep);
+  }
+}
+
 TEST(Auto, StaysWithMinioUnderAReshuffle) {
   AutoPolicy policy(kSamples / 5, kSamples);
   std::mt19937 random(3);

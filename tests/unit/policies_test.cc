@@ -130,6 +130,13 @@ void random_trace(unsigned seed, Checked* checked) {
           policy->set_importance(sample, value);
         });
         break;
+      case 10: {
+        if (below(4) != 0) break;
+        const auto told = std::find(foretold.begin(), foretold.end(), sample);
+        if (told != foretold.end()) foretold.erase(told);
+        checked->tell([sample](auto* policy) { policy->passed(sample); });
+        break;
+      }
       default: {
         // Most accesses come as foretold, though not always in their turn.
         if (!foretold.empty() && below(8) != 0) {

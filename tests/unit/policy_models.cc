@@ -42,6 +42,11 @@ SampleId PolicyModel::victim(const KeptMap& kept, SampleId newcomer) const {
       const size_t next = next_use(sample);
       return {next == future_.size() ? -1e18 : -static_cast<double>(next), 0, sample};
     }
+    if (name_ == "needed") {
+      const size_t next = next_use(sample);
+      if (next != future_.size()) return {1, -static_cast<double>(next), sample};
+      return {0, importance_.count(sample) != 0 ? importance_.at(sample) : 0, sample};
+    }
     const auto listed = static_cast<double>(entry.listed);  // quiver
     return wanted(sample) ? Worth{1, -listed, sample} : Worth{0, listed, sample};
   };
@@ -52,9 +57,11 @@ SampleId PolicyModel::victim(const KeptMap& kept, SampleId newcomer) const {
     if (name_ == "quiver" && !shrinking && wanted(sample)) continue;
     if (least == kNoSample || worth(sample, entry) < worth(least, kept.at(least))) least = sample;
   }
-  if (least != kNoSample && !shrinking && (name_ == "shade" || name_ == "belady") &&
-      std::get<0>(worth(least, {})) >= std::get<0>(worth(newcomer, {}))) {
-    return kNoSample;
+  const bool judges = name_ == "shade" || name_ == "belady" || name_ == "needed";
+  if (least != kNoSample && !shrinking && judges) {
+    const auto [goes, rather, one] = worth(least, {});
+    const auto [stays, more, other] = worth(newcomer, {});
+    if (std::tie(goes, rather) >= std::tie(stays, more)) return kNoSample;
   }
   return least;
 }
@@ -67,8 +74,7 @@ Decision PolicyModel::access(uint32_t job, SampleId sample, uint64_t bytes,
   ++count_[sample];
   const bool was_wanted = wanted(sample);
   if (jobs_.count(job) != 0) had_by_job_[job].insert(sample);
-  const auto next = std::find(future_.begin(), future_.end(), sample);
-  if (next != future_.end()) future_.erase(next);
+  passed(sample);
   auto found = kept_.find(sample);
   if (found != kept_.end()) {
     if (was_wanted && !wanted(sample)) found->second.listed = now_;

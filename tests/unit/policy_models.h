@@ -2,6 +2,7 @@
 // kept and what has happened. What optimizer/policies decides must be the same.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -26,6 +27,10 @@ class PolicyModel {
     future_.insert(future_.end(), order.begin(), order.end());
   }
   void forget_order() { future_.clear(); }
+  void passed(SampleId sample) {
+    const auto next = std::find(future_.begin(), future_.end(), sample);
+    if (next != future_.end()) future_.erase(next);
+  }
   void set_importance(SampleId sample, float importance) { importance_[sample] = importance; }
 
   bool kept(SampleId sample) const { return kept_.count(sample) != 0; }

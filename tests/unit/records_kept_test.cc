@@ -178,11 +178,24 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
     pump();
     read(order[i]);
   }
-  uint64_t important = 0;
-  for (uint32_t i = 0; i < kCount / 8; ++i) {
-    important += world_.cache[1].covered({i * kRecord, (i + 1) * kRecord});
+  const auto important = [&] {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < kCount / 8; ++i) {
+      bytes += world_.cache[1].covered({i * kRecord, (i + 1) * kRecord});
+    }
+    return bytes;
+  };
+  EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
+  // Another job comes to share them, and goes: what they matter was told before.
+  for (const char* policy : {"needed", "shade"}) {
+    scheduler_.set_policy(1, policy);
+    for (const uint32_t index : shuffled(kCount / 8, 2)) {
+      pump();
+      read(kCount / 2 + index);
+      ASSERT_EQ(scheduler_.records().policy(set_), policy);
+    }
+    EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << policy;
   }
-  EXPECT_GT(important, kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
 }
 
 TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {

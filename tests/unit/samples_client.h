@@ -30,8 +30,9 @@ inline UniqueFd memory_of(const std::vector<uint32_t>& indices) {
 }
 
 struct Job : Client {
-  explicit Job(const OptimizerProcess& process) : socket(process.socket()) {
-    EXPECT_TRUE(hello(socket));
+  explicit Job(const OptimizerProcess& process, const std::string& options = "")
+      : socket(process.socket()) {
+    EXPECT_TRUE(hello(socket, options));
     EXPECT_TRUE(claim());
   }
   std::optional<Reply> ask(MessageKind kind, const std::string& body, int fd = -1) const {

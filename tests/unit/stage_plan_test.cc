@@ -149,6 +149,50 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   EXPECT_EQ(plan.fetch_ns(file(0)), kMillisecond);
 }
 
+TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
+  plan.set_policy("shade");
+  plan.set_budget(4 * StagePlan::charge(kBytes), 1000);
+  const auto read = [&](int i, float importance) {
+    want(i);
+    arrive();
+    plan.set_importance(file(i), importance);
+    plan.on_read(1, file(i));
+    check();
+  };
+  for (const int i : {1, 2, 3}) read(i, static_cast<float>(i % 3) + 1);  // 2 matters most, then 1
+  plan.set_policy("needed");
+  EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes));
+  plan.set_policy("shade");
+  plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
+  check();
+  EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));
+}
+
+// The policy was not told of readings that it has nothing to decide of: who was read by both of two
+// jobs was needed soonest of all from then on.
+TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
+  plan.set_policy("needed");
+  plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
+  plan.foretell(numbers({1, 1, 2, 2, 3, 3}));
+  want(1);
+  want(1);  // for the second job
+  arrive();
+  plan.on_read(1, file(1));
+  plan.on_read(2, file(1));
+  plan.on_read(1, file(2));  // it was not there
+  want(2);
+  plan.on_read(1, file(2));  // it is on its way, and its readers did not wait
+  arrive();
+  for (const int i : {2, 3}) {
+    want(i);
+    arrive();
+    plan.set_importance(file(i), 1);
+    plan.on_read(1, file(i));
+    check();
+  }
+  EXPECT_EQ(there, (std::set<uint32_t>{file(2), file(3)})) << "the first matters least";
+}
+
 TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
   plan.set_policy("minio");
   plan.set_budget(3 * StagePlan::charge(kBytes), 1000);

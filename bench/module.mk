@@ -25,4 +25,5 @@ bench/swap_SRCS := bench/reader/swap.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
 PROGRAMS += bench/selection
 bench/selection_SRCS := bench/reader/selection.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
 PROGRAMS += bench/two-jobs
-bench/two-jobs_SRCS := bench/reader/two_jobs.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
+bench/two-jobs_SRCS := bench/reader/two_jobs.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS) \
+  $(addprefix optimizer/samples/,file_table.cc sample_book.cc sample_order.cc sample_set.cc)

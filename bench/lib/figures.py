@@ -151,17 +151,28 @@ FIGURES = {
     "icache_top1_substituted": Figure(
         "share", 0.12, "samples that were stood in for in the others / samples trained"),
     "hlist_report_overhead": Figure(
-        "ratio", 1.03, "epochs of such a training over local files: losses observed / not, both under"
+        "ratio", 1.03, "epochs of such a training over files in memory: losses observed / not, both under"
         " Sluice"),
     "icache_multi_job": Figure(
-        "ratio", 0.91, "simulated: two trainings that share a cache which keeps what matters to both: their"
-        " time / the better of keeping what matters to one of them"),
+        "ratio", 0.91, "simulated: two trainings that share what is in memory, where what the other is known to"
+        " read stays, then what matters to both: their time / the better of keeping what matters to one of them"),
+    "icache_multi_job_importance": Figure(
+        "ratio", None, "the same, where what matters to both stays, as published, and no order is known"),
     "icache_multi_job_probed": Figure(
-        "ratio", None, "the same, where each epoch begins with 20 uncached batches, as published"),
+        "ratio", None, "that, where each epoch begins with 20 uncached batches, as published"),
+    "icache_multi_job_orders": Figure(
+        "ratio", None, "as icache_multi_job, over the better of keeping, after what the other is known to read,"
+        " what matters to one of them"),
+    "icache_multi_job_known": Figure(
+        "ratio", None, "as icache_multi_job, over keeping what is known to be read, and else anybody"),
     "icache_multi_job_first": Figure(
-        "ratio", None, "simulated: both jobs' time where the cache keeps what matters to the first, who computes"
-        " less / where it keeps what matters to both (paper: 1.1)"),
+        "ratio", None, "simulated: both jobs' time where what matters to the first stays, who computes"
+        " less / where what matters to both does, and no order is known (paper: 1.1)"),
     "icache_multi_job_second": Figure("ratio", None, "the same of the second (paper: 1.2)"),
+    "icache_two_jobs_time": Figure(
+        "ratio", None, "two such trainings at once under Sluice, iis and substitution, memory for 20 %: their later"
+        " epochs / the same by importance alone (SLUICE_POLICY=shade)"),
+    "icache_two_jobs_bytes": Figure("ratio", None, "bytes that they read from storage, likewise"),
     "icache_workers_2": Figure(
         "ratio", None, "epochs of Default / under Sluice, as icache_epoch_speedup_default, with two workers"
         " (paper: 3.9)"),

@@ -1,12 +1,14 @@
 """What importance costs: in accuracy, by real training that the decisions are taken for as it goes; in time,
 where there is nothing to gain; and at the moment when a new list of importances comes into force."""
 import concurrent.futures
+import contextlib
 import gzip
 import json
 import os
 import shutil
 import statistics
 import subprocess
+import tempfile
 
 from bench.lib import jobs
 from bench.lib.bench import ratios
@@ -19,12 +21,15 @@ OVERHEAD = ["hlist_report_overhead"]
 SWAP = ["icache_stall_during_swap_us"]
 SELECTION = ["icache_select_ms", "icache_begin_ms", "icache_serve_ms", "icache_read_ms", "icache_begin_ranks_ms"]
 RANKS = 8
-JOBS = ["icache_multi_job", "icache_multi_job_probed", "icache_multi_job_first", "icache_multi_job_second"]
-PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION + JOBS
+PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION
 MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
 # Of an image and its file's page, in memory.
 KEPT = 5120
-OVERHEAD_ROUNDS, OVERHEAD_EPOCHS = 3, 4
+OVERHEAD_ROUNDS, OVERHEAD_EPOCHS = 5, 3
+# Left alone, malloc gives memory back after each step in one training, and in the next not, as it happens to lie; faulting it
+# in anew takes up to a sixth of an epoch, which is far more than what is to be seen. So all trainings keep their memory.
+STEADY_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+IN_MEMORY = "/dev/shm"
 
 
 def data(bench):
@@ -50,9 +55,9 @@ def data(bench):
     return path, len(labels)
 
 
-def train(folder, model, epochs, seed, sluice):
+def train(folder, model, epochs, seed, sluice, settings=None):
     command = ["/usr/bin/python3", "-W", "ignore", os.path.join(TOP, "bench/reader/train_accuracy.py")]
-    return jobs.run([[*command, folder, model, str(epochs), str(seed)]], sluice)
+    return jobs.run([[*command, folder, model, str(epochs), str(seed)]], sluice, settings=settings)
 
 
 def pair(folder, count, model, epochs, seed):
@@ -97,18 +102,27 @@ class Steady:
         self.wall = sum(one["seconds"] for one in self.passes[1:])
 
 
-def overhead(bench):
-    """Files that are all in the page cache, and are read from there: all that is left is observing."""
-    folder, _ = data(bench)
+@contextlib.contextmanager
+def in_memory(folder, count):
+    """A copy of `count` files that no kernel takes out of memory, as some do with idle pages of the page cache."""
+    if not os.path.isdir(IN_MEMORY) or shutil.disk_usage(IN_MEMORY).free < 2 * count * KEPT:
+        raise Skipped(f"{IN_MEMORY} has no room for {count} files")
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-", dir=IN_MEMORY) as place:
+        yield shutil.copytree(folder, os.path.join(place, "images"))
 
-    def importance(level):
-        def one():
-            with jobs.Sluice(importance=level) as sluice:
-                return Steady(train(folder, "shufflenet", OVERHEAD_EPOCHS, 1, sluice))
-        return one
-    importance("off")()
-    runs = bench.rounds({level: importance(level) for level in ("off", "loss")},
-                        min(OVERHEAD_ROUNDS, bench.request.rounds))
+
+def overhead(bench):
+    """Files that are all in memory, and are read from there: all that is left is observing."""
+    folder, count = data(bench)
+    with in_memory(folder, count) as held:
+        def importance(level):
+            def one():
+                with jobs.Sluice(importance=level) as sluice:
+                    return Steady(train(held, "shufflenet", OVERHEAD_EPOCHS, 1, sluice, STEADY_MEMORY))
+            return one
+        importance("off")()
+        runs = bench.rounds({level: importance(level) for level in ("off", "loss")},
+                            min(OVERHEAD_ROUNDS, bench.request.rounds))
     bench.keep("icache_overhead", {level: [one.passes for one in many]
                                    for level, many in runs.items()})
     bench.record("hlist_report_overhead", ratios(runs["loss"], runs["off"]))
@@ -119,15 +133,6 @@ def printed(words):
     if done.returncode:
         raise Failed(f"{' '.join(words)}: {done.stderr.strip()}")
     return json.loads(done.stdout)
-
-
-def two_jobs(bench):
-    raw = [printed([program("bench/two-jobs"), str(seed)]) for seed in range(1, SEEDS + 1)]
-    bench.keep("icache_two_jobs", raw)
-    for name, kept in (("icache_multi_job", "both"), ("icache_multi_job_probed", "probed")):
-        bench.record(name, [one[kept] / min(one["first"], one["second"]) for one in raw])
-    for which in "first", "second":
-        bench.record(f"icache_multi_job_{which}", [one[which] / one["both"] for one in raw])
 
 
 def swap(bench):
@@ -148,7 +153,6 @@ def selection(bench):
 
 
 def run(bench):
-    for names, measure in ((SWAP, swap), (SELECTION, selection), (JOBS, two_jobs), (OVERHEAD, overhead),
-                           (ACCURACY, accuracy)):
+    for names, measure in ((SWAP, swap), (SELECTION, selection), (OVERHEAD, overhead), (ACCURACY, accuracy)):
         if bench.wants(*names):
             measure(bench)

@@ -155,12 +155,13 @@ def _prepare(cpu, cgroup):
     return prepare if cgroup or cpu is not None else None
 
 
-def run(commands, sluice=None, cpu=None, cgroup=None):
+def run(commands, sluice=None, cpu=None, cgroup=None, settings=None):
     """Runs the commands at the same time, to the end; each prints one JSON object.
 
-    With `sluice` (entered), under the library; its optimizer goes on, to be asked and stopped.
+    With `sluice` (entered), under the library; its optimizer goes on, to be asked and stopped. `settings` are
+    added to the jobs' environment, with Sluice or without.
     """
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **(settings or {})}
     if sluice:
         environment.update(sluice.environment())
     with contextlib.ExitStack() as stack:

@@ -1,6 +1,6 @@
 """A training whose epochs are timed: Fashion-MNIST as one padded file an image.
 
-train_importance.py FOLDER EPOCHS COMPUTE_MS [--shared FILE] [--workers N]: prints one JSON object: of each
+train_importance.py FOLDER EPOCHS COMPUTE_MS [--shared FILE] [--workers N] [--seed N]: prints one JSON object: of each
 epoch how long it took, how much of that the training waited for a batch, and how many samples it had.
 
 What the model computes is a softmax regression, whose losses are real; then it waits until a batch of 256
@@ -65,8 +65,8 @@ class Packages(threading.Thread):
 
 
 class Training:
-    def __init__(self, compute):
-        torch.manual_seed(5)
+    def __init__(self, compute, seed):
+        torch.manual_seed(seed)
         torch.set_num_threads(1)
         self.compute = compute
         self.model = nn.Linear(SIDE * SIDE, 10)
@@ -118,8 +118,9 @@ def main():
     parser.add_argument("compute_ms", type=float)
     parser.add_argument("--shared")
     parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=5)
     given = parser.parse_args()
-    training = Training(given.compute_ms / 1e3)
+    training = Training(given.compute_ms / 1e3, given.seed)
     if given.shared:
         with open(given.shared, encoding="utf-8") as text:
             passes = follow(training, given.folder, given.workers, json.load(text))

@@ -1,9 +1,14 @@
-// Two trainings that share a cache: how long they take together if it keeps what matters to both
-// (adjusted importance, iCache section III-D), over the better of keeping what matters to one of
-// them. Simulated: the code decides, and time is counted.
+// Two trainings that share what is in memory: how long they take together by who stays there.
+// Simulated: who is chosen, served and kept is decided by the code that decides it live, as it is
+// called there, and time is counted.
 //
-// two_jobs [SEED]: prints one JSON object; seconds of both jobs together, by whose importances the
-// cache keeps.
+// two_jobs [SEED]: prints one JSON object; seconds of both jobs together, by what was kept:
+//   first, second   what matters to one of them (the paper's INDA and INDB)
+//   both            what matters to both, by adjusted importance (iCache, section III-D)
+//   probed          the same, weighted with what 20 uncached batches of each epoch find out, as
+//   published orders          by adjusted importance too, but first of all what the other job is
+//   known to read first_orders, second_orders   likewise, with one job's importance known what is
+//   known to be read, and nothing of importance
 //
 // A batch takes as long as its computing or its reading, whichever is longer: six workers read what
 // is not in memory, each a sample in 6.5 ms (what three round trips of 2 ms and 100 KB take). One
@@ -14,11 +19,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "optimizer/importance/icache_system.h"
+#include "optimizer/importance/book.h"
 #include "optimizer/importance/jobs.h"
-#include "optimizer/importance/values.h"
+#include "optimizer/policies/table.h"
+#include "optimizer/samples/sample_book.h"
+#include "optimizer/util/random.h"
 
 namespace {
 
@@ -29,98 +40,196 @@ constexpr uint32_t kSamples = 50'000, kBatch = 256, kEpochs = 24, kBytes = 100'0
 constexpr double kShare = 0.2, kReadSeconds = 0.0065, kWorkers = 6;
 constexpr double kCompute[] = {0.040, 0.080};
 constexpr uint32_t kJobs = 2;
+// Of one question who is served, and how many of its positions are left when the next is asked
+// (adapters/pytorch/sluice_torch/serving.py).
+constexpr size_t kTogether = 1 << 14, kAhead = kTogether / 2;
 
-// kProbed: both, as far as they gain, which 20 uncached batches find out in every epoch.
-enum class Keep { kFirst, kSecond, kBoth, kProbed };
-
-std::vector<float> losses_of(Random* random, const std::vector<float>& common) {
-  std::vector<float> losses(kSamples);
-  for (uint32_t i = 0; i < kSamples; ++i) {
-    losses[i] = common[i] + static_cast<float>(-std::log(random->unit()));
-  }
-  return losses;
-}
-
-struct Job {
-  explicit Job(std::vector<float> own) : losses(std::move(own)), values(kSamples) {}
-  const std::vector<float> losses;
-  ImportanceValues values;
-  BenefitProbe probe;
-  std::vector<SampleId> order;  // of the present epoch
-  size_t at = 0;
-  uint32_t epoch = 0;
-  double clock = 0;
-  bool done() const { return epoch == kEpochs && at == order.size(); }
+struct Variant {
+  const char* name;
+  const char* policy;
+  double benefit[kJobs];  // 0 for both: none is told
+  bool probed;
 };
 
-void begin_epoch(ICacheSystem* system, Random* random, Job* job, uint32_t number, bool several) {
-  const std::vector<bool> chosen = system->begin_epoch(number, job->epoch++, job->values.all());
-  job->order.clear();
-  for (SampleId sample = 0; sample < kSamples; ++sample) {
-    if (chosen[sample]) job->order.push_back(sample);
+constexpr Variant kVariants[] = {
+    {"first", "shade", {2, 0}, false},          {"second", "shade", {0, 2}, false},
+    {"both", "shade", {0, 0}, false},           {"probed", "shade", {0, 0}, true},
+    {"orders", "needed", {0, 0}, false},        {"first_orders", "needed", {2, 0}, false},
+    {"second_orders", "needed", {0, 2}, false}, {"known", "belady", {0, 0}, false},
+};
+
+struct Job {
+  ImportanceBook::Who who;
+  std::vector<float> losses;
+  BenefitProbe probe;
+  std::vector<uint32_t> requested, served;  // of the present epoch, by position
+  size_t at = 0;
+  uint32_t epoch = 0;  // that comes next
+  double clock = 0;
+  bool done() const { return epoch == kEpochs && at == requested.size(); }
+};
+
+class Run {
+ public:
+  Run(const Variant& variant, uint64_t seed);
+  double seconds();
+
+ private:
+  void begin_epoch(Job* job);
+  void ask(Job* job);
+  void run_batch(Job* job);
+  void foretell();
+  void keep_by(const char* policy);
+  Job& other(const Job& job) { return jobs_[job.who.job % kJobs]; }
+
+  const Variant& variant_;
+  const uint64_t capacity_ = static_cast<uint64_t>(kShare * kSamples) * kBytes;
+  Random random_;
+  std::vector<Job> jobs_;
+  ImportanceBook book_;
+  ImportanceOptions options_;
+  SampleBook orders_;
+  uint32_t dataset_ = 0;
+  std::unique_ptr<Policy> memory_;
+  std::vector<SampleId> evicted_;
+  bool orders_new_ = false;
+};
+
+Run::Run(const Variant& variant, uint64_t seed)
+    : variant_(variant),
+      random_(mixed(seed)),
+      memory_(find_policy(variant.policy)->make(capacity_, kSamples)) {
+  options_.stand_ins = ImportanceOptions::StandIns::kAny;
+  options_.selection.seed = seed;
+  const auto loss = [this] { return static_cast<float>(-std::log(random_.unit())); };
+  std::vector<float> common(kSamples);
+  std::generate(common.begin(), common.end(), loss);
+  for (uint32_t number = 1; number <= kJobs; ++number) {
+    Job& job = jobs_.emplace_back();
+    dataset_ = orders_.use(number, "dataset", kSamples);
+    job.who = {number, number, number, dataset_, kSamples};
+    for (const float shared : common) job.losses.push_back(shared + loss());
   }
-  random->shuffle(&job->order);
-  job->at = 0;
-  job->probe.begin_epoch(several);
 }
 
-void run_batch(ICacheSystem* system, Job* job, uint32_t number) {
-  const size_t end = std::min(job->at + kBatch, job->order.size());
+void Run::begin_epoch(Job* job) {
+  const double benefit = variant_.benefit[job->who.job - 1];
+  const bool told = variant_.benefit[0] + variant_.benefit[1] > 0;
+  // Without effect before the first epoch, which knows no importance.
+  if (told) book_.set_benefit(job->who, benefit);
+  const auto choice = book_.ask(job->who, job->epoch, options_, {});
+  choose(choice.get());
+  book_.begin(job->who, choice, capacity_);
+  if (told && job->epoch == 0) book_.set_benefit(job->who, benefit);
+  job->requested.clear();
+  for (SampleId sample = 0; sample < kSamples; ++sample) {
+    if (choice->chosen[sample]) job->requested.push_back(sample);
+  }
+  random_.shuffle(&job->requested);
+  job->served.clear();
+  job->at = 0;
+  ++job->epoch;
+  ask(job);
+  job->probe.begin_epoch(variant_.probed && !other(*job).done());
+}
+
+// Who is served at the next positions, which the optimizer is told as the job's order then.
+void Run::ask(Job* job) {
+  const size_t first = job->served.size();
+  const size_t count = std::min(kTogether, job->requested.size() - first);
+  const uint32_t epoch = job->epoch - 1;
+  if (count == 0 || !book_.follows(job->who, epoch, first, count)) return;
+  if (book_.shares(job->who.session)) {
+    book_.forget_lost(dataset_, [this](SampleId sample) { return memory_->kept(sample); });
+  }
+  for (size_t at = first; at < first + count; ++at) {
+    const auto bytes = [](SampleId) { return uint64_t{kBytes}; };
+    job->served.push_back(book_.serve(job->who, job->requested[at], bytes).sample);
+  }
+  orders_.publish(job->who.session, dataset_, epoch, first,
+                  std::span(job->served).subspan(first, count));
+  orders_new_ = true;
+}
+
+void Run::foretell() {
+  if (!orders_new_) return;
+  orders_new_ = false;
+  memory_->forget_order();
+  memory_->know_order(orders_.upcoming(dataset_));
+}
+
+void Run::keep_by(const char* policy) {
+  const std::unique_ptr<Policy> before =
+      std::exchange(memory_, find_policy(policy)->make(capacity_, kSamples));
+  for (SampleId sample = 0; sample < kSamples; ++sample) {
+    if (!before->kept(sample)) continue;
+    memory_->set_importance(sample, before->importance(sample));
+    memory_->access(0, sample, kBytes, &evicted_);
+  }
+  orders_new_ = true;
+}
+
+void Run::run_batch(Job* job) {
+  foretell();
+  const size_t end = std::min(job->at + kBatch, job->requested.size());
   const auto size = static_cast<double>(end - job->at);
   double missed = 0;
   for (; job->at < end; ++job->at) {
-    const Answer answer = system->request(number, job->order[job->at], kBytes);
-    job->values.observe(answer.sample, job->losses[answer.sample]);
-    missed += answer.how == Served::kMiss || answer.how == Served::kMissOther ? 1 : 0;
+    const SampleId sample = job->served[job->at];
+    const ImportanceBook::Who& who = job->who;
+    orders_.begin(who.session, who.job, dataset_, sample);
+    orders_.end(who.job, dataset_, sample);
+    for (const auto& one : book_.on_read(who.session, who.process, dataset_, sample)) {
+      memory_->set_importance(one.sample, one.rank);
+    }
+    missed += memory_->access(who.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;
+    book_.report(who, sample, job->losses[sample]);
   }
+  if (job->served.size() - job->at <= kAhead) ask(job);
   if (job->probe.phase() == BenefitProbe::Phase::kUncached) missed = size;
   const double seconds =
-      std::max(kCompute[number] * size / kBatch, missed * kReadSeconds / kWorkers);
+      std::max(kCompute[job->who.job - 1] * size / kBatch, missed * kReadSeconds / kWorkers);
   job->clock += seconds;
   const bool probing = job->probe.phase() != BenefitProbe::Phase::kDone;
   job->probe.batch(seconds);
   if (probing && job->probe.phase() == BenefitProbe::Phase::kDone) {
-    system->set_benefit(number, job->probe.benefit());
+    book_.set_benefit(job->who, job->probe.benefit());
   }
 }
 
-double seconds_of(uint64_t seed, Keep keep) {
-  Random random(mixed(seed));
-  std::vector<float> common(kSamples);
-  for (float& loss : common) loss = static_cast<float>(-std::log(random.unit()));
-  std::vector<Job> jobs;
-  for (uint32_t i = 0; i < kJobs; ++i) jobs.emplace_back(losses_of(&random, common));
-  ICacheSystem system({.capacity = static_cast<uint64_t>(kShare * kSamples) * kBytes,
-                       .samples = kSamples,
-                       .reads_packages = false,
-                       .seed = seed},
-                      Substitute::kL, true);
-  for (uint32_t i = 0; i < kJobs; ++i) {
-    begin_epoch(&system, &random, &jobs[i], i, keep == Keep::kProbed);
-    if (keep == Keep::kFirst) system.set_benefit(i, i == 0 ? 2 : 0);
-    if (keep == Keep::kSecond) system.set_benefit(i, i == 1 ? 2 : 0);
-  }
-  while (!jobs[0].done() || !jobs[1].done()) {
-    const uint32_t next =
-        jobs[0].done() || (!jobs[1].done() && jobs[1].clock < jobs[0].clock) ? 1 : 0;
-    Job& job = jobs[next];
-    if (job.at == job.order.size()) {
-      const bool both = !jobs[0].done() && !jobs[1].done();
-      begin_epoch(&system, &random, &job, next, both && keep == Keep::kProbed);
-    } else {
-      run_batch(&system, &job, next);
+double Run::seconds() {
+  for (Job& job : jobs_) begin_epoch(&job);
+  for (;;) {
+    Job* next = nullptr;
+    for (Job& job : jobs_) {
+      if (!job.done() && (next == nullptr || job.clock < next->clock)) next = &job;
     }
-    if (job.done()) system.end_job(next);
+    if (next == nullptr) break;
+    if (next->at == next->requested.size()) {
+      begin_epoch(next);
+    } else {
+      run_batch(next);
+    }
+    if (next->done()) {
+      book_.forget_session(next->who.session);
+      orders_.leave(next->who.session);
+      memory_->end_job(next->who.session);
+      if (variant_.policy == std::string("needed")) keep_by("shade");  // there is one job left
+    }
   }
-  return jobs[0].clock + jobs[1].clock;
+  return std::accumulate(jobs_.begin(), jobs_.end(), 0.0,
+                         [](double sum, const Job& job) { return sum + job.clock; });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const uint64_t seed = argc > 1 ? strtoull(argv[1], nullptr, 10) : 1;
-  printf("{\"first\": %.3f, \"second\": %.3f, \"both\": %.3f, \"probed\": %.3f}\n",
-         seconds_of(seed, Keep::kFirst), seconds_of(seed, Keep::kSecond),
-         seconds_of(seed, Keep::kBoth), seconds_of(seed, Keep::kProbed));
+  std::string line;
+  for (const Variant& variant : kVariants) {
+    line += (line.empty() ? "" : ", ") + ("\"" + std::string(variant.name) + "\": ") +
+            std::to_string(Run(variant, seed).seconds());
+  }
+  printf("{%s}\n", line.c_str());
   return 0;
 }

@@ -120,7 +120,6 @@ def overhead(bench):
                 with jobs.Sluice(importance=level) as sluice:
                     return Steady(train(held, "shufflenet", OVERHEAD_EPOCHS, 1, sluice, STEADY_MEMORY))
             return one
-        importance("off")()
         runs = bench.rounds({level: importance(level) for level in ("off", "loss")},
                             min(OVERHEAD_ROUNDS, bench.request.rounds))
     bench.keep("icache_overhead", {level: [one.passes for one in many]

@@ -182,7 +182,8 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
   const ByImportance kept{
       stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
       by_importance(scheduler_.records().policy(who.dataset))};
-  if (importance_.shares(session.id)) {
+  if (session.shared || stage_plan_.policy() == kOfSeveral ||
+      scheduler_.records().policy(who.dataset) == kOfSeveral) {
     importance_.forget_lost(who.dataset,
                             [&](SampleId sample) { return in_memory(who.dataset, sample); });
   }
@@ -224,6 +225,7 @@ void Optimizer::choose_policy() {
   bool any_selects = false, any_shares = false, all_may = true;
   for (const auto& [id, session] : sessions_) {
     const bool shares = session->selects && importance_.shares(id);
+    session->shared |= shares;
     if (session->selects && session->options.policy.empty()) {
       scheduler_.set_policy(id, shares ? kOfSeveral : kByImportance);
     }

@@ -152,9 +152,10 @@ void ImportanceBook::forget_lost(uint32_t dataset,
   const std::vector<SampleId> kept = shared->second->kept();
   for (size_t left = std::min(kept.size(), kMostLooked); left != 0; --left, ++looked_) {
     const SampleId sample = kept[looked_ % kept.size()];
+    if (in_memory(sample)) continue;
     const bool comes = std::any_of(decided.begin(), decided.end(),
                                    [sample](const auto* kept) { return kept->awaits(sample); });
-    if (!comes && !in_memory(sample)) shared->second->drop(sample);
+    if (!comes) shared->second->drop(sample);
   }
 }
 
@@ -171,6 +172,8 @@ Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& 
     answer = shared.request(asking.number, requested, known);
     const bool fetched = answer.how == Served::kMiss || answer.how == Served::kMissOther;
     asking.kept.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());
+  } else if (ledger != nullptr) {
+    shared.serve_itself(asking.number, requested);
   }
   ++own.served.by_kind[static_cast<size_t>(answer.how)];
   return answer;

@@ -148,4 +148,9 @@ Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
   return answer;
 }
 
+void ICache::serve_itself(uint32_t number, SampleId requested) {
+  jobs_.at(number).ledger.serve(requested, requested, Served::kMiss);
+  l_.served(number, requested);
+}
+
 }  // namespace sluice::optimizer

@@ -74,6 +74,10 @@ class ICache {
   // above. REQUIRES: the job has begun an epoch, and there is such a sample.
   Answer request(uint32_t job, SampleId requested, uint32_t bytes, std::vector<SampleId>* evicted);
 
+  // The job reads the sample itself, whatever is in memory, and nothing is kept of it. REQUIRES as
+  // above.
+  void serve_itself(uint32_t job, SampleId requested);
+
   // Bytes of both caches from the next epoch on.
   void set_capacity(uint64_t bytes) { split_.set_capacity(bytes); }
 

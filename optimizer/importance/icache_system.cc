@@ -120,6 +120,8 @@ double ICacheSystem::benefit(uint32_t number) const {
 Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   bytes_[sample] = bytes;
   Answer answer = cache_.request(number, sample, bytes, &evicted_);
+  // What the H-cache of several jobs gave up may be on its way to the L-cache.
+  std::erase_if(evicted_, [&](SampleId gone) { return gone != sample && is_passing_[gone]; });
   const Job& job = jobs_.at(number);
   if (!packs_ || job.list->contains(sample)) return answer;
   if (settings_.reads_packages) {
@@ -129,7 +131,7 @@ Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
     cache_.retire(answer.sample);
     evicted_.push_back(answer.sample);
   } else if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
-    answer.keep = keep_in_passing(job, answer.sample);
+    answer.keep = answer.keep || keep_in_passing(job, answer.sample);
   }
   return answer;
 }

@@ -34,6 +34,8 @@ class ICacheSystem : public System {
   void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
   Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
+  // The same where nothing can be kept of the sample: it is served itself.
+  void serve_itself(uint32_t job, SampleId sample) { cache_.serve_itself(job, sample); }
   Background background() override;
   // What must leave memory since the last call of begin_epoch(), begin_chosen() or request().
   std::span<const SampleId> evicted() const { return evicted_; }

@@ -1,7 +1,5 @@
 #include "optimizer/stage/stage_plan.h"
 
-#include <utility>
-
 #include "optimizer/policies/table.h"
 
 namespace sluice::optimizer {
@@ -27,13 +25,19 @@ void StagePlan::set_policy(const std::string& name) {
   const PolicyInfo* info = find_policy(name);
   if (info == nullptr || name == policy_name_) return;
   policy_name_ = name;
-  const std::unique_ptr<Policy> before =
-      std::exchange(policy_, info->make(limit() - std::min(limit(), ahead_), files_->size()));
+  policy_ = info->make(limit() - std::min(limit(), ahead_), files_->size());
   for (auto& [file, entry] : entries_) {
-    if (entry.place != Place::kKept) continue;
-    policy_->set_importance(file, before->importance(file));
-    offer(0, file, entry);
+    if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
+    if (entry.place == Place::kKept) offer(0, file, entry);
   }
+}
+
+void StagePlan::set_importance(uint32_t file, float importance) {
+  if (file >= importance_.size()) {
+    importance_.resize(std::max<size_t>(size_t{file} + 1, files_->size()));
+  }
+  importance_[file] = importance;
+  policy_->set_importance(file, importance);
 }
 
 void StagePlan::set_budget(uint64_t bytes, uint64_t copies) {

@@ -81,9 +81,7 @@ class StagePlan {
   void foretell(std::span<const uint32_t> order);
   void end_session(uint32_t session) { policy_->end_job(session); }
   // What the file's copy is worth keeping, for policies that go by it.
-  void set_importance(uint32_t file, float importance) {
-    policy_->set_importance(file, importance);
-  }
+  void set_importance(uint32_t file, float importance);
 
   enum class Has { kStaged, kComing, kNot };
   Has has(uint32_t file) const;
@@ -163,6 +161,7 @@ class StagePlan {
   FileTable* const files_;
   std::unique_ptr<Policy> policy_;
   std::string policy_name_;
+  std::vector<float> importance_;  // by file, as it was told, whatever the policy goes by
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t used_ = 0, ahead_ = 0;  // ahead_: with what is being fetched
   uint64_t awaited_ = 0;           // kept, and awaited

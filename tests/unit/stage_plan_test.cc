@@ -160,9 +160,10 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
     check();
   };
   for (const int i : {1, 2, 3}) read(i, static_cast<float>(i % 3) + 1);  // 2 matters most, then 1
-  plan.set_policy("needed");
-  EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes));
-  plan.set_policy("shade");
+  for (const char* other : {"needed", "auto", "lru", "shade"}) {
+    plan.set_policy(other);
+    EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes)) << other;
+  }
   plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));

@@ -42,7 +42,7 @@ demo: ## set up, build, and show a cold job beside a warm one
 	$(Q)scripts/demo
 
 check: ## set up, build, run every test, check the style; ends with one line of counts
-	$(Q)scripts/setup build check
+	$(Q)scripts/setup build check torch2
 	$(Q)scripts/check
 
 bench: ## every figure, into build/bench.json (bench-NAME for one)

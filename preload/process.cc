@@ -14,6 +14,7 @@
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/signals/actions.h"
+#include "preload/signals/mask.h"
 #include "preload/stage/original.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
@@ -39,13 +40,13 @@ void before_fork() {
 void in_parent() {
   const sys::SignalSet mask = g_mask_before_fork;
   g_registry_lock.unlock();
-  sys::set_mask(mask);
+  sys::restore_mask(mask);
 }
 void in_child() {
   const sys::SignalSet mask = g_mask_before_fork;
   g_registry_lock.unlock();
   if (process_is_new()) process_after_fork();
-  sys::set_mask(mask);
+  sys::restore_mask(mask);
 }
 
 }  // namespace
@@ -73,6 +74,7 @@ void process_after_fork() {
   t_state.sample_tid = 0;
   g_registry_lock.reset();
   actions_after_fork();
+  mask_after_fork();
   registry_after_fork();
   session_after_fork();
   report_after_fork();

@@ -50,8 +50,15 @@ inline constexpr int kGuardRemove = 103;
 
 // The kernel's signal set is 64 bits.
 using SignalSet = uint64_t;
-inline constexpr SignalSet kAllSignals = ~SignalSet{0};
 inline constexpr SignalSet signal_bit(int signal) { return SignalSet{1} << (signal - 1); }
+// glibc's own, which it takes out of every set that an application gives it: SIGCANCEL, SIGSETXID.
+inline constexpr SignalSet kInternalSignals = signal_bit(32) | signal_bit(33);
+// What we block for a moment, and how a look from outside can tell that it was us: libc blocks
+// both of its own or none. SIGSETXID's handler makes one system call.
+inline constexpr SignalSet kAllSignals = ~signal_bit(33);
+inline constexpr bool is_own_block(SignalSet mask) {
+  return (mask & kInternalSignals) == signal_bit(32);
+}
 
 inline SignalSet set_mask(SignalSet mask) {
   SignalSet old = 0;
@@ -59,12 +66,16 @@ inline SignalSet set_mask(SignalSet mask) {
   return old;
 }
 
+// Ends what set_mask(kAllSignals) began: `mask` is what that returned. SIGSEGV may have become ours
+// meanwhile (signals/mask.h); it is not blocked then.
+void restore_mask(SignalSet mask);
+
 // Blocks every signal for a scope: a handler that ran inside a cell's transition and touched
 // that cell would wait for itself.
 class SignalsBlocked {
  public:
   SignalsBlocked() : old_(set_mask(kAllSignals)) {}
-  ~SignalsBlocked() { set_mask(old_); }
+  ~SignalsBlocked() { restore_mask(old_); }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 

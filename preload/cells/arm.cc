@@ -101,7 +101,12 @@ uint64_t choose_distance(const Request& request) {
 }
 
 bool arm(const Request& request) {
-  if (!install_fault_handler()) {
+  const Taken taken = install_fault_handler();
+  if (taken == Taken::kBlocked) {
+    count(ClientMetric::passed_unprotectable);
+    return false;
+  }
+  if (taken == Taken::kLost) {
     say(LogLevel::kWarn, "the SIGSEGV action was taken over; a mapping is passed through");
     count(ClientMetric::passed_lost_handler);
     return false;
@@ -206,6 +211,10 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   }
   if (mode == CheckpointMode::kOff) return;
   if (g_only_observe.load(std::memory_order_relaxed)) mode = CheckpointMode::kObserve;
+  if (mode != CheckpointMode::kObserve && can_take_segv() == Taken::kBlocked) {
+    say(LogLevel::kInfo, "another thread blocks SIGSEGV; a mapping is observed");
+    mode = CheckpointMode::kObserve;
+  }
   if (process_is_new()) process_after_fork();
   Request request = {};
   want_root(fd, data);

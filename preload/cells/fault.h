@@ -12,24 +12,23 @@ namespace sluice::preload {
 // The kernel's SIGSEGV action while checkpoints exist. Async-signal-safe.
 void fault_handler(int signal, siginfo_t* info, void* context);
 
+// The kernel's action for SIGSTKFLT, as which a blocked SIGSEGV waits (signals/mask.h).
+// Async-signal-safe.
+void shadow_handler(int signal, siginfo_t* info, void* context);
+
 // Gives a fault that is not ours to the application's action as the kernel would have: called,
 // ignored, or by restoring the default and letting the instruction fault again. REQUIRES: called
 // from fault_handler.
 void forward_fault(siginfo_t* info, ucontext_t* context);
 
 // Builds a signal frame on the interrupted stack, as the kernel does, so that returning from
-// our handler enters `handler` there. For an action without SA_ONSTACK when we run on the
+// our handler enters the action's there. For an action without SA_ONSTACK when we run on the
 // alternate stack. `mask` is what is blocked while it runs. False if the frame is of an unknown
 // shape; the caller then calls the handler where it is.
-bool redeliver_on_interrupted_stack(const struct sigaction& action, siginfo_t* info,
+bool redeliver_on_interrupted_stack(const struct sigaction& action, int signal, siginfo_t* info,
                                     ucontext_t* context, unsigned long mask);
 
-// Where that frame holds a word that says "the handler has not been left". The word's value is
-// its own address xor kHandlerToken.
-uintptr_t redelivered_token(const ucontext_t* context);
-inline constexpr uint64_t kHandlerToken = 0x736c756963655347ULL;
-
-// The application's SIGSEGV handler was left by a jump, or returned from a redelivered frame.
-extern "C" __attribute__((visibility("hidden"))) void sluice_handler_left();
+// A handler that ran in such a frame is about to return by it.
+extern "C" __attribute__((visibility("hidden"))) void sluice_frame_returns(ucontext_t* context);
 
 }  // namespace sluice::preload

@@ -15,7 +15,8 @@ asm(".text\n"
     ".type sluice_restore_rt, @function\n"
     ".hidden sluice_restore_rt\n"
     "sluice_restore_rt:\n"
-    "  call sluice_handler_left\n"
+    "  mov %rsp, %rdi\n"
+    "  call sluice_frame_returns\n"
     "  mov $15, %eax\n"
     "  syscall\n"
     ".size sluice_restore_rt, .-sluice_restore_rt\n");
@@ -32,7 +33,6 @@ struct Frame {
   void* restorer;
   unsigned char context[kContextBytes];
   siginfo_t info;
-  uint64_t token;
 };
 
 size_t float_state_bytes(const void* state) {
@@ -43,12 +43,7 @@ size_t float_state_bytes(const void* state) {
 
 }  // namespace
 
-uintptr_t redelivered_token(const ucontext_t* context) {
-  const auto frame = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
-  return frame + offsetof(Frame, token);
-}
-
-bool redeliver_on_interrupted_stack(const struct sigaction& action, siginfo_t* info,
+bool redeliver_on_interrupted_stack(const struct sigaction& action, int signal, siginfo_t* info,
                                     ucontext_t* context, unsigned long mask) {
   greg_t* registers = context->uc_mcontext.gregs;
   auto top = static_cast<uintptr_t>(registers[REG_RSP]) - kRedZone;
@@ -66,11 +61,10 @@ bool redeliver_on_interrupted_stack(const struct sigaction& action, siginfo_t* i
   frame->restorer = reinterpret_cast<void*>(&sluice_restore_rt);
   memcpy(frame->context, context, kContextBytes);
   memcpy(&frame->info, info, sizeof *info);
-  frame->token = reinterpret_cast<uintptr_t>(&frame->token) ^ kHandlerToken;
   const size_t fpregs_at = offsetof(ucontext_t, uc_mcontext) + offsetof(mcontext_t, fpregs);
   memcpy(frame->context + fpregs_at, &copied_state, sizeof copied_state);
 
-  registers[REG_RDI] = SIGSEGV;
+  registers[REG_RDI] = signal;
   registers[REG_RSI] = static_cast<greg_t>(reinterpret_cast<uintptr_t>(&frame->info));
   registers[REG_RDX] = static_cast<greg_t>(reinterpret_cast<uintptr_t>(frame->context));
   registers[REG_RAX] = 0;

@@ -25,22 +25,19 @@ struct ThreadStart {
   void* argument;
 };
 
-// A thread inherits the mask that its creator believes to have, or gets the one in its
-// attributes.
-void* start_blocked(void* raw) {
+// A thread inherits its creator's mask as the kernel has it. One in its attributes is in the
+// application's terms.
+void* start_with_mask(void* raw) {
   const ThreadStart start = *static_cast<ThreadStart*>(raw);
   free(raw);
-  adopt_inherited_mask();
-  set_segv_blocked(true);
+  translate_own_mask();
   return start.routine(start.argument);
 }
 
-bool starts_blocked(const pthread_attr_t* attributes) {
+bool attributes_have_mask(const pthread_attr_t* attributes) {
   sigset_t mask;
-  if (attributes != nullptr && pthread_attr_getsigmask_np(attributes, &mask) == 0) {
-    return sigismember(&mask, SIGSEGV) == 1;
-  }
-  return segv_blocked();
+  return attributes != nullptr && pthread_attr_getsigmask_np(attributes, &mask) == 0 &&
+         (word_of(mask) & (kSegvBit | kShadowBit)) != 0;
 }
 
 }  // namespace
@@ -48,14 +45,13 @@ bool starts_blocked(const pthread_attr_t* attributes) {
 SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                  void* (*routine)(void*), void* argument) noexcept {
   set_open_limit(g_threads.fetch_add(1, std::memory_order_relaxed) + 1);
-  if (g_settings.off || !starts_blocked(attributes)) {
+  if (g_settings.off || !attributes_have_mask(attributes)) {
     return REAL(pthread_create)(thread, attributes, routine, argument);
   }
-  install_fault_handler();
   auto* start = static_cast<ThreadStart*>(malloc(sizeof(ThreadStart)));
   if (start == nullptr) return EAGAIN;
   *start = {routine, argument};
-  const int result = REAL(pthread_create)(thread, attributes, start_blocked, start);
+  const int result = REAL(pthread_create)(thread, attributes, start_with_mask, start);
   if (result != 0) free(start);
   return result;
 }
@@ -68,24 +64,24 @@ SLUICE_EXPORT pid_t _Fork() noexcept {
   return pid;
 }
 
-// A new program inherits the mask and what is ignored: both must be what the application set.
+// A new program inherits the mask, what is ignored and the descriptors: all must be what the
+// application set.
 namespace {
-class ExecMask {
+class ExecState {
  public:
-  ExecMask() : blocked_(block_segv_for_exec()) { use_originals_for_exec(); }
-  ~ExecMask() {
-    if (blocked_) unblock_segv_after_exec();
+  ExecState() { use_originals_for_exec(); }
+  ~ExecState() {
     if (ignored_) reinstall_fault_handler();
   }
   void pass_ignored() {
-    ignored_ = fault_handler_installed() && application_action(false).sa_handler == SIG_IGN;
-    if (ignored_) restore_kernel_action(true);
+    ignored_ =
+        fault_handler_installed() && application_action(SIGSEGV, false).sa_handler == SIG_IGN;
+    if (ignored_) restore_kernel_action(SIGSEGV, true);
   }
-  ExecMask(const ExecMask&) = delete;
-  ExecMask& operator=(const ExecMask&) = delete;
+  ExecState(const ExecState&) = delete;
+  ExecState& operator=(const ExecState&) = delete;
 
  private:
-  bool blocked_;
   bool ignored_ = false;
 };
 
@@ -100,13 +96,17 @@ void pin_list(Pins& pins, char* const list[]) {
 // exec and spawn read strings before they do anything, and say EFAULT in errno or as a result.
 template <typename Call>
 int retrying_lists(Call call, const char* path, char* const argv[], char* const environment[]) {
-  const int result = call();
+  const auto masked = [&] {
+    const MaskForExec mask;  // nothing of ours in between, which would block and unblock
+    return call();
+  };
+  const int result = masked();
   if (result != EFAULT && (result != -1 || errno != EFAULT)) return result;
   Pins pins;
   pins.add_string(path);
   pin_list(pins, argv);
   pin_list(pins, environment);
-  return pins.any() ? call() : result;
+  return pins.any() ? masked() : result;
 }
 }  // namespace
 
@@ -114,7 +114,7 @@ SLUICE_EXPORT int posix_spawn(pid_t* pid, const char* path,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const argv[],
                               char* const environment[]) {
-  const ExecMask mask;
+  const ExecState state;
   return retrying_lists(
       [&] { return REAL(posix_spawn)(pid, path, actions, attributes, argv, environment); }, path,
       argv, environment);
@@ -123,45 +123,45 @@ SLUICE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                const posix_spawn_file_actions_t* actions,
                                const posix_spawnattr_t* attributes, char* const argv[],
                                char* const environment[]) {
-  const ExecMask mask;
+  const ExecState state;
   return retrying_lists(
       [&] { return REAL(posix_spawnp)(pid, file, actions, attributes, argv, environment); }, file,
       argv, environment);
 }
 SLUICE_EXPORT int execve(const char* path, char* const argv[], char* const environment[]) noexcept {
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(execve)(path, argv, environment); }, path, argv,
                         environment);
 }
 SLUICE_EXPORT int execv(const char* path, char* const argv[]) noexcept {
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(execv)(path, argv); }, path, argv, nullptr);
 }
 SLUICE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(execvp)(file, argv); }, file, argv, nullptr);
 }
 SLUICE_EXPORT int execvpe(const char* file, char* const argv[],
                           char* const environment[]) noexcept {
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(execvpe)(file, argv, environment); }, file, argv,
                         environment);
 }
 SLUICE_EXPORT int execveat(int folder, const char* path, char* const argv[],
                            char* const environment[], int flags) noexcept {
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(execveat)(folder, path, argv, environment, flags); },
                         path, argv, environment);
 }
 SLUICE_EXPORT int fexecve(int fd, char* const argv[], char* const environment[]) noexcept {
   use_original(fd);
-  ExecMask mask;
-  mask.pass_ignored();
+  ExecState state;
+  state.pass_ignored();
   return retrying_lists([&] { return REAL(fexecve)(fd, argv, environment); }, nullptr, argv,
                         environment);
 }

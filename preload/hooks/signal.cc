@@ -1,7 +1,6 @@
 // SIGSEGV's action and mask, as the application believes them to be. From the first checkpoint
-// on, the kernel's action is ours and the application's lies in signals/actions.h; the kernel's
-// mask never has SIGSEGV, from the start of the process, so that a cell can be opened in any
-// thread.
+// on, the kernel's action is ours and the application's lies in signals/actions.h; masks are
+// translated as signals/mask.h says. Before it they are the application's own.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // programs call them all the same
 
 #include <cerrno>
@@ -18,164 +17,128 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
 
-// Handlers of other signals, whose sa_mask named SIGSEGV: the bit is given back when asked for.
-constinit std::atomic<bool> g_masks_segv[65] = {};
-
-bool ours(int signal) { return signal == SIGSEGV && fault_handler_installed(); }
-
 // siginterrupt() decides what signal() does from then on.
 constinit std::atomic<bool> g_interrupts{false};
 
 // signal(), in glibc's words: the signal itself in the mask, SA_RESTART unless siginterrupt().
 enum class Semantics : uint8_t { kBsd, kSystemV, kSigset };
 
-// signal() and its relatives for SIGSEGV, once it is ours.
-sighandler_t replace_handler(sighandler_t handler, Semantics semantics) {
+// signal() and its relatives for a signal that is ours.
+sighandler_t replace_handler(int signal, sighandler_t handler, Semantics semantics) {
   if (handler == SIG_ERR) {
     errno = EINVAL;
     return SIG_ERR;
   }
-  const struct sigaction before = application_action(false);
+  const struct sigaction before = application_action(signal, false);
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = handler;
   if (semantics == Semantics::kBsd) {
-    sigaddset(&action.sa_mask, SIGSEGV);
-    action.sa_flags = g_interrupts.load(std::memory_order_relaxed) ? 0 : SA_RESTART;
+    sigaddset(&action.sa_mask, signal);
+    const bool restarts = signal != SIGSEGV || !g_interrupts.load(std::memory_order_relaxed);
+    action.sa_flags = restarts ? SA_RESTART : 0;
   } else if (semantics == Semantics::kSystemV) {
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   }
-  set_application_action(action);
+  set_application_action(signal, action);
   return before.sa_handler;
 }
 
-// Another signal got a new handler with a mask of libc's making.
-sighandler_t replaced(int number, sighandler_t before) {
-  if (before != SIG_ERR && number > 0 && number <= 64) {
-    g_masks_segv[number].store(false, std::memory_order_relaxed);
-  }
-  return before;
+template <typename Real>
+int change_mask(Real real, int how, const sigset_t* set, sigset_t* before) {
+  const KernelSet given(set, how == SIG_UNBLOCK);
+  const int result = real(how, given.get(), before);
+  if (result == 0) to_application(before);
+  return result;
 }
 
-// What the kernel no longer blocks must be held back by our handler, checkpoints or not.
-void application_blocks_segv(bool blocked) {
-  if (blocked) install_fault_handler();
-  set_segv_blocked(blocked);
+// sighold() and sigrelse(), whose libc's own would block SIGSEGV itself.
+int change_one(int how, int number) {
+  sigset_t one;
+  sigemptyset(&one);
+  if (sigaddset(&one, number) != 0) return -1;
+  return change_mask(REAL(sigprocmask), how, &one, nullptr);
+}
+
+bool blocked_now(int number) {
+  sigset_t mask;
+  change_mask(REAL(sigprocmask), SIG_BLOCK, nullptr, &mask);
+  return sigismember(&mask, number) == 1;
 }
 
 }  // namespace
 
 SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action,
                             struct sigaction* before) noexcept {
-  if (ours(signal)) {
-    const struct sigaction now = application_action(false);
+  if (action_is_recorded(signal)) {
+    const struct sigaction now = application_action(signal, false);
     if (action != nullptr) {
       struct sigaction kept = *action;
       sigdelset(&kept.sa_mask, SIGKILL);  // as the kernel does
       sigdelset(&kept.sa_mask, SIGSTOP);
-      set_application_action(kept);
+      set_application_action(signal, kept);
     }
     if (before != nullptr) *before = now;
     return 0;
   }
-  if (g_settings.off || signal < 1 || signal > 64 || signal == SIGSEGV) {
-    return REAL(sigaction)(signal, action, before);
+  if (g_settings.off || action == nullptr) {
+    const int result = REAL(sigaction)(signal, action, before);
+    if (result == 0 && before != nullptr) to_application(&before->sa_mask);
+    return result;
   }
-  const bool masked = g_masks_segv[signal].load(std::memory_order_relaxed);
-  int result = 0;
-  if (action != nullptr && sigismember(&action->sa_mask, SIGSEGV) == 1) {
-    struct sigaction without = *action;
-    sigdelset(&without.sa_mask, SIGSEGV);
-    result = REAL(sigaction)(signal, &without, before);
-    if (result == 0) g_masks_segv[signal].store(true, std::memory_order_relaxed);
-  } else {
-    result = REAL(sigaction)(signal, action, before);
-    if (result == 0 && action != nullptr) {
-      g_masks_segv[signal].store(false, std::memory_order_relaxed);
-    }
-  }
-  if (result == 0 && before != nullptr && masked) sigaddset(&before->sa_mask, SIGSEGV);
+  struct sigaction given = *action;
+  set_word(given.sa_mask, to_kernel(word_of(action->sa_mask)));
+  const int result = REAL(sigaction)(signal, &given, before);
+  if (result == 0 && before != nullptr) to_application(&before->sa_mask);
   return result;
 }
 
 SLUICE_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
-  return ours(number) ? replace_handler(handler, Semantics::kBsd)
-                      : replaced(number, REAL(signal)(number, handler));
+  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
+                                    : REAL(signal)(number, handler);
 }
 SLUICE_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
-  return ours(number) ? replace_handler(handler, Semantics::kBsd)
-                      : replaced(number, REAL(bsd_signal)(number, handler));
+  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
+                                    : REAL(bsd_signal)(number, handler);
 }
 SLUICE_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept {
-  return ours(number) ? replace_handler(handler, Semantics::kBsd)
-                      : replaced(number, REAL(ssignal)(number, handler));
+  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
+                                    : REAL(ssignal)(number, handler);
 }
 SLUICE_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
-  return ours(number) ? replace_handler(handler, Semantics::kSystemV)
-                      : replaced(number, REAL(sysv_signal)(number, handler));
+  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
+                                    : REAL(sysv_signal)(number, handler);
 }
 SLUICE_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
-  return ours(number) ? replace_handler(handler, Semantics::kSystemV)
-                      : replaced(number, REAL(__sysv_signal)(number, handler));
+  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
+                                    : REAL(__sysv_signal)(number, handler);
 }
 SLUICE_EXPORT sighandler_t sigset(int number, sighandler_t handler) noexcept {
-  if (number != SIGSEGV || g_settings.off) return replaced(number, REAL(sigset)(number, handler));
-  const bool was_blocked = segv_blocked();
+  if (!action_is_recorded(number)) return REAL(sigset)(number, handler);
+  const bool was_blocked = blocked_now(number);
   sighandler_t before = SIG_ERR;
   if (handler == SIG_HOLD) {
-    struct sigaction now;
-    sigaction(SIGSEGV, nullptr, &now);
-    before = now.sa_handler;
-    application_blocks_segv(true);
+    before = application_action(number, false).sa_handler;
+    change_one(SIG_BLOCK, number);
   } else {
-    before =
-        ours(number) ? replace_handler(handler, Semantics::kSigset) : REAL(sigset)(number, handler);
-    if (before != SIG_ERR) set_segv_blocked(false);
+    before = replace_handler(number, handler, Semantics::kSigset);
+    if (before != SIG_ERR) change_one(SIG_UNBLOCK, number);
   }
   return was_blocked && before != SIG_ERR ? SIG_HOLD : before;
 }
 SLUICE_EXPORT int sigignore(int number) noexcept {
-  if (!ours(number)) return REAL(sigignore)(number);
-  replace_handler(SIG_IGN, Semantics::kSigset);
+  if (!action_is_recorded(number)) return REAL(sigignore)(number);
+  replace_handler(number, SIG_IGN, Semantics::kSigset);
   return 0;
 }
 SLUICE_EXPORT int siginterrupt(int number, int interrupt) noexcept {
   if (number == SIGSEGV) g_interrupts.store(interrupt != 0, std::memory_order_relaxed);
-  if (!ours(number)) return REAL(siginterrupt)(number, interrupt);
-  struct sigaction action = application_action(false);
+  if (!action_is_recorded(number)) return REAL(siginterrupt)(number, interrupt);
+  struct sigaction action = application_action(number, false);
   action.sa_flags = interrupt != 0 ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
-  set_application_action(action);
+  set_application_action(number, action);
   return 0;
 }
-
-namespace {
-
-template <typename Real>
-int change_mask(Real real, int how, const sigset_t* set, sigset_t* before) {
-  if (g_settings.off) return real(how, set, before);
-  const bool was_blocked = segv_blocked();
-  bool now_blocked = was_blocked;
-  sigset_t without;
-  const sigset_t* given = set;
-  if (set != nullptr) {
-    const bool named = sigismember(set, SIGSEGV) == 1;
-    if (how == SIG_BLOCK && named) now_blocked = true;
-    if (how == SIG_UNBLOCK && named) now_blocked = false;
-    if (how == SIG_SETMASK) now_blocked = named;
-    if (named && how != SIG_UNBLOCK) {
-      without = *set;
-      sigdelset(&without, SIGSEGV);
-      given = &without;
-    }
-  }
-  const int result = real(how, given, before);
-  if (result != 0) return result;
-  if (before != nullptr && was_blocked) sigaddset(before, SIGSEGV);
-  if (now_blocked != was_blocked) application_blocks_segv(now_blocked);
-  return result;
-}
-
-}  // namespace
 
 SLUICE_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
   return change_mask(REAL(sigprocmask), how, set, before);
@@ -184,26 +147,28 @@ SLUICE_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* before
   return change_mask(REAL(pthread_sigmask), how, set, before);
 }
 SLUICE_EXPORT int sighold(int number) noexcept {
-  if (number != SIGSEGV || g_settings.off) return REAL(sighold)(number);
-  application_blocks_segv(true);
-  return 0;
+  return action_is_recorded(number) ? change_one(SIG_BLOCK, number) : REAL(sighold)(number);
 }
 SLUICE_EXPORT int sigrelse(int number) noexcept {
-  if (number != SIGSEGV || g_settings.off) return REAL(sigrelse)(number);
-  set_segv_blocked(false);
-  return 0;
+  return action_is_recorded(number) ? change_one(SIG_UNBLOCK, number) : REAL(sigrelse)(number);
 }
+
+namespace {
+
+// sigblock() and sigsetmask(): the first 32 signals in a word, the others unblocked.
+int change_old_mask(int how, int mask) {
+  sigset_t set, before;
+  sigemptyset(&set);
+  set_word(set, static_cast<unsigned>(mask));
+  change_mask(REAL(sigprocmask), how, &set, &before);
+  return static_cast<int>(word_of(before));
+}
+
+}  // namespace
+
 SLUICE_EXPORT int sigblock(int mask) noexcept {
-  constexpr int kBit = 1 << (SIGSEGV - 1);
-  if (g_settings.off) return REAL(sigblock)(mask);
-  const int before = REAL(sigblock)(mask & ~kBit) | (segv_blocked() ? kBit : 0);
-  if ((mask & kBit) != 0) application_blocks_segv(true);
-  return before;
+  return g_settings.off ? REAL(sigblock)(mask) : change_old_mask(SIG_BLOCK, mask);
 }
 SLUICE_EXPORT int sigsetmask(int mask) noexcept {
-  constexpr int kBit = 1 << (SIGSEGV - 1);
-  if (g_settings.off) return REAL(sigsetmask)(mask);
-  const int before = REAL(sigsetmask)(mask & ~kBit) | (segv_blocked() ? kBit : 0);
-  application_blocks_segv((mask & kBit) != 0);
-  return before;
+  return g_settings.off ? REAL(sigsetmask)(mask) : change_old_mask(SIG_SETMASK, mask);
 }

@@ -1,88 +1,148 @@
 #include "preload/signals/mask.h"
 
-#include <csignal>
+#include <bit>
+#include <cstring>
 
 #include "preload/settings.h"
-#include "preload/sys.h"
 #include "preload/thread_state.h"
 
 namespace sluice::preload {
 
 thread_local constinit ThreadState t_state = {};
+constinit std::atomic<bool> g_segv_taken{false};
 
 namespace {
 
-constexpr sys::SignalSet kSegv = sys::signal_bit(SIGSEGV);
+using sys::SignalSet;
 
-sys::SignalSet change(int how, sys::SignalSet set) {
-  sys::SignalSet before = 0;
+// Never in a mask of the application's: the kernel takes the first two out, libc the others.
+constexpr SignalSet kUnblockable = sys::signal_bit(SIGKILL) | sys::signal_bit(SIGSTOP) |
+                                   sys::kInternalSignals | kSegvBit | kShadowBit;
+constexpr int kMost = std::popcount(~kUnblockable) / 2;
+
+constinit std::atomic<bool> g_held{false};  // a pending shadow of the process is a SIGSEGV
+
+constinit std::atomic<uint32_t> g_hidden_blocks{0};
+
+bool taken() { return g_segv_taken.load(std::memory_order_acquire); }
+
+bool most_blocked(SignalSet mask) { return std::popcount(mask & ~kUnblockable) > kMost; }
+
+SignalSet change(int how, SignalSet set) {
+  SignalSet before = 0;
   sys::call(SYS_rt_sigprocmask, how, sys::word(&set), sys::word(&before), sizeof set);
   return before;
 }
 
-void send_pending() {
-  t_state.pending = false;
-  sys::call(SYS_rt_tgsigqueueinfo, sys::pid(), sys::tid(), SIGSEGV,
-            sys::word(&t_state.pending_info));
-}
-
 }  // namespace
 
-bool segv_blocked() { return t_state.segv_blocked; }
-
-bool segv_pending() { return t_state.pending; }
-
-void set_segv_blocked(bool blocked) {
-  t_state.segv_blocked = blocked;
-  if (!blocked && t_state.pending) send_pending();
+SignalSet to_kernel(SignalSet application) {
+  const SignalSet mask = application & ~kShadowBit;
+  if ((mask & kSegvBit) == 0 || !taken()) return mask;
+  return (mask & ~kSegvBit) | kShadowBit;
 }
 
-WaitMask::WaitMask(const sigset_t* mask) : given_(mask) {
-  if (mask == nullptr || g_settings.off) return;
-  was_blocked_ = t_state.segv_blocked;
-  const bool blocks = sigismember(mask, SIGSEGV) == 1;
-  if (blocks) {
-    without_ = *mask;
-    sigdelset(&without_, SIGSEGV);
-    given_ = &without_;
-  } else if (t_state.pending) {
-    // Queued while really blocked: the wait itself lets it in.
-    change(SIG_BLOCK, kSegv);
-    really_blocked_ = true;
-    send_pending();
+SignalSet to_application(SignalSet kernel) {
+  SignalSet mask = kernel & ~kShadowBit;
+  if ((kernel & kShadowBit) != 0 && taken()) mask |= kSegvBit;
+  return most_blocked(kernel) ? mask | kShadowBit : mask;
+}
+
+SignalSet word_of(const sigset_t& set) {
+  SignalSet word;
+  memcpy(&word, &set, sizeof word);
+  return word;
+}
+
+void set_word(sigset_t& set, SignalSet word) { memcpy(&set, &word, sizeof word); }
+
+KernelSet::KernelSet(const sigset_t* application, bool unblocks) : given_(application) {
+  if (application == nullptr || g_settings.off) return;
+  const SignalSet mask = word_of(*application);
+  // SIGSEGV itself too: a call that passed us by may have blocked it.
+  const SignalSet given = to_kernel(mask) | (unblocks ? mask & kSegvBit : 0);
+  if (given == mask) return;
+  memset(&set_, 0, sizeof set_);
+  set_word(set_, given);
+  given_ = &set_;
+}
+
+void to_application(sigset_t* set) {
+  if (set != nullptr && !g_settings.off) set_word(*set, to_application(word_of(*set)));
+}
+
+// See sys.h. A mask that was set before SIGSEGV was ours becomes one of now; a full one of ours or
+// libc's stays as it is.
+void sys::restore_mask(SignalSet mask) {
+  const bool whole = (mask & kInternalSignals) != 0;
+  sys::set_mask(whole ? mask : to_kernel(mask) | (mask & kShadowBit));
+}
+
+HiddenBlock::HiddenBlock(bool let_in) {
+  if (!let_in || g_settings.off || taken() || (change(SIG_BLOCK, 0) & kSegvBit) == 0) return;
+  g_hidden_blocks.fetch_add(1, std::memory_order_seq_cst);
+  counted_ = true;
+}
+
+HiddenBlock::~HiddenBlock() {
+  if (counted_) g_hidden_blocks.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool blocks_are_hidden() { return g_hidden_blocks.load(std::memory_order_seq_cst) != 0; }
+
+MaskForExec::MaskForExec() {
+  if (g_settings.off) return;
+  kernel_ = change(SIG_BLOCK, 0);
+  const SignalSet application = to_application(kernel_);
+  changed_ = application != kernel_;
+  if (!changed_) return;
+  change(SIG_SETMASK, application);
+  if ((application & kSegvBit) == 0 || !holds_segv()) return;
+  // A pending signal outlives exec.
+  siginfo_t info;
+  const SignalSet shadow = kShadowBit;
+  const struct timespec now = {};
+  change(SIG_BLOCK, kShadowBit);
+  if (sys::call(SYS_rt_sigtimedwait, sys::word(&shadow), sys::word(&info), sys::word(&now),
+                sizeof shadow) == kShadowSignal &&
+      take_held_segv()) {
+    sys::call(SYS_rt_tgsigqueueinfo, sys::pid(), sys::tid(), SIGSEGV, sys::word(&info));
   }
-  t_state.segv_blocked = blocks;
+  change(SIG_SETMASK, application);
 }
 
-WaitMask::~WaitMask() {
-  if (given_ == nullptr || g_settings.off) return;
-  t_state.segv_blocked = was_blocked_;
-  if (really_blocked_) change(SIG_UNBLOCK, kSegv);
+MaskForExec::~MaskForExec() {
+  if (changed_) change(SIG_SETMASK, kernel_);
 }
 
-WaitForSegv::WaitForSegv(const sigset_t* set)
-    : wanted_(!g_settings.off && set != nullptr && sigismember(set, SIGSEGV) == 1) {
-  if (!wanted_) return;
-  change(SIG_BLOCK, kSegv);
-  if (t_state.pending) send_pending();
+void hold_segv(siginfo_t* info, bool directed) {
+  if (directed) {
+    t_state.segv_held = true;
+    sys::call(SYS_rt_tgsigqueueinfo, sys::pid(), sys::tid(), kShadowSignal, sys::word(info));
+  } else {
+    g_held.store(true, std::memory_order_relaxed);
+    sys::call(SYS_rt_sigqueueinfo, sys::pid(), kShadowSignal, sys::word(info));
+  }
 }
 
-WaitForSegv::~WaitForSegv() {
-  if (wanted_) change(SIG_UNBLOCK, kSegv);
+bool take_held_segv() {
+  if (t_state.segv_held) {
+    t_state.segv_held = false;
+    return true;
+  }
+  return g_held.exchange(false, std::memory_order_relaxed);
 }
 
-bool block_segv_for_exec() {
-  if (!t_state.segv_blocked) return false;
-  change(SIG_BLOCK, kSegv);
-  return true;
-}
+bool holds_segv() { return t_state.segv_held || g_held.load(std::memory_order_relaxed); }
 
-void unblock_segv_after_exec() { change(SIG_UNBLOCK, kSegv); }
+void translate_own_mask() { change(SIG_SETMASK, to_kernel(change(SIG_BLOCK, 0))); }
 
-void adopt_inherited_mask() {
-  if ((change(SIG_BLOCK, 0) & kSegv) == 0) return;
-  t_state.segv_blocked = true;
-  change(SIG_UNBLOCK, kSegv);
+void adopt_inherited_mask() { change(SIG_UNBLOCK, kShadowBit); }
+
+void mask_after_fork() {
+  t_state.segv_held = false;
+  g_held.store(false, std::memory_order_relaxed);
+  g_hidden_blocks.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::preload

@@ -32,7 +32,7 @@ MODULES := protocol preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk
 
-.PHONY: setup demo check bench asan tsan format lint install clean help
+.PHONY: setup demo check bench bench-harm asan tsan format lint install clean help
 setup: ## install what a build needs (Debian 12)
 	$(Q)scripts/setup build
 
@@ -49,6 +49,11 @@ bench: ## every figure, into build/bench.json (bench-NAME for one)
 	$(Q)scripts/setup build bench
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench
+
+bench-harm: ## jobs not written for Sluice, with it and without; about an hour
+	$(Q)scripts/setup build harm
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/bench-harm
 
 bench-%:
 	$(Q)scripts/setup build bench

@@ -22,7 +22,7 @@ def _reclaims():
     return False
 
 
-def _machine():
+def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as text:
         models = [li.split(":", 1)[1].strip() for li in text if li.startswith("model name")]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB
@@ -41,18 +41,22 @@ def _settings(request):
 
 def note(request, name):
     """Remembers with what the figure `name` was taken just now."""
-    known = figures.load(_path(request.raw))
-    figures.store(_path(request.raw), {**known, name: [_machine(), _settings(request)]})
+    note_as(request.raw, name, _settings(request))
+
+
+def note_as(raw, name, settings):
+    """The same with settings that the caller has put in words; `raw` is the folder of raw figures."""
+    figures.store(_path(raw), {**figures.load(_path(raw)), name: [machine(), settings]})
 
 
 def sentences(folder, names):
     """One sentence for all of the figures, or one for each group that was taken alike."""
     alike = {}
-    for name, (machine, settings) in figures.load(_path(folder)).items():
+    for name, (where, settings) in figures.load(_path(folder)).items():
         if name in names:
-            alike.setdefault((machine, settings), []).append(name)
+            alike.setdefault((where, settings), []).append(name)
     sentences_of = []
-    for (machine, settings), some in alike.items():
+    for (where, settings), some in alike.items():
         which = "All" if len(alike) == 1 else ", ".join(f"`{name}`" for name in some)
-        sentences_of.append(f"{which}: {settings}; on {machine}.")
+        sentences_of.append(f"{which}: {settings}; on {where}.")
     return sentences_of

@@ -15,7 +15,7 @@ def number(value):
 
 
 def goal_of(name):
-    figure = figures.FIGURES[name]
+    figure = figures.figure_of(name)
     if figure.goal is None:
         return "reported"
     return f"{'>=' if figure.least else '<='} {figure.goal:,}"
@@ -25,7 +25,7 @@ def table(measured):
     verdicts = {True: "yes", False: "**no**", None: ""}
     lines = ["| figure | value | spread | unit | goal | met | meaning |",
              "|---|---|---|---|---|---|---|"]
-    for name, figure in figures.FIGURES.items():
+    for name, figure in {**figures.FIGURES, **figures.ELSEWHERE}.items():
         start = f"| `{name}` | "
         if name not in measured:
             lines.append(f"{start}not measured | | {figure.unit} | {goal_of(name)} | | "

@@ -201,6 +201,19 @@ FIGURES = {
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }
 
+# Taken by scripts/bench-harm, which measures for an hour.
+ELSEWHERE = {
+    "harm_worst": Figure(
+        "ratio", 1.03, "jobs that were not written for Sluice: the largest lower bound (95 %) of any epoch's, or"
+        " whole run's, wall time with it / without, over all rows"),
+    "harm_plain_worst": Figure("ratio", None, "the same bound of a second run without it / without"),
+    "harm_mean": Figure("ratio", 1.00, "the geometric mean of all of these epochs' ratios"),
+}
+
+
+def figure_of(name):
+    return FIGURES.get(name) or ELSEWHERE[name]
+
 
 def summary(name, values):
     """Value (median) and spread (lowest and highest) of paired runs, as bench.json holds it."""
@@ -215,7 +228,7 @@ def _rounded(value):
 
 def met(name, value):
     """True, False, or None where there is no goal."""
-    figure = FIGURES[name]
+    figure = figure_of(name)
     if figure.goal is None:
         return None
     return value >= figure.goal if figure.least else value <= figure.goal
@@ -241,7 +254,7 @@ def store(path, content):
 def merge(path, found):
     """Adds figures to bench.json, in the order of the table above."""
     known = {**load(path), **found}
-    order = list(FIGURES) + sorted(set(known) - set(FIGURES))
+    order = list(FIGURES) + list(ELSEWHERE) + sorted(set(known) - set(FIGURES) - set(ELSEWHERE))
     store(path, {name: known[name] for name in order if name in known})
 
 
@@ -249,6 +262,6 @@ def describe(name, entry):
     verdict = {True: "met", False: "MISSED", None: "reported"}[met(name, entry["value"])]
     goal = ""
     if entry["goal"] is not None:
-        goal = f", goal {'>=' if FIGURES[name].least else '<='} {entry['goal']:g}"
+        goal = f", goal {'>=' if figure_of(name).least else '<='} {entry['goal']:g}"
     return (f"{name} = {entry['value']:g} {entry['unit']}"
             f" (from {entry['low']:g} to {entry['high']:g}{goal}): {verdict}")

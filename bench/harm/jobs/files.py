@@ -1,0 +1,94 @@
+"""files.py DATA SCRATCH EPOCHS KIND: reads all of a folder in one thread, newly shuffled each epoch, as
+scripts without a loader do."""
+import csv
+import io
+import json
+import os
+import pickle
+import random
+import sys
+import zipfile
+
+from job import Job
+
+
+def below(folder):
+    return sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names)
+
+
+def read_pickle(path):
+    with open(path, "rb") as file:
+        return sorted(pickle.load(file).items())
+
+
+def read_small(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def read_lines(path):
+    total = 0
+    with open(path, encoding="utf-8") as text:
+        for line in text:
+            total += json.loads(line)["value"]
+    return total
+
+
+def read_csv(path):
+    import pandas
+    out = io.StringIO()
+    pandas.read_csv(path).describe().to_csv(out)
+    return list(csv.reader(out.getvalue().splitlines()))
+
+
+def read_torch(path):
+    import torch
+    return [(name, float(value.double().sum())) for name, value in torch.load(path).items()]
+
+
+def whole_files(read):
+    def epoch(job, folder, draw):
+        paths = below(folder)
+        draw.shuffle(paths)
+        for path in paths:
+            job.see(read(path))
+    return epoch
+
+
+def epoch_zip(job, folder, draw):
+    with zipfile.ZipFile(os.path.join(folder, "all.zip")) as archive:
+        names = sorted(archive.namelist())
+        draw.shuffle(names)
+        for name in names:
+            job.see(archive.read(name))
+
+
+def epoch_memmap(job, folder, draw):
+    import numpy
+    rows = numpy.lib.format.open_memmap(os.path.join(folder, "rows.npy"), mode="r")
+    for _ in range(len(rows) // 20):
+        batch = sorted(draw.sample(range(len(rows)), 20))
+        job.see(float(rows[batch].sum(dtype="float64")))
+
+
+EPOCHS = {"pickle": whole_files(read_pickle), "small": whole_files(read_small),
+          "lines": whole_files(read_lines), "csv": whole_files(read_csv),
+          "torch": whole_files(read_torch), "zip": epoch_zip, "memmap": epoch_memmap}
+
+
+def main():
+    folder, epochs, kind = sys.argv[1], int(sys.argv[3]), sys.argv[4]
+    if kind == "torch":
+        import torch
+        torch.set_num_threads(1)
+    elif kind == "csv":
+        import pandas  # noqa: F401  not a part of the first epoch
+    job, draw = Job(), random.Random(5)
+    for _ in range(epochs):
+        with job.epoch():
+            EPOCHS[kind](job, folder, draw)
+    job.end()
+
+
+if __name__ == "__main__":
+    main()

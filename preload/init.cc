@@ -6,7 +6,6 @@
 #include "preload/log.h"
 #include "preload/process.h"
 #include "preload/python_settings.h"
-#include "preload/real.h"
 #include "preload/record_settings.h"
 #include "preload/report.h"
 #include "preload/self.h"
@@ -22,7 +21,6 @@ __attribute__((constructor)) void loaded() {
   find_clock();
   read_settings();
   if (g_settings.off) return;
-  resolve_hooks();
   process_init();
   adopt_inherited_mask();
   make_preload_absolute();

@@ -9,6 +9,26 @@
 
 namespace sluice::preload {
 
+namespace {
+
+bool is_ours_and_relative(const char* name, size_t length) {
+  return length >= 12 && memchr(name, '/', length) != nullptr && *name != '/' &&
+         strncmp(name + length - 12, "libsluice.so", 12) == 0;
+}
+
+// What most programs are asked for alone.
+bool names_us_relatively(const char* list) {
+  for (const char* at = list; *at != '\0';) {
+    const size_t length = strcspn(at, ": ");
+    if (is_ours_and_relative(at, length)) return true;
+    at += length;
+    if (*at != '\0') ++at;
+  }
+  return false;
+}
+
+}  // namespace
+
 void make_preload_absolute() {
   static constexpr char kName[] = "LD_PRELOAD=";
   static constexpr size_t kNameLength = sizeof kName - 1;
@@ -17,6 +37,7 @@ void make_preload_absolute() {
   while (*variable != nullptr && strncmp(*variable, kName, kNameLength) != 0) ++variable;
   if (*variable == nullptr) return;
   const char* list = *variable + kNameLength;
+  if (!names_us_relatively(list)) return;
   char path[4096];
   static char absolute[8192];
   memcpy(absolute, kName, kNameLength);
@@ -24,8 +45,7 @@ void make_preload_absolute() {
   bool changed = false;
   for (const char* at = list; *at != '\0';) {
     const size_t length = strcspn(at, ": ");
-    const bool ours = length >= 12 && memchr(at, '/', length) != nullptr && *at != '/' &&
-                      strncmp(at + length - 12, "libsluice.so", 12) == 0;
+    const bool ours = is_ours_and_relative(at, length);
     int wrote = 0;
     if (ours && library_path(path, sizeof path)) {
       wrote = snprintf(absolute + used, sizeof absolute - used, "%s", path);

@@ -5,14 +5,15 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "preload/startup.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
 
-constinit dev_t g_device = 0;
-constinit ino_t g_inode = 0;
-constinit bool g_known = false;
+SLUICE_TOUCHED_AT_START constinit dev_t g_device = 0;
+SLUICE_TOUCHED_AT_START constinit ino_t g_inode = 0;
+SLUICE_TOUCHED_AT_START constinit bool g_known = false;
 
 }  // namespace
 

@@ -3,11 +3,11 @@ PRELOAD_SRCS := $(wildcard preload/*.cc preload/cells/*.cc preload/hooks/*.cc \
 
 LIBRARIES += libsluice.so
 libsluice.so_SRCS := $(PRELOAD_SRCS) $(PROTOCOL_SRCS)
-# libgcc_s stays dynamic: pthread_cancel must unwind through our frames with the one unwinder
-# that the process has.
+# libgcc_s is never linked in: pthread_cancel must unwind through our frames with the one unwinder
+# that the process has. Nor does the library depend on it: see preload/unwinder.h.
 libsluice.so_DEPS := $(B)/gen/exports.map
-libsluice.so_LDFLAGS := -static-libstdc++ -shared-libgcc -Wl,--version-script=$(B)/gen/exports.map \
-  -Wl,-z,now -Wl,--exclude-libs,ALL -Wl,-soname,libsluice.so
+libsluice.so_LDFLAGS := -static-libstdc++ -shared-libgcc -Wl,--as-needed -Wl,--version-script=$(B)/gen/exports.map \
+  -Wl,-z,now -Wl,-z,noseparate-code -Wl,--exclude-libs,ALL -Wl,-soname,libsluice.so
 libsluice.so_LIBS := -ldl
 
 PRELOAD_FLAGS := -fvisibility=hidden -fvisibility-inlines-hidden -ftls-model=initial-exec \

@@ -16,15 +16,17 @@
 #include "preload/signals/actions.h"
 #include "preload/signals/mask.h"
 #include "preload/stage/original.h"
+#include "preload/startup.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
 namespace sluice::preload {
 namespace {
 
-constinit std::atomic<uint32_t>* g_mark = nullptr;  // wiped to 0 in a fork's child
-constinit std::atomic<int> g_pid{0};
-constinit int g_root_pid = 0;
+SLUICE_TOUCHED_AT_START constinit std::atomic<uint32_t>* g_mark =
+    nullptr;  // wiped to 0 in a fork's child
+SLUICE_TOUCHED_AT_START constinit std::atomic<int> g_pid{0};
+SLUICE_TOUCHED_AT_START constinit int g_root_pid = 0;
 
 // Nobody may be half way through registering a mapping when the memory is copied. Signals stay
 // blocked until the lock is let go: it is a Spinlock, see lock.h. Written by the lock's holder.

@@ -18,7 +18,8 @@ constexpr char kWas[] = "SLUICE_PYTHONPATH_WAS";
 // From the library's folder: in a build, and where it was installed.
 constexpr const char* kFolders[] = {"../adapters/pytorch", "../share/sluice/adapters/pytorch"};
 
-bool is_python() {
+// Not inlined: nearly all programs end here, and touch no more of the stack.
+__attribute__((noinline)) bool is_python() {
   char program[4096];
   const long length =
       sys::call(SYS_readlink, sys::word("/proc/self/exe"), sys::word(program), sizeof program - 1);
@@ -82,8 +83,8 @@ constinit char g_late[4096] = {};
 
 const char* late_adapter() { return g_late[0] != '\0' ? g_late : nullptr; }
 
-void offer_adapter() {
-  if (!g_settings.python || !is_python()) return;
+namespace {
+__attribute__((noinline)) void offer_to_python() {
   char folder[4096];
   if (!find_folder(folder, sizeof folder) || strchr(folder, ':') != nullptr) return;
   if (!looks_at_path()) {
@@ -98,6 +99,11 @@ void offer_adapter() {
   if (length < 0 || static_cast<size_t>(length) >= sizeof list) return;
   if ((was != nullptr ? setenv(kWas, was, 1) : unsetenv(kWas)) != 0) return;
   setenv(kPath, list, 1);
+}
+}  // namespace
+
+void offer_adapter() {
+  if (g_settings.python && is_python()) offer_to_python();
 }
 
 }  // namespace sluice::preload

@@ -3,17 +3,26 @@
 #include <dlfcn.h>
 
 #include "preload/log.h"
+#include "preload/startup.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
 
-#define SLUICE_NAME(name) #name,
-constexpr const char* kNames[] = {SLUICE_HOOKS(SLUICE_NAME)};
+// One after the other: a table of pointers would be relocated at every program's start.
+#define SLUICE_NAME(name) #name "\0"
+constexpr char kNames[] = SLUICE_HOOKS(SLUICE_NAME);
 #undef SLUICE_NAME
 constexpr uint32_t kHookCount = static_cast<uint32_t>(Hook::kCount);
 
-constinit std::atomic<void*> g_addresses[kHookCount] = {};
+SLUICE_TOUCHED_AT_START constinit std::atomic<void*> g_addresses[kHookCount] = {};
+SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_resolved{false};
+
+const char* name_of(uint32_t index) {
+  const char* name = kNames;
+  while (index-- != 0) name += __builtin_strlen(name) + 1;
+  return name;
+}
 
 }  // namespace
 
@@ -21,9 +30,9 @@ void* real_address(Hook hook) {
   const auto index = static_cast<uint32_t>(hook);
   void* address = g_addresses[index].load(std::memory_order_relaxed);
   if (__builtin_expect(address != nullptr, 1)) return address;
-  address = dlsym(RTLD_NEXT, kNames[index]);
+  address = dlsym(RTLD_NEXT, name_of(index));
   if (address == nullptr) {
-    say(LogLevel::kError, "libc has no %s", kNames[index]);
+    say(LogLevel::kError, "libc has no %s", name_of(index));
     sys::call(SYS_exit_group, 127);
   }
   g_addresses[index].store(address, std::memory_order_relaxed);
@@ -31,9 +40,13 @@ void* real_address(Hook hook) {
 }
 
 void resolve_hooks() {
+  if (__builtin_expect(g_resolved.load(std::memory_order_acquire), 1)) return;
+  const char* name = kNames;
   for (uint32_t i = 0; i < kHookCount; ++i) {
-    g_addresses[i].store(dlsym(RTLD_NEXT, kNames[i]), std::memory_order_relaxed);
+    g_addresses[i].store(dlsym(RTLD_NEXT, name), std::memory_order_relaxed);
+    name += __builtin_strlen(name) + 1;
   }
+  g_resolved.store(true, std::memory_order_release);
 }
 
 }  // namespace sluice::preload

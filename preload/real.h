@@ -2,7 +2,10 @@
 // It makes the table of real addresses and exports.map; a hook's signature is taken from libc's
 // own declaration by decltype, so that it cannot drift.
 //
-// X(name): the constructor resolves it. A hook that is called earlier resolves its own.
+// X(name): each is resolved when it is first called, and all of them before the process can have a
+// handler, a second thread, a child or data: from there on none is resolved in a signal handler,
+// under an allocator's lock or in a fork's child. A program that has none of these pays for what it
+// calls.
 #pragma once
 
 #include <atomic>
@@ -30,7 +33,7 @@
   X(sigpending) X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(sigsuspend) X(pselect) X(ppoll) \
   X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2)
 #define SLUICE_HOOKS_PROCESS(X) \
-  X(pthread_create) X(fork) X(_Fork) X(posix_spawn) X(posix_spawnp) X(execve) X(execv) X(execvp) \
+  X(pthread_create) X(pthread_cancel) X(fork) X(_Fork) X(posix_spawn) X(posix_spawnp) X(execve) X(execv) X(execvp) \
   X(execvpe) X(execveat) X(fexecve) X(_exit) X(_Exit) X(quick_exit) X(dlopen) X(dlmopen)
 #define SLUICE_HOOKS_WRITE(X) \
   X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) \
@@ -76,10 +79,10 @@ enum class Hook : uint32_t { SLUICE_HOOKS(SLUICE_HOOK_ID) kCount };
 #undef SLUICE_HOOK_ID
 
 // Address of the next definition of the function after ours; aborts the call's process only if
-// libc lacks a function that somebody calls. Async-signal-safe once resolved.
+// libc lacks a function that is called. Async-signal-safe once resolved.
 void* real_address(Hook hook);
 
-// Resolves all. Constructor.
+// Resolves all; costs a load when it is done. Not from a signal handler.
 void resolve_hooks();
 
 }  // namespace sluice::preload

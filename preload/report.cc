@@ -14,9 +14,13 @@
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/stage/leftover.h"
+#include "preload/startup.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
+
+SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_something_to_report{false};
+
 namespace {
 
 using protocol::ClientMetric;
@@ -31,8 +35,8 @@ struct Ledger {
   std::atomic<uint64_t> session[kSessionMetricCount];
 };
 
-constinit Ledger* g_ledger = nullptr;  // shared with fork children
-constinit std::atomic<bool> g_ended{false};
+SLUICE_TOUCHED_AT_START constinit Ledger* g_ledger = nullptr;  // shared with fork children
+SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_ended{false};
 constinit uint32_t g_inherited = 0;  // sessions that a parent counts
 
 struct Totals {
@@ -79,8 +83,10 @@ Totals collect() {
 }
 
 bool met_data(const Totals& totals) {
-  for (const uint64_t value : totals.client) {
-    if (value != 0) return true;
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    // A fault of the application's own is none.
+    const bool data = static_cast<ClientMetric>(i) != ClientMetric::faults_forwarded;
+    if (data && totals.client[i] != 0) return true;
   }
   return totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
          totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
@@ -191,6 +197,25 @@ void write_file(const Totals& totals, const char* path) {
   if (error != 0) say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %d)", path, error);
 }
 
+void end_run() {
+  tell_seen(true);
+  say_goodbye();
+  remove_leftover_stage();
+  const Totals totals = collect();
+  const bool met = met_data(totals);
+  // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
+  if (!met && g_connection.load(std::memory_order_acquire) == nullptr) return;
+  if (!is_root_process()) {
+    leave_to_root(totals);
+    return;
+  }
+  if (met) say_line(totals);
+  say_of_trace(totals);
+  const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
+  if (path != nullptr && *path != '\0') write_file(totals, path);
+  report_callsites();
+}
+
 }  // namespace
 
 void prepare_ledger() {
@@ -209,25 +234,11 @@ void report_after_fork() {
 }
 
 void process_ends() {
+  if (!g_something_to_report.load(std::memory_order_relaxed) && g_ledger == nullptr) return;
   if (g_settings.off || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   if (g_ended.exchange(true, std::memory_order_relaxed)) return;
-  tell_seen(true);
-  say_goodbye();
-  remove_leftover_stage();
-  const Totals totals = collect();
-  const bool met = met_data(totals);
-  // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
-  if (!met && g_connection.load(std::memory_order_acquire) == nullptr) return;
-  if (!is_root_process()) {
-    leave_to_root(totals);
-    return;
-  }
-  if (met) say_line(totals);
-  say_of_trace(totals);
-  const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
-  if (path != nullptr && *path != '\0') write_file(totals, path);
-  report_callsites();
+  end_run();
 }
 
 }  // namespace sluice::preload

@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/startup.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
 
 using Clock = int (*)(clockid_t, struct timespec*);
-constinit Clock g_clock = nullptr;
+SLUICE_TOUCHED_AT_START constinit Clock g_clock = nullptr;
 constinit char g_path[4096] = {};  // absolute; empty until asked for
 
 }  // namespace

@@ -3,16 +3,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "preload/log.h"
 #include "preload/self.h"
+#include "preload/startup.h"
 
 namespace sluice::preload {
 
-constinit Settings g_settings;
+SLUICE_TOUCHED_AT_START constinit Settings g_settings;
 
 namespace {
 
@@ -24,13 +24,17 @@ using ConfigRead = int (*)(const char*, ConfigSet, void*, char*, size_t);
 
 // Every value in use.
 constinit char g_values[16384] = {};
-constinit size_t g_values_used = 0;
+SLUICE_TOUCHED_AT_START constinit size_t g_values_used = 0;
 
-// Copies a value: a job that sets its process title overwrites its first environment.
-const char* keep(const char* value) {
-  const size_t size = strlen(value) + 1;
+// Copies a value and what follows it: a job that sets its process title overwrites its first
+// environment.
+const char* keep(const char* value, const char* more = "") {
+  const size_t length = strlen(value);
+  const size_t size = length + strlen(more) + 1;
   if (size > sizeof g_values - g_values_used) return nullptr;
-  char* kept = static_cast<char*>(memcpy(g_values + g_values_used, value, size));
+  char* kept = g_values + g_values_used;
+  memcpy(kept, value, length);
+  memcpy(kept + length, more, size - length);
   g_values_used += size;
   return kept;
 }
@@ -130,14 +134,20 @@ void find_places() {
   }
   const char* cache = getenv("XDG_CACHE_HOME");
   const char* home = getenv("HOME");
-  char path[1024];
-  int length = -1;
   if (cache != nullptr && *cache == '/') {
-    length = snprintf(path, sizeof path, "%s/sluice", cache);
+    text = keep(cache, "/sluice");
   } else if (home != nullptr && *home == '/') {
-    length = snprintf(path, sizeof path, "%s/.cache/sluice", home);
+    text = keep(home, "/.cache/sluice");
   }
-  if (length > 0 && static_cast<size_t>(length) < sizeof path) text = keep(path);
+}
+
+// Most programs have none of our variables, and are to learn that at once.
+bool any_variable() {
+  static constexpr char kPrefix[] = "SLUICE_";
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    if (strncmp(*at, kPrefix, sizeof kPrefix - 1) == 0) return true;
+  }
+  return false;
 }
 
 void apply() {
@@ -174,7 +184,9 @@ void apply() {
 
 void read_settings() {
   bool any = false;
+  const bool look = any_variable();
   for (const OptionInfo& info : protocol::kOptions) {
+    if (!look) break;
     const char* text = getenv(info.variable);
     if (text != nullptr && *text == '\0') text = nullptr;  // empty is unset
     g_settings.text[static_cast<size_t>(info.option)] = text != nullptr ? keep(text) : nullptr;

@@ -13,6 +13,7 @@
 #include "preload/signals/actions.h"
 #include "preload/signals/mask.h"
 #include "preload/stage/original.h"
+#include "preload/unwinder.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -44,6 +45,7 @@ bool attributes_have_mask(const pthread_attr_t* attributes) {
 
 SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                  void* (*routine)(void*), void* argument) noexcept {
+  resolve_hooks();
   set_open_limit(g_threads.fetch_add(1, std::memory_order_relaxed) + 1);
   if (g_settings.off || !attributes_have_mask(attributes)) {
     return REAL(pthread_create)(thread, attributes, routine, argument);
@@ -56,9 +58,19 @@ SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
   return result;
 }
 
-// libc's fork runs our pthread_atfork handlers; _Fork runs nobody's.
-SLUICE_EXPORT pid_t fork() noexcept { return REAL(fork)(); }
+// Unwinds frames of ours, maybe from within a signal handler.
+SLUICE_EXPORT int pthread_cancel(pthread_t thread) {
+  prepare_unwinder();
+  return REAL(pthread_cancel)(thread);
+}
+
+// libc's fork runs our pthread_atfork handlers; _Fork runs none.
+SLUICE_EXPORT pid_t fork() noexcept {
+  resolve_hooks();
+  return REAL(fork)();
+}
 SLUICE_EXPORT pid_t _Fork() noexcept {
+  resolve_hooks();
   const pid_t pid = REAL(_Fork)();
   if (pid == 0 && process_is_new()) process_after_fork();
   return pid;

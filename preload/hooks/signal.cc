@@ -23,6 +23,13 @@ constinit std::atomic<bool> g_interrupts{false};
 // signal(), in glibc's words: the signal itself in the mask, SA_RESTART unless siginterrupt().
 enum class Semantics : uint8_t { kBsd, kSystemV, kSigset };
 
+// The real signal() or a relative.
+template <typename Real>
+sighandler_t set_handler(Real real, int number, sighandler_t handler) {
+  resolve_hooks();
+  return real(number, handler);
+}
+
 // signal() and its relatives for a signal that is ours.
 sighandler_t replace_handler(int signal, sighandler_t handler, Semantics semantics) {
   if (handler == SIG_ERR) {
@@ -86,6 +93,7 @@ SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action,
     if (result == 0 && before != nullptr) to_application(&before->sa_mask);
     return result;
   }
+  resolve_hooks();
   struct sigaction given = *action;
   set_word(given.sa_mask, to_kernel(word_of(action->sa_mask)));
   const int result = REAL(sigaction)(signal, &given, before);
@@ -95,26 +103,26 @@ SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action,
 
 SLUICE_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
   return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : REAL(signal)(number, handler);
+                                    : set_handler(REAL(signal), number, handler);
 }
 SLUICE_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
   return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : REAL(bsd_signal)(number, handler);
+                                    : set_handler(REAL(bsd_signal), number, handler);
 }
 SLUICE_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept {
   return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : REAL(ssignal)(number, handler);
+                                    : set_handler(REAL(ssignal), number, handler);
 }
 SLUICE_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
   return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
-                                    : REAL(sysv_signal)(number, handler);
+                                    : set_handler(REAL(sysv_signal), number, handler);
 }
 SLUICE_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
   return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
-                                    : REAL(__sysv_signal)(number, handler);
+                                    : set_handler(REAL(__sysv_signal), number, handler);
 }
 SLUICE_EXPORT sighandler_t sigset(int number, sighandler_t handler) noexcept {
-  if (!action_is_recorded(number)) return REAL(sigset)(number, handler);
+  if (!action_is_recorded(number)) return set_handler(REAL(sigset), number, handler);
   const bool was_blocked = blocked_now(number);
   sighandler_t before = SIG_ERR;
   if (handler == SIG_HOLD) {

@@ -11,6 +11,7 @@
 #include "preload/log.h"
 #include "preload/process.h"
 #include "preload/record_settings.h"
+#include "preload/report.h"
 #include "preload/self.h"
 #include "preload/session/events.h"
 #include "preload/session/launch.h"
@@ -150,6 +151,7 @@ bool enter_session() {
   connection.slot.store(protocol::claim_slot(*shared, static_cast<uint32_t>(sys::pid())),
                         std::memory_order_release);
   g_connection.store(&connection, std::memory_order_release);
+  g_something_to_report.store(true, std::memory_order_relaxed);
   return true;
 }
 

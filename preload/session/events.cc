@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 
+#include "preload/report.h"
 #include "preload/session/client.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
@@ -96,6 +97,7 @@ void count(protocol::ClientMetric metric, uint64_t by) {
     protocol::count(*slot, metric, by);
   } else {
     g_unsent_metrics[static_cast<uint32_t>(metric)].fetch_add(by, std::memory_order_relaxed);
+    g_something_to_report.store(true, std::memory_order_relaxed);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "preload/signals/mask.h"
 
-#include <bit>
 #include <cstring>
 
 #include "preload/settings.h"
@@ -18,7 +17,14 @@ using sys::SignalSet;
 // Never in a mask of the application's: the kernel takes the first two out, libc the others.
 constexpr SignalSet kUnblockable = sys::signal_bit(SIGKILL) | sys::signal_bit(SIGSTOP) |
                                    sys::kInternalSignals | kSegvBit | kShadowBit;
-constexpr int kMost = std::popcount(~kUnblockable) / 2;
+
+// By hand: std::popcount is a call into libgcc_s where the processor is not known.
+constexpr int signals_in(SignalSet set) {
+  int count = 0;
+  for (; set != 0; set &= set - 1) ++count;
+  return count;
+}
+constexpr int kMost = signals_in(~kUnblockable) / 2;
 
 constinit std::atomic<bool> g_held{false};  // a pending shadow of the process is a SIGSEGV
 
@@ -26,7 +32,7 @@ constinit std::atomic<uint32_t> g_hidden_blocks{0};
 
 bool taken() { return g_segv_taken.load(std::memory_order_acquire); }
 
-bool most_blocked(SignalSet mask) { return std::popcount(mask & ~kUnblockable) > kMost; }
+bool most_blocked(SignalSet mask) { return signals_in(mask & ~kUnblockable) > kMost; }
 
 SignalSet change(int how, SignalSet set) {
   SignalSet before = 0;

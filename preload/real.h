@@ -34,7 +34,7 @@
   X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2)
 #define SLUICE_HOOKS_PROCESS(X) \
   X(pthread_create) X(pthread_cancel) X(fork) X(_Fork) X(posix_spawn) X(posix_spawnp) X(execve) X(execv) X(execvp) \
-  X(execvpe) X(execveat) X(fexecve) X(_exit) X(_Exit) X(quick_exit) X(dlopen) X(dlmopen)
+  X(execvpe) X(execl) X(execle) X(execlp) X(execveat) X(fexecve) X(_exit) X(_Exit) X(quick_exit) X(dlopen) X(dlmopen)
 #define SLUICE_HOOKS_WRITE(X) \
   X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) \
   X(send) X(sendto) X(sendmsg) X(sendmmsg) X(vmsplice) X(process_vm_readv) X(process_vm_writev) \

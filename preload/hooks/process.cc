@@ -2,7 +2,10 @@
 // frame into its parent's.
 #include "preload/process.h"
 
+#include <alloca.h>
+
 #include <cerrno>
+#include <cstdarg>
 #include <cstdlib>
 
 #include "preload/cells/retry.h"
@@ -162,6 +165,54 @@ SLUICE_EXPORT int execvpe(const char* file, char* const argv[],
   state.pass_ignored();
   return retrying_lists([&] { return REAL(execvpe)(file, argv, environment); }, file, argv,
                         environment);
+}
+// execl() and relatives, which in libc call execve() by themselves.
+namespace {
+size_t count_words(va_list words) {
+  size_t count = 0;
+  while (va_arg(words, const char*) != nullptr) ++count;
+  return count;
+}
+// The list that libc would make of them, `first` and the end included.
+void list_words(char** list, const char* first, size_t count, va_list* words) {
+  list[0] = const_cast<char*>(first);
+  for (size_t i = 1; i <= count + 1; ++i) list[i] = va_arg(*words, char*);
+}
+}  // namespace
+
+SLUICE_EXPORT int execl(const char* path, const char* first, ...) noexcept {
+  va_list words;
+  va_start(words, first);
+  const size_t count = count_words(words);
+  va_end(words);
+  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
+  va_start(words, first);
+  list_words(list, first, count, &words);
+  va_end(words);
+  return execv(path, list);
+}
+SLUICE_EXPORT int execlp(const char* file, const char* first, ...) noexcept {
+  va_list words;
+  va_start(words, first);
+  const size_t count = count_words(words);
+  va_end(words);
+  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
+  va_start(words, first);
+  list_words(list, first, count, &words);
+  va_end(words);
+  return execvp(file, list);
+}
+SLUICE_EXPORT int execle(const char* path, const char* first, ...) noexcept {
+  va_list words;
+  va_start(words, first);
+  const size_t count = count_words(words);
+  va_end(words);
+  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
+  va_start(words, first);
+  list_words(list, first, count, &words);
+  char* const* environment = va_arg(words, char* const*);
+  va_end(words);
+  return execve(path, list, environment);
 }
 SLUICE_EXPORT int execveat(int folder, const char* path, char* const argv[],
                            char* const environment[], int flags) noexcept {

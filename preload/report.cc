@@ -8,6 +8,7 @@
 
 #include "preload/callsites.h"
 #include "preload/log.h"
+#include "preload/own_stack.h"
 #include "preload/process.h"
 #include "preload/report_file.h"
 #include "preload/samples/places.h"
@@ -238,7 +239,7 @@ void process_ends() {
   if (g_settings.off || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   if (g_ended.exchange(true, std::memory_order_relaxed)) return;
-  end_run();
+  on_own_stack(end_run);
 }
 
 }  // namespace sluice::preload

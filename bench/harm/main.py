@@ -1,6 +1,7 @@
 """The command line of scripts/bench-harm: measures all rows, the worst ones again, and says what it found."""
 import argparse
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -72,7 +73,9 @@ def one_round(row, number, runner, grounds):
     for side in order if number % 2 == 0 else reversed(order):
         with grounds.ready(row.ground, source) as folder:
             result = runner.run(row.job, folder, side == "sluice")
-        measured[side] = {"epochs": result.epochs, "whole": result.whole, "cpu": result.cpu}
+            measured[side] = {"epochs": result.epochs, "whole": result.whole, "cpu": result.cpu}
+            if row.ground.kind == "slowfs":
+                measured[side]["asked"] = asked_of(folder)
         digests[side] = result.digest
         if result.said:
             measured[side]["said"] = result.said
@@ -81,6 +84,13 @@ def one_round(row, number, runner, grounds):
     if digests["sluice"] != digests["plain"]:
         raise Failed(f"{row.name}: its output is DIFFERENT under Sluice")
     return measured
+
+
+def asked_of(mount):
+    """What was asked of a slow mount, by everybody: requests and bytes. No load on the machine changes them."""
+    with open(os.path.join(mount, ".slowfs-stats"), encoding="utf-8") as text:
+        totals = json.load(text)["totals"]
+    return {"requests": totals["requests"], "read_bytes": totals["read_bytes"]}
 
 
 def measure(rows, count, book, runner, grounds):
@@ -109,7 +119,8 @@ def summary(name, rounds):
     for side in ("sluice", "again"):
         means = bounds.epochs_of(rounds, side).items()
         sides.append(" ".join(f"{bounds.geometric_mean(ratios):.2f}" for _, ratios in means))
-    return (f"{name}: {sides[0]}; plain {sides[1]}; processor {table.processor(rounds):.2f}; {rounds[0]['plain']['whole']:.2f} s; "
+    return (f"{name}: {sides[0]}; plain {sides[1]}; processor {table.processor(rounds):.2f}; "
+            f"{table.storage(rounds) or 'local'}; {rounds[0]['plain']['whole']:.2f} s; "
             f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}")
 
 

@@ -17,13 +17,21 @@ def processor(rounds):
     return geometric_mean([one["sluice"]["cpu"] / one["plain"]["cpu"] for one in rounds])
 
 
+def storage(rounds):
+    """Requests to a slow mount and bytes read from it with Sluice / without; "" of a ground without such counts."""
+    some = [one for one in rounds if "asked" in one["sluice"]]
+    return " ".join(ratio(geometric_mean([(one["sluice"]["asked"][kind] + 1) / (one["plain"]["asked"][kind] + 1)
+                                          for one in some]))
+                    for kind in ("requests", "read_bytes")) if some else ""
+
+
 def line(name, rounds):
     job, _, ground = name.partition("@")
     ours = epochs_of(rounds, "sluice")
     plain = rounds[0]["plain"]
     cells = [f"{plain['whole']:.2f} s"]
     cells += [ratio(geometric_mean(ours[epoch])) if epoch in ours else "" for epoch in (1, 2, 3, "all")]
-    cells.append(ratio(processor(rounds)))
+    cells += [ratio(processor(rounds)), storage(rounds)]
     for side in ("sluice", "again"):
         low, mean, high, epoch = worst_of(rounds, side)
         which = "whole" if epoch == "all" else f"epoch {epoch}"
@@ -33,8 +41,8 @@ def line(name, rounds):
 
 def lines(results):
     """Rows with the worst first. Ratios are Sluice's wall time over the plain run's of the same round."""
-    found = ["| job | ground | rounds | plain | epoch 1 | epoch 2 | epoch 3 | whole | processor | worst bounds | plain / plain |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    found = ["| job | ground | rounds | plain | epoch 1 | epoch 2 | epoch 3 | whole | processor | requests, bytes | worst bounds | plain / plain |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     order = sorted(results, reverse=True, key=lambda name: (worst_of(results[name], "sluice")[:2]))
     return found + [line(name, results[name]) for name in order]
 

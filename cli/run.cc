@@ -46,6 +46,7 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
                one_line(library));
     return kExitCannotRun;
   }
+  allow_sanitized_programs();
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   // execvp's signature predates const; it changes nothing.

@@ -115,6 +115,15 @@ bool export_preload(const std::string& library) {
   return true;
 }
 
+void allow_sanitized_programs() {
+  static constexpr char kVariable[] = "ASAN_OPTIONS";
+  static constexpr char kOrder[] = "verify_asan_link_order";
+  const std::string already = environment(kVariable);
+  if (already.find(kOrder) != std::string::npos) return;
+  const std::string option = std::string(kOrder) + "=0";
+  setenv(kVariable, already.empty() ? option.c_str() : (already + ":" + option).c_str(), 1);
+}
+
 std::string chosen_socket(const std::string& flag) {
   return !flag.empty() ? flag : environment(protocol::option_info(Option::kSocket).variable);
 }

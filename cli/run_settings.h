@@ -32,6 +32,10 @@ void export_settings(const Given& values);
 // a space or colon, which LD_PRELOAD cannot carry.
 bool export_preload(const std::string& library);
 
+// Adds to ASAN_OPTIONS that the address sanitizer's shared runtime need not be the first library of
+// a program, which it cannot be beside LD_PRELOAD. What the user says of it stays.
+void allow_sanitized_programs();
+
 // The socket that the user chose, or "" for the default one: `flag` if not empty, else
 // SLUICE_SOCKET.
 std::string chosen_socket(const std::string& flag);

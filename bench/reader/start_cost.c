@@ -1,6 +1,6 @@
-// start-cost LIBRARY PAIRS PROGRAM: what preloading LIBRARY adds to starting PROGRAM and waiting
-// for its end. Runs it PAIRS times without and with, in the order A B B A, and prints quartiles of
-// the pairs' differences as JSON.
+// start-cost LIBRARY PAIRS PROGRAM [OTHER]: what preloading LIBRARY adds to starting PROGRAM and
+// waiting for its end, with OTHER preloaded instead or nothing. Runs it PAIRS times without and
+// with, in the order A B B A, and prints quartiles of the pairs' differences as JSON.
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,15 +27,17 @@ static int ascending(const void* a, const void* b) {
 }
 
 int main(int argc, char** argv) {
-  const int pairs = argc == 4 ? atoi(argv[2]) : 0;
+  const int pairs = argc == 4 || argc == 5 ? atoi(argv[2]) : 0;
   if (pairs < 1) {
-    fprintf(stderr, "Usage: start-cost LIBRARY PAIRS PROGRAM\n");
+    fprintf(stderr, "Usage: start-cost LIBRARY PAIRS PROGRAM [OTHER]\n");
     return 2;
   }
   char preload[4096];
   snprintf(preload, sizeof preload, "LD_PRELOAD=%s", argv[1]);
+  char other[4096];
+  snprintf(other, sizeof other, "LD_PRELOAD=%s", argc == 5 ? argv[4] : "");
   char path[] = "PATH=/usr/bin:/bin";
-  char* plain[] = {path, NULL};
+  char* plain[] = {path, argc == 5 ? other : NULL, NULL};
   char* with[] = {path, preload, NULL};
   char* command[] = {argv[3], NULL};
   double* added = calloc((size_t)pairs * 2, sizeof *added);

@@ -2,10 +2,9 @@
 // holding thread can wait for it; other threads' handlers wait for a holder that is running.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 
+#include "preload/backoff.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -13,7 +12,8 @@ namespace sluice::preload {
 class Spinlock {
  public:
   void lock() {
-    while (held_.exchange(1, std::memory_order_acquire) != 0) sys::call(SYS_sched_yield);
+    Backoff backoff;
+    while (held_.exchange(1, std::memory_order_acquire) != 0) backoff.wait();
   }
   bool try_lock() { return held_.exchange(1, std::memory_order_acquire) == 0; }
   void unlock() { held_.store(0, std::memory_order_release); }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "preload/backoff.h"
 #include "preload/cells/mapping.h"
 #include "preload/cells/observed.h"
 #include "preload/cells/renew.h"
@@ -152,8 +153,9 @@ bool arm(const Request& request) {
 // REQUIRES: g_registry_lock.
 void disarm_one(Mapping& mapping) {
   mapping.rearm.store(Rearm::kNothing, std::memory_order_seq_cst);
+  Backoff backoff;
   while (mapping.transitions.load(std::memory_order_seq_cst) != 0) {
-    sys::call(SYS_sched_yield);
+    backoff.wait();
   }
   open_whole(mapping);
   count(ClientMetric::mappings_opened);

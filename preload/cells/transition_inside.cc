@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "preload/backoff.h"
 #include "preload/samples/samples.h"
 #include "preload/session/events.h"
 #include "preload/sys.h"
@@ -114,9 +115,10 @@ bool open_whole(Mapping& mapping) {
 Opened open_cell(Mapping& mapping, uint32_t cell, bool pin) {
   Cell& state = mapping.cells[cell];
   const uint32_t more = pin ? 1 : 0;
+  Backoff backoff;
   for (CellWord word = state.load();;) {
     if (word.in_transition()) {
-      sys::call(SYS_sched_yield);
+      backoff.wait();
       word = state.load();
       continue;
     }

@@ -4,10 +4,12 @@ import hashlib
 import os
 import tomllib
 
-from bench.lib.place import LIBRARY, TOP, Failed
+from bench.lib.place import BUILD, LIBRARY, TOP, Failed
 
 FOLDER = os.path.join(TOP, "bench", "harm")
 FILE = os.path.join(FOLDER, "harm.toml")
+# Files of the benchmark itself on which figures depend; the others choose, compute and print.
+MEASURING = ("harm.toml", "data.py", "gluster.py", "grounds.py", "run.py")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,10 +89,11 @@ def load(path=FILE):
 def fingerprint():
     """Of all that the figures depend on in the tree: what was measured with another is measured again."""
     whole = hashlib.sha256()
-    paths = [LIBRARY, os.path.join(os.path.dirname(LIBRARY), "sluice-optimizer")]
-    for above, _, names in os.walk(FOLDER):
-        paths += [os.path.join(above, name) for name in names if name.endswith((".toml", ".js", ".java"))
-                  or (name.endswith(".py") and (above != FOLDER or name in ("data.py", "run.py", "grounds.py")))]
+    paths = [LIBRARY, *(os.path.join(BUILD, name) for name in ("sluice-optimizer", "bench/slowfs", "bench/reader"))]
+    for top in (FOLDER, os.path.join(TOP, "adapters")):
+        for above, _, names in os.walk(top):
+            paths += [os.path.join(above, name) for name in names if name.endswith((".toml", ".js", ".java", ".py"))
+                      and (above != FOLDER or name in MEASURING)]
     for path in sorted(paths):
         with open(path, "rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())

@@ -32,7 +32,7 @@ MODULES := protocol preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk
 
-.PHONY: setup demo check bench bench-harm asan tsan format lint install clean help
+.PHONY: setup demo check check-long bench bench-harm asan tsan format lint install clean help
 setup: ## install what a build needs (Debian 12)
 	$(Q)scripts/setup build
 
@@ -44,6 +44,11 @@ demo: ## set up, build, and show a cold job beside a warm one
 check: ## set up, build, run every test, check the style; ends with one line of counts
 	$(Q)scripts/setup build check torch2
 	$(Q)scripts/check
+
+check-long: ## 20,000 random programs with Sluice and without (DIFFERENTIAL="--count N --first SEED")
+	$(Q)scripts/setup build check
+	$(Q)$(MAKE) --no-print-directory -j2 programs victims
+	$(Q)tests/differential/differential.py --count 20000 $(DIFFERENTIAL)
 
 bench: ## every figure, into build/bench.json (bench-NAME for one)
 	$(Q)scripts/setup build bench
@@ -81,4 +86,4 @@ clean: ## remove build/
 	$(Q)rm -rf build
 
 help:
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | sort
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | sort

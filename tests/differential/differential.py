@@ -26,8 +26,18 @@ SHRINK_SECONDS = 15
 # before the open.
 ACCEPTED = []
 
-# Steps that are left out without --all: what is known to differ and not mended yet.
-NOT_YET = []
+# Steps that are left out without --all, since staged copies are known to differ there: (which, why).
+NOT_YET = {
+    ("setgroups", "setgid", "setuid", "seteuid"): "a copy is read without the right to the folder",
+    ("unshare", "bind", "mount", "umount"): "a copy is read that another mount hides",
+    ("sendfd", "recvfd"): "the copy itself is passed on",
+    ("outside",): "changes by others are seen late, and not by locks on a copy",
+    ("fork",): "a descriptor of a copy does not show what another process writes later",
+    ("vfork", "spawn"): "an offset is not shared with a program that is executed",
+    ("exhaust",): "without a free number the original cannot be put behind a descriptor",
+    ("mmap",): "a shared mapping of a copy does not show what is written later",
+    ("rename sub", "rename moved"): "the original is not found where its folder has another name",
+    ("disturb",): "bytes come twice when the original is put behind a descriptor that is read"}
 
 
 def is_accepted(program, pair):
@@ -103,8 +113,11 @@ def describe(place, program, options):
 def program_of(seed, options):
     program = generate.program_of(seed, os.geteuid() == 0)
     if not options.all:
-        program = program.with_steps(s for s in program.steps
-                                     if not any(test(program, s) for _, test in NOT_YET))
+        left_out = {word for words in NOT_YET for word in words}
+        program = program.with_steps(without_orphans(
+            [(actor, words) for actor, words in program.steps
+             if not left_out & {words[0], " ".join(map(str, words[:2]))} or
+             (words[0] == "mmap" and int(words[3]) == generate.SPAN)]))
     return program
 
 

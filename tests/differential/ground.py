@@ -183,6 +183,7 @@ class Ground:
             while pid in waiting:
                 ready = select.select(waiting, [], [], DEADLINE)[0]
                 if not ready:
+                    child.kill()
                     return "the first process did not end"
                 if child.stderr.fileno() in ready:
                     got = os.read(child.stderr.fileno(), 65536)

@@ -78,9 +78,10 @@ static void sum_up(const struct step* step) {
   for (int i = 1; i < step->count; ++i) {
     const int actor = (int)number(step, i);
     const int32_t pid = atomic_load(&g_shared->process_id[actor]);
-    while (atomic_load(&g_shared->process[actor]) == g_process &&
-           atomic_load(&g_shared->state[actor]) != kDead)
+    while (atomic_load(&g_shared->state[actor]) == kAlive &&
+           atomic_load(&g_shared->process[actor]) == g_process) {
       usleep(200);  // a thread
+    }
     if (atomic_load(&g_shared->process[actor]) != g_process && pid > 0) waitpid(pid, NULL, 0);
   }
   say("sum %016lx", atomic_load(&g_shared->sum));

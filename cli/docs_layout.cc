@@ -76,10 +76,9 @@ std::string messages() {
                 SLUICE_FIELD(Samples, file), SLUICE_FIELD(Samples, group)}) +
          table("StageAsked", sizeof(StageAsked),
                {SLUICE_FIELD(StageAsked, session), SLUICE_FIELD(StageAsked, token)}) +
-         table("Changed", sizeof(Changed),
-               {SLUICE_FIELD(Changed, session), SLUICE_FIELD(Changed, token),
-                SLUICE_FIELD(Changed, key), SLUICE_FIELD(Changed, device),
-                SLUICE_FIELD(Changed, inode)}) +
+         table("Settle", sizeof(Settle),
+               {SLUICE_FIELD(Settle, session), SLUICE_FIELD(Settle, token),
+                SLUICE_FIELD(Settle, device), SLUICE_FIELD(Settle, inode)}) +
          table("Record", sizeof(Record),
                {SLUICE_FIELD(Record, session), SLUICE_FIELD(Record, token)});
 }
@@ -91,11 +90,17 @@ std::string stage() {
          table("StageHeader", sizeof(StageHeader),
                {SLUICE_FIELD(StageHeader, magic), SLUICE_FIELD(StageHeader, version),
                 SLUICE_FIELD(StageHeader, size), SLUICE_FIELD(StageHeader, secret),
-                SLUICE_FIELD(StageHeader, root_device), SLUICE_FIELD(StageHeader, root_inode),
-                SLUICE_FIELD(StageHeader, copy_device), SLUICE_FIELD(StageHeader, uid),
-                SLUICE_FIELD(StageHeader, reserved), SLUICE_FIELD(StageHeader, folder),
+                SLUICE_FIELD(StageHeader, identity), SLUICE_FIELD(StageHeader, copy_device),
+                SLUICE_FIELD(StageHeader, process_inode), SLUICE_FIELD(StageHeader, process),
+                SLUICE_FIELD(StageHeader, watch_fd), SLUICE_FIELD(StageHeader, folder),
                 SLUICE_FIELD(StageHeader, heartbeat_ns), SLUICE_FIELD(StageHeader, files),
-                SLUICE_FIELD(StageHeader, closed), SLUICE_FIELD(StageHeader, devices)}) +
+                SLUICE_FIELD(StageHeader, closed), SLUICE_FIELD(StageHeader, draining),
+                SLUICE_FIELD(StageHeader, devices)}) +
+         table("AccessIdentity", sizeof(AccessIdentity),
+               {SLUICE_FIELD(AccessIdentity, root_device), SLUICE_FIELD(AccessIdentity, root_inode),
+                SLUICE_FIELD(AccessIdentity, mounts), SLUICE_FIELD(AccessIdentity, users),
+                SLUICE_FIELD(AccessIdentity, groups), SLUICE_FIELD(AccessIdentity, capabilities),
+                SLUICE_FIELD(AccessIdentity, user), SLUICE_FIELD(AccessIdentity, group)}) +
          table("StageFile", sizeof(StageFile),
                {SLUICE_FIELD(StageFile, sequence), SLUICE_FIELD(StageFile, state),
                 SLUICE_FIELD(StageFile, words)}) +

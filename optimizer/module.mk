@@ -58,6 +58,7 @@ OPTIMIZER_IO_SRCS := \
   optimizer/samples/lmdb_records.cc \
   optimizer/stage/stage_copy.cc \
   optimizer/stage/stage_folder.cc \
+  optimizer/stage/mount_watch.cc \
   optimizer/stage/stage_index.cc \
   optimizer/stage/pack_version.cc \
   optimizer/stage/stage_watch.cc \

@@ -26,6 +26,7 @@ class OwnDescriptor {
 
   // Negative: there is none, and this is why.
   int number() const { return static_cast<int>(fd_); }
+  uint64_t inode() const { return inode_; }
   bool ours() const {
     struct stat about;
     return !sys::failed(fd_) && sys::call(SYS_fstat, fd_, sys::word(&about)) == 0 &&

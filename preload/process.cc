@@ -16,6 +16,7 @@
 #include "preload/signals/actions.h"
 #include "preload/signals/mask.h"
 #include "preload/stage/original.h"
+#include "preload/stage/window.h"
 #include "preload/startup.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
@@ -74,6 +75,9 @@ void process_after_fork() {
   if (g_mark != nullptr) g_mark->store(1, std::memory_order_relaxed);
   g_pid.store(sys::pid(), std::memory_order_relaxed);
   t_state.sample_tid = 0;
+  windows_after_fork();
+  staged_fds_after_fork();
+  originals_after_fork();
   g_registry_lock.reset();
   actions_after_fork();
   mask_after_fork();

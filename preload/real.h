@@ -33,7 +33,8 @@
   X(sigpending) X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(sigsuspend) X(pselect) X(ppoll) \
   X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2)
 #define SLUICE_HOOKS_PROCESS(X) \
-  X(pthread_create) X(pthread_cancel) X(fork) X(_Fork) X(posix_spawn) X(posix_spawnp) X(execve) X(execv) X(execvp) \
+  X(pthread_create) X(pthread_cancel) X(fork) X(_Fork) X(vfork) X(clone) \
+  X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(execve) X(execv) X(execvp) \
   X(execvpe) X(execl) X(execle) X(execlp) X(execveat) X(fexecve) X(_exit) X(_Exit) X(quick_exit) X(dlopen) X(dlmopen)
 #define SLUICE_HOOKS_WRITE(X) \
   X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) \
@@ -56,13 +57,13 @@
   X(__readlink_chk) X(__readlinkat_chk) X(realpath) X(__realpath_chk) X(canonicalize_file_name) \
   X(chdir) X(chmod) X(fchmodat) \
   X(chown) X(lchown) X(fchownat) X(truncate) X(truncate64) X(utimensat) X(utimes) X(utime) \
-  X(opendir) X(mknod) X(mkfifo) X(chroot) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
+  X(opendir) X(mknod) X(mkfifo) X(chroot) X(mount) X(umount) X(umount2) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
   X(fgetxattr) X(setxattr) X(lsetxattr) X(fsetxattr) X(removexattr) X(lremovexattr) \
   X(fremovexattr) X(listxattr) X(llistxattr) X(memfd_create) X(setsockopt) X(bind) X(connect)
 // Not libc's, resolved by their callers (hooks/lmdb.cc), and our own (hooks/samples.cc).
 #define SLUICE_HOOKS_OTHERS(X) \
   X(mdb_get) X(mdb_cursor_get) \
-  X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_wanted) X(sluice_locate_files) \
+  X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_fetch_begin) X(sluice_fetch_end) X(sluice_wanted) X(sluice_locate_files) \
   X(sluice_locate_extent) X(sluice_locate_extents) X(sluice_locate_keys) X(sluice_importance) \
   X(sluice_report_importance) X(sluice_report_labelled) X(sluice_select) X(sluice_serve) \
   X(sluice_selection) X(sluice_rank_of)

@@ -8,6 +8,8 @@
 
 namespace sluice::preload {
 
+struct StagedFd;
+
 struct ThreadState {
   // The last fault that looked like a race with another thread's opening; see fault_inside.cc.
   uintptr_t retry_address;
@@ -19,6 +21,12 @@ struct ThreadState {
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;
+  // Windows on samples that are open: in them the thread may be given staged copies
+  // (stage/window.h).
+  uint32_t windows;
+  // The staged descriptor that the thread is using, for whoever changes it over in a signal handler
+  // that interrupted the use; nullptr: none.
+  StagedFd* staged_use;
   // Where records lie in followed mappings that it was handed since it began one: [begin, end).
   uint32_t touched_count;
   uintptr_t touched[8][2];

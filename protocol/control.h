@@ -56,9 +56,10 @@ enum class MessageKind : uint32_t {
   kStage = 16,
   // answer. No body; one descriptor: the memfd of the stage's index (stage.h).
   kStageKnown = 17,
-  // job -> optimizer. Body Changed. Answered by kDone once no copy of that file can be opened any
-  // more, and none of any file that changed on this host before.
-  kChanged = 18,
+  // job -> optimizer. Body Settle. Answered by kDone once no copy can be opened of any file that
+  // changed on this host before. Asked by jobs that may not look at the optimizer's inotify
+  // themselves (stage.h: draining).
+  kSettle = 18,
   // job -> optimizer. Body Samples, then as text `count` pairs of a sample's number, 4 bytes, and
   // its absolute path, ended by a NUL: a worker opened these files while it read these samples.
   // Answered by kDone.
@@ -190,13 +191,10 @@ struct StageAsked {
   uint64_t token;
 };
 
-// A file that the job changed, or is about to, by the name that it used and by what that is; zeros
-// where it is not known.
-struct Changed {
+struct Settle {
   uint64_t session;
   uint64_t token;
-  uint64_t key[2];  // StageKey
-  uint64_t device;
+  uint64_t device;  // a file whose copies are dropped, too; zeros are none
   uint64_t inode;
 };
 
@@ -209,6 +207,6 @@ static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48)
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 64);
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
-static_assert(sizeof(StageAsked) == 16 && sizeof(Changed) == 48);
+static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 32);
 
 }  // namespace sluice::protocol

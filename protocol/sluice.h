@@ -35,6 +35,13 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
 
+/* The calling thread begins, and has ended, a fetch: it reads samples of the dataset, and does with
+ * them what needs their files (decodes a batch, say). Within a fetch or a begun sample, and there
+ * alone, this thread's opens of the dataset's files may be answered from memory; a descriptor that
+ * is still open when the last of them ends reads the file itself from then on. Fetches nest. */
+int sluice_fetch_begin(int dataset);
+int sluice_fetch_end(int dataset);
+
 /* 1 while it is of use to tell which samples are read; 0 where nothing can be gained (whole files
  * on a local disk, say): sluice_begin and sluice_end do nothing then, and whoever calls this once
  * for many samples may leave them out. Changes from epoch to epoch at most. */

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "protocol/access_identity.h"
 #include "protocol/version.h"
 
 namespace sluice::protocol {
@@ -26,6 +27,7 @@ inline constexpr size_t kStagePath = 1024;           // longest path with a copy
 inline constexpr size_t kStageFolder = 128;          // bytes, with its NUL
 inline constexpr uint64_t kStageHeartbeatNs = 100'000'000;  // it is renewed about so often
 inline constexpr uint64_t kStageSilentNs = 1'000'000'000;   // older: nobody looks after the stage
+
 inline constexpr uint32_t kStageDevices = 16;
 
 // A path, as a job wrote it and made absolute; see stage_path.h. SipHash-2-4 with 128 bits and the
@@ -65,6 +67,9 @@ struct StageCopy {
   uint64_t copy_inode;  // of the copy, on the header's copy_device
 };
 inline constexpr uint64_t kStageLink = 1;  // the path's last component is a symbolic link
+// Not all folders on the way to the original can be watched: a change by another process of this
+// host is not reported, so that the original is compared at each use.
+inline constexpr uint64_t kStageUnwatched = 2;
 inline constexpr size_t kStageCopyWords = sizeof(StageCopy) / sizeof(uint64_t);
 static_assert(sizeof(StageCopy) == 184);
 
@@ -80,14 +85,20 @@ struct alignas(64) StageHeader {
   uint32_t version;                                // optimizer, likewise
   uint64_t size;                                   // optimizer, likewise: bytes of everything
   uint64_t secret[2];                              // optimizer, likewise
-  uint64_t root_device, root_inode;                // optimizer, likewise: what `/` is for it
+  AccessIdentity identity;                         // optimizer, likewise: its own
   uint64_t copy_device;                            // optimizer, likewise: the folder's st_dev
-  uint32_t uid, reserved;                          // optimizer, likewise: its effective user
+  uint64_t process_inode;                          // optimizer, likewise: of a pidfd of it; 0: none
+  int32_t process;                                 // optimizer, likewise: its number
+  int32_t watch_fd;                                // optimizer, likewise: its inotify; -1 is none
   char folder[kStageFolder];                       // optimizer, likewise: absolute
   alignas(64) std::atomic<uint64_t> heartbeat_ns;  // optimizer: CLOCK_MONOTONIC
   std::atomic<uint64_t> files;                     // optimizer: records in use
   std::atomic<uint32_t> closed;                    // optimizer: 1 once the stage is over
-  std::atomic<uint64_t> devices[kStageDevices];    // optimizer: of originals; 0 is none
+  // optimizer: odd from before it reads what inotify has queued until the records of what changed
+  // are gone. Nothing queued and the same even number before and after: every change that ended
+  // before is dealt with.
+  std::atomic<uint32_t> draining;
+  std::atomic<uint64_t> devices[kStageDevices];  // optimizer: of originals; 0 is none
 };
 
 // A bucket is 0, or the key's upper 32 bits and the record's number + 1.

@@ -86,7 +86,8 @@ systems_test_SRCS := tests/unit/systems_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS
 importance_test_SRCS := tests/unit/importance_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 icache_test_SRCS := tests/unit/icache_test.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 
-UNIT_TESTS += stage_plan_test stage_index_test
+UNIT_TESTS += stage_plan_test stage_index_test mount_watch_test
+mount_watch_test_SRCS := tests/unit/mount_watch_test.cc optimizer/stage/mount_watch.cc
 stage_plan_test_SRCS := tests/unit/stage_plan_test.cc $(OPTIMIZER_PURE_SRCS)
 stage_index_test_SRCS := tests/unit/stage_index_test.cc $(OPTIMIZER_PURE_SRCS) \
   $(addprefix optimizer/stage/,pack_version.cc stage_copy.cc stage_folder.cc stage_index.cc stage_watch.cc) \

@@ -24,7 +24,7 @@ import array
 import ctypes
 import os
 
-__all__ = ["available", "begin", "dataset", "end", "importance", "locate_extent", "locate_extents", "locate_files",
+__all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance", "locate_extent", "locate_extents", "locate_files",
            "locate_keys", "publish_order", "rank_of", "report_importance", "sample", "select", "selection", "serve",
            "wanted"]
 
@@ -49,6 +49,8 @@ def _find():
         (waiting, "sluice_order", (number, u32, u64, indices, u64, u32)),
         (cheap, "sluice_begin", (number, u64)),
         (cheap, "sluice_end", (number, u64)),
+        (waiting, "sluice_fetch_begin", (number,)),
+        (waiting, "sluice_fetch_end", (number,)),
         (cheap, "sluice_wanted", ()),
         (waiting, "sluice_locate_files", (number, u64, texts, u64)),
         (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
@@ -93,6 +95,20 @@ def end(_dataset, _index):
     return 0
 
 
+def fetch_begin(_dataset):
+    """fetch_begin(dataset): the calling thread reads samples of the dataset until fetch_end(dataset), and
+    does with them what needs their files: decodes a batch, say.
+
+    Within a fetch or a begun sample, and there alone, this thread's opens of the dataset's files may
+    be answered from memory. A file that is still open at the end is read itself from then on."""
+    return 0
+
+
+def fetch_end(_dataset):
+    """fetch_end(dataset): see fetch_begin."""
+    return 0
+
+
 def wanted():
     """Whether it is of use to tell which samples are read; it may change from epoch to epoch. begin and
     end do nothing while it is not, and may be left out."""
@@ -114,6 +130,9 @@ if available:  # the C functions themselves, without a Python function around th
     quick_begin, quick_end = _untyped("sluice_begin"), _untyped("sluice_end")
     _found["sluice_begin"].__doc__, _found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
     begin, end = _found["sluice_begin"], _found["sluice_end"]
+    _found["sluice_fetch_begin"].__doc__ = fetch_begin.__doc__
+    _found["sluice_fetch_end"].__doc__ = fetch_end.__doc__
+    fetch_begin, fetch_end = _found["sluice_fetch_begin"], _found["sluice_fetch_end"]
     _found["sluice_wanted"].__doc__ = wanted.__doc__
     wanted = _found["sluice_wanted"]
 
@@ -132,6 +151,23 @@ class sample:  # used like a function: with sample(dataset, index)
 
     def __exit__(self, kind, value, trace):
         end(self._dataset, self._index)
+        return False
+
+
+class fetch:  # used like a function: with fetch(dataset)
+    """A context that calls fetch_begin when it is entered and fetch_end when it is left."""
+
+    __slots__ = ("_dataset",)
+
+    def __init__(self, number):
+        self._dataset = number
+
+    def __enter__(self):
+        fetch_begin(self._dataset)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        fetch_end(self._dataset)
         return False
 
 

@@ -320,10 +320,10 @@ Message parse_packet(std::span<const std::byte> packet) {
       if (!take(packet, &stage.stage)) return BadMessage{"stage message too short"};
       return stage;
     }
-    case MessageKind::kChanged: {
-      ChangedMessage changed;
-      if (!take(packet, &changed.changed)) return BadMessage{"change too short"};
-      return changed;
+    case MessageKind::kSettle: {
+      SettleMessage settle;
+      if (!take(packet, &settle.settle)) return BadMessage{"settle message too short"};
+      return settle;
     }
     case MessageKind::kRecord: {
       RecordMessage record;

@@ -80,8 +80,8 @@ struct SeenMessage {
 struct StageMessage {
   protocol::StageAsked stage{};
 };
-struct ChangedMessage {
-  protocol::Changed changed{};
+struct SettleMessage {
+  protocol::Settle settle{};
 };
 struct RecordMessage {
   protocol::Record record{};
@@ -94,7 +94,7 @@ struct BadMessage {
 using Message =
     std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
                  DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, StageMessage,
-                 ChangedMessage, RecordMessage, ImportanceMessage>;
+                 SettleMessage, RecordMessage, ImportanceMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

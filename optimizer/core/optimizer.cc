@@ -128,6 +128,9 @@ void Optimizer::dispatch(uint64_t data, uint32_t events) {
     case Tag::kWatch:
       stage_.see_changes();
       break;
+    case Tag::kMounts:
+      stage_.mounts_changed();
+      break;
     case Tag::kProcess:
       on_process_end(static_cast<uint32_t>(value >> 16), static_cast<uint32_t>(value & 0xffff));
       break;

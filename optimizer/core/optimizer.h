@@ -54,7 +54,8 @@ class Optimizer : private Residency {
     kConnection,
     kProcess,
     kPeer,
-    kWatch
+    kWatch,
+    kMounts
   };
   struct Waiter {  // a kBye that is answered once every file is closed
     uint64_t connection = 0, deadline_ns = 0;
@@ -123,7 +124,7 @@ class Optimizer : private Residency {
 
   // optimizer_stage.cc: the stage
   void on_stage(const Peer& peer, const StageMessage& stage);
-  void on_changed(const Peer& peer, const ChangedMessage& changed);
+  void on_settle(const Peer& peer, const SettleMessage& settle);
   bool may_stage(const Session& session) const;
   void foretell(uint64_t now_ns);
   void share_budget(uint64_t now_ns);

@@ -98,8 +98,8 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
     on_seen(peer, *seen);
   } else if (const auto* stage = std::get_if<StageMessage>(&message)) {
     on_stage(peer, *stage);
-  } else if (const auto* changed = std::get_if<ChangedMessage>(&message)) {
-    on_changed(peer, *changed);
+  } else if (const auto* settle = std::get_if<SettleMessage>(&message)) {
+    on_settle(peer, *settle);
   } else if (const auto* record = std::get_if<RecordMessage>(&message)) {
     on_record(peer, *record, std::move(fds));
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {

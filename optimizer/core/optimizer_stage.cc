@@ -36,7 +36,10 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
     server_.refuse(peer.connection, reason);
     return;
   }
-  if (first && stage_.watch_fd() >= 0) watch(stage_.watch_fd(), Tag::kWatch, 0, EPOLLIN, true);
+  if (first) {
+    if (stage_.watch_fd() >= 0) watch(stage_.watch_fd(), Tag::kWatch, 0, EPOLLIN, true);
+    if (stage_.mounts_fd() >= 0) watch(stage_.mounts_fd(), Tag::kMounts, 0, EPOLLPRI, true);
+  }
   if (session->options.stage == SessionOptions::Stage::kAlways) stage_.stage_any_mount();
   if (!session->options.cache_dir.empty() && session->options.packs != 0) {
     stage_.use_packs(session->options.cache_dir, session->options.packs);
@@ -51,10 +54,10 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
   server_.send(peer.connection, MessageKind::kStageKnown, {}, stage_.index_fd());
 }
 
-void Optimizer::on_changed(const Peer& peer, const ChangedMessage& message) {
-  const protocol::Changed& changed = message.changed;
-  if (session_or_refuse(peer, changed.session, changed.token) == nullptr) return;
-  stage_.changed({changed.key[0], changed.key[1]}, changed.device, changed.inode);
+void Optimizer::on_settle(const Peer& peer, const SettleMessage& message) {
+  if (session_or_refuse(peer, message.settle.session, message.settle.token) == nullptr) return;
+  stage_.drop(message.settle.device, message.settle.inode);
+  stage_.see_changes();
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

@@ -41,9 +41,13 @@ StageKeeper::~StageKeeper() {
 bool StageKeeper::open(const std::string& fallback, std::string* reason) {
   if (index_.exists()) return true;
   auto folder = std::make_shared<StageFolder>();
-  if (!folder->create(fallback, reason) || !index_.create(folder->path(), reason)) return false;
+  auto watch = std::make_shared<StageWatch>();
+  if (!folder->create(fallback, reason) || !index_.create(folder->path(), watch->fd(), reason)) {
+    return false;
+  }
   folder_ = std::move(folder);
-  watch_ = std::make_shared<StageWatch>();
+  watch_ = std::move(watch);
+  mounts_ = std::make_unique<MountWatch>();
   index_.beat(now_ns());
   say(Level::kInfo, "staging in {}", folder_->path());
   return true;
@@ -115,8 +119,6 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     return;
   }
   copies_[planned.file] = {record, 0, 0, 0, false};
-  if (file_of_.size() <= record) file_of_.resize(record + 1);
-  file_of_[record] = planned.file;
   const std::string above = files_->folder_path(files_->folder(planned.file));
   CopyRules rules = rules_;
   rules.most_bytes = plan_->budget() / kLargestShare;
@@ -137,19 +139,20 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     }
     // What is not there needs no watch.
     const bool unseen = result.good && !watched;
+    if (unseen) result.flags |= protocol::kStageUnwatched;
     if (!result.good) to_pack->fd.reset();
-    mailbox->post([this, planned, name, begun, unseen, path, to_pack,
-                   result = std::move(result)]() mutable {
-      if (unseen && !said_unwatched_) {
-        said_unwatched_ = true;
-        say(Level::kWarn,
-            "not all folders of the dataset can be watched (inotify): changes that other programs "
-            "of "
-            "this host make to staged files may be seen as late as those of other hosts");
-      }
-      if (to_pack->fd) pack(path, std::move(to_pack));
-      fetched(planned, name, begun, std::move(result));
-    });
+    mailbox->post(
+        [this, planned, name, begun, unseen, path, to_pack, result = std::move(result)]() mutable {
+          if (unseen && !said_unwatched_) {
+            said_unwatched_ = true;
+            say(Level::kWarn,
+                "not all folders of the dataset can be watched (inotify): the original of a staged "
+                "file "
+                "is compared each time that the file is opened");
+          }
+          if (to_pack->fd) pack(path, std::move(to_pack));
+          fetched(planned, name, begun, std::move(result));
+        });
   });
 }
 
@@ -197,8 +200,8 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   copy.name = name;
   copy.device = result.stat.device;
   copy.inode = result.stat.inode;
-  copy.watched = (result.flags & protocol::kStageLink) != 0 || result.stat.links > 1;
   by_inode_.emplace(std::pair(copy.device, copy.inode), planned.file);
+  copy.watched = (result.flags & protocol::kStageLink) != 0 || result.stat.links > 1;
   protocol::StageCopy record{};
   record.name = name;
   record.validated_ns = begun;
@@ -275,19 +278,6 @@ void StageKeeper::remove_evicted() {
   plan_->evicted().clear();
 }
 
-void StageKeeper::changed(const protocol::StageKey& key, uint64_t device, uint64_t inode) {
-  if (!index_.exists()) return;
-  const uint32_t record = index_.find(key);
-  if (record != StageIndex::kNone) plan_->drop(file_of_[record]);
-  const auto [begin, end] = by_inode_.equal_range({device, inode});
-  std::vector<uint32_t> same;
-  for (auto at = begin; at != end; ++at) same.push_back(at->second);
-  for (const uint32_t file : same) plan_->drop(file);
-  view_.drops += same.size();
-  see_changes();
-  remove_evicted();
-}
-
 // A folder that changed its name, or its place, takes all below it along.
 void StageKeeper::drop_below(const std::string& path) {
   std::vector<uint32_t> below;
@@ -302,11 +292,35 @@ void StageKeeper::drop_below(const std::string& path) {
 
 void StageKeeper::see_changes() {
   if (watch_ == nullptr) return;
-  // Also without copies: what is told now must not be taken for a change of those to come.
+  // Also without copies: what is queued now must not be taken for a change of those to come.
+  index_.draining_begins();
   std::vector<StageWatch::Change> changes;
   bool lost = false;
   watch_->read(&changes, &lost);
   if (lost) plan_->drop_all();
+  drop_changed(changes);
+  if (lost || !changes.empty()) remove_evicted();
+  index_.draining_ends();
+}
+
+void StageKeeper::drop(uint64_t device, uint64_t inode) {
+  const auto [begin, end] = by_inode_.equal_range({device, inode});
+  std::vector<uint32_t> same;
+  for (auto at = begin; at != end; ++at) same.push_back(at->second);
+  for (const uint32_t file : same) plan_->drop(file);
+  view_.drops += same.size();
+  remove_evicted();
+}
+
+void StageKeeper::mounts_changed() {
+  if (mounts_ == nullptr) return;
+  std::vector<StageWatch::Change> changes;
+  for (const std::string& point : mounts_->changed()) watch_->mounted(point, &changes);
+  drop_changed(changes);
+  if (!changes.empty()) remove_evicted();
+}
+
+void StageKeeper::drop_changed(const std::vector<StageWatch::Change>& changes) {
   for (const StageWatch::Change& change : changes) {
     const uint32_t file = files_->find(change.path);
     if (file != FileTable::kNone) {
@@ -317,7 +331,6 @@ void StageKeeper::see_changes() {
       drop_below(change.path);
     }
   }
-  if (lost || !changes.empty()) remove_evicted();
 }
 
 void StageKeeper::tick(uint64_t now, uint64_t budget) {

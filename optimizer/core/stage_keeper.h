@@ -13,6 +13,7 @@
 
 #include "optimizer/core/executor.h"
 #include "optimizer/core/mailbox.h"
+#include "optimizer/stage/mount_watch.h"
 #include "optimizer/stage/stage_copy.h"
 #include "optimizer/stage/stage_folder.h"
 #include "optimizer/stage/stage_index.h"
@@ -34,6 +35,7 @@ class StageKeeper {
   bool exists() const { return index_.exists(); }
   int index_fd() const { return index_.fd(); }
   int watch_fd() const { return watch_ == nullptr ? -1 : watch_->fd(); }
+  int mounts_fd() const { return mounts_ == nullptr ? -1 : mounts_->fd(); }
   const std::string& folder() const { return folder_->path(); }
 
   // Copies are packed in `folder` from now on, and come from there again; `bytes` of it at most.
@@ -57,8 +59,10 @@ class StageKeeper {
   void remove_evicted();
   // Drops copies of what changed on this host until now.
   void see_changes();
-  // Drops the copy of a path, and of the file that it is or was; zeros are nothing.
-  void changed(const protocol::StageKey& key, uint64_t device, uint64_t inode);
+  // Drops all copies of a file, whatever they are named; without effect if it has none.
+  void drop(uint64_t device, uint64_t inode);
+  // Drops copies of what was mounted over, or uncovered.
+  void mounts_changed();
   // Keeps the index alive, and the budget within `budget` and what the memory file system has.
   void tick(uint64_t now_ns, uint64_t budget);
 
@@ -88,19 +92,20 @@ class StageKeeper {
   void failed(const PlannedFetch& fetch, const CopyResult& result);
   void forget(uint32_t file);
   void drop_below(const std::string& path);
+  void drop_changed(const std::vector<StageWatch::Change>& changes);
 
   StagePlan* const plan_;
   FileTable* const files_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<StageFolder> folder_;
   std::shared_ptr<StageWatch> watch_;
+  std::unique_ptr<MountWatch> mounts_;
   StageIndex index_;
   Executor executor_, packing_;
   CopyRules rules_;
   uint64_t next_name_ = 1;
   uint64_t to_pack_ = 0;                       // bytes of copies that wait for it, or are at it
   std::unordered_map<uint32_t, Copy> copies_;  // by file
-  std::vector<uint32_t> file_of_;              // by record
   std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;  // device and inode to file
   View view_;
   bool said_full_ = false, said_unwatched_ = false;

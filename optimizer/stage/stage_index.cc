@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,12 +27,33 @@ using protocol::StageCopy;
 using protocol::StageKey;
 using protocol::StageState;
 
+namespace {
+
+// As the kernel answers: a negative errno rather than -1.
+long kernel(long number, long a, long b, long c) {
+  const long result = syscall(number, a, b, c);
+  return result == -1 ? -errno : result;
+}
+
+// What names this process among all that the host ever runs; 0 where the kernel has no such number
+// (before Linux 6.9), and one look at a process's number may show another process.
+uint64_t process_inode() {
+  constexpr long kPidFileSystem = 0x50494446;
+  const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  struct stat about {};
+  struct statfs system {};
+  if (!self || fstatfs(self.get(), &system) != 0 || system.f_type != kPidFileSystem) return 0;
+  return fstat(self.get(), &about) == 0 ? about.st_ino : 0;
+}
+
+}  // namespace
+
 StageIndex::~StageIndex() {
   close();
   if (stage_ != nullptr) munmap(stage_, sizeof(Stage));
 }
 
-bool StageIndex::create(const std::string& folder, std::string* reason) {
+bool StageIndex::create(const std::string& folder, int watch_fd, std::string* reason) {
   fd_.reset(memfd_create("sluice-stage", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd_ || ftruncate(fd_.get(), sizeof(Stage)) != 0) {
     *reason = std::string("the stage's index: ") + strerror(errno);
@@ -46,10 +69,9 @@ bool StageIndex::create(const std::string& folder, std::string* reason) {
   }
   stage_ = static_cast<Stage*>(memory);
   protocol::StageHeader& header = stage_->header;
-  struct stat root {
-  }, copies{};
-  if (folder.size() >= protocol::kStageFolder || stat("/", &root) != 0 ||
-      stat(folder.c_str(), &copies) != 0 ||
+  struct stat copies {};
+  if (folder.size() >= protocol::kStageFolder || stat(folder.c_str(), &copies) != 0 ||
+      !protocol::read_access_identity(kernel, &header.identity) ||
       getrandom(header.secret, sizeof header.secret, 0) != sizeof header.secret) {
     *reason = "the stage's index cannot be made";
     return false;
@@ -57,10 +79,13 @@ bool StageIndex::create(const std::string& folder, std::string* reason) {
   header.magic = protocol::kStageMagic;
   header.version = protocol::kVersion;
   header.size = sizeof(Stage);
-  header.root_device = root.st_dev;
-  header.root_inode = root.st_ino;
   header.copy_device = copies.st_dev;
-  header.uid = geteuid();
+  header.process = getpid();
+  header.process_inode = process_inode();
+  header.watch_fd = watch_fd;
+  // Jobs of this user ask the kernel what that inotify has queued (pidfd_getfd). Where Yama
+  // restricts that to ancestors, it is allowed here; without Yama this fails, and is not needed.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   memcpy(header.folder, folder.c_str(), folder.size() + 1);
   return true;
 }
@@ -149,6 +174,16 @@ void StageIndex::remove(uint32_t record) {
   wake(record);
   free_.push_back(record);
   stage_->header.files.store(--used_, std::memory_order_relaxed);
+}
+
+void StageIndex::draining_begins() {
+  if (stage_ == nullptr || draining_++ != 0) return;
+  stage_->header.draining.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void StageIndex::draining_ends() {
+  if (stage_ == nullptr || --draining_ != 0) return;
+  stage_->header.draining.fetch_add(1, std::memory_order_seq_cst);
 }
 
 void StageIndex::beat(uint64_t now_ns) {

@@ -17,8 +17,9 @@ class StageIndex {
   StageIndex& operator=(const StageIndex&) = delete;
   ~StageIndex();
 
-  // `folder`, where copies are. False: *reason is one line.
-  bool create(const std::string& folder, std::string* reason);
+  // `folder`, where copies are; `watch_fd`, the inotify that reports changes of originals, -1 if
+  // there is none. False: *reason is one line.
+  bool create(const std::string& folder, int watch_fd, std::string* reason);
   bool exists() const { return stage_ != nullptr; }
   // To be passed on: sealed, and mapped by nobody for writing but by us.
   int fd() const { return fd_.get(); }
@@ -36,6 +37,9 @@ class StageIndex {
   // Nobody finds it any more.
   void remove(uint32_t record);
 
+  // Around reading what inotify has queued and dropping the copies of what changed. Nests.
+  void draining_begins();
+  void draining_ends();
   void beat(uint64_t now_ns);
   void close();  // nobody is to use it any more
   uint64_t size() const { return used_; }
@@ -47,6 +51,7 @@ class StageIndex {
   UniqueFd fd_;
   protocol::Stage* stage_ = nullptr;
   uint64_t used_ = 0;
+  unsigned draining_ = 0;
   uint32_t next_ = 0;  // records from here on were never used
   std::vector<uint32_t> free_;
   std::vector<uint64_t> bucket_;          // by record: group * kStageGroupSize + place

@@ -252,4 +252,21 @@ void StageWatch::read(std::vector<Change>* changes, bool* lost) {
   }
 }
 
+void StageWatch::mounted(const std::string& point, std::vector<Change>* changes) {
+  const std::string prefix = point == "/" ? "" : point;
+  const auto below = [&prefix](const std::string& path) {
+    return path.compare(0, prefix.size(), prefix) == 0 &&
+           (path.size() == prefix.size() || path[prefix.size()] == '/');
+  };
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> labels;  // folders by the names that jobs use, which links may lead to
+  for (const auto& [label, real] : real_) {
+    if (below(label) || below(real)) labels.push_back(label);
+  }
+  for (const std::string& label : labels) {
+    changes->push_back({label});
+    forget_below(label);
+  }
+}
+
 }  // namespace sluice::optimizer

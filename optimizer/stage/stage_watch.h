@@ -3,7 +3,8 @@
 //
 // The kernel queues an event before the call that caused it returns; so whoever reads what is
 // queued now has seen every change that was made before now. Not seen are a new hard link to a
-// file that had one name (it changes the number of links alone), and a mount over a folder.
+// file that had one name (it changes the number of links alone), and a mount over a folder, which
+// MountWatch reports.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,10 @@ class StageWatch {
   };
   // What changed, appended. *lost: something did and we do not know what. Core thread.
   void read(std::vector<Change>* changes, bool* lost);
+
+  // Something was mounted or unmounted at `point`: what is at or below it may be different now,
+  // appended. Core thread.
+  void mounted(const std::string& point, std::vector<Change>* changes);
 
   size_t size() const;  // watches of the kernel's
 

@@ -2,6 +2,7 @@
 // gives way to it. Descriptors that read no copy cost a look at a table.
 #include <linux/fs.h>
 
+#include <cerrno>
 #include <cstdarg>
 
 #include "preload/cells/retry.h"
@@ -53,7 +54,6 @@ ORIGINAL(int, fstatfs, (int fd, struct statfs* s), (fd, s))
 ORIGINAL(int, fstatfs64, (int fd, struct statfs64* s), (fd, s))
 ORIGINAL(int, fstatvfs, (int fd, struct statvfs* s), (fd, s))
 ORIGINAL(int, fstatvfs64, (int fd, struct statvfs64* s), (fd, s))
-ORIGINAL(int, flock, (int fd, int operation), (fd, operation))
 ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size))
 
 // Their names and values may lie in a closed cell.
@@ -64,14 +64,8 @@ ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size
   }
 ORIGINAL_RETRIED(ssize_t, fgetxattr, (int fd, const char* n, void* v, size_t s), (fd, n, v, s), n)
 
-// What changes the file: its other descriptors need not be staged ones.
-#define CHANGING(name, parameters, arguments, ...)                                  \
-  SLUICE_EXPORT int name parameters noexcept {                                      \
-    use_original(fd);                                                               \
-    const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
-    if (done == 0) fd_changed(fd);                                                  \
-    return done;                                                                    \
-  }
+#define CHANGING(name, parameters, arguments, ...) \
+  ORIGINAL_RETRIED(int, name, parameters, arguments, __VA_ARGS__)
 CHANGING(fchmod, (int fd, mode_t mode), (fd, mode), nullptr)
 CHANGING(fchown, (int fd, uid_t user, gid_t group), (fd, user, group), nullptr)
 CHANGING(futimens, (int fd, const struct timespec t[2]), (fd, t), t)
@@ -79,14 +73,16 @@ CHANGING(futimes, (int fd, const struct timeval t[2]), (fd, t), t)
 CHANGING(fsetxattr, (int fd, const char* n, const void* v, size_t s, int f), (fd, n, v, s, f), n, v)
 CHANGING(fremovexattr, (int fd, const char* n), (fd, n), n)
 
-SLUICE_EXPORT int lockf(int fd, int command, off_t length) {
-  use_original(fd);
-  return REAL(lockf)(fd, command, length);
-}
-SLUICE_EXPORT int lockf64(int fd, int command, off64_t length) {
-  use_original(fd);
-  return REAL(lockf64)(fd, command, length);
-}
+// A lock on the copy would be one that no other process sees: better none.
+#define LOCKING(name, parameters, arguments)           \
+  SLUICE_EXPORT int name parameters {                  \
+    if (use_original(fd)) return REAL(name) arguments; \
+    errno = ENOLCK;                                    \
+    return -1;                                         \
+  }
+LOCKING(flock, (int fd, int operation) noexcept, (fd, operation))
+LOCKING(lockf, (int fd, int command, off_t length), (fd, command, length))
+LOCKING(lockf64, (int fd, int command, off64_t length), (fd, command, length))
 
 // The third argument is a word whatever it means.
 SLUICE_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {

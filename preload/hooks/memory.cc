@@ -25,8 +25,8 @@ constexpr int kFixed = MAP_FIXED;
 template <typename Map>
 void* map(Map real, void* address, size_t length, int prot, int flags, int fd, off_t offset) {
   if ((flags & kFixed) != 0) disarm(address, length);
-  // Shared memory is often mounted so that nothing in it can be executed.
-  if ((prot & PROT_EXEC) != 0 && (flags & MAP_ANONYMOUS) == 0) use_original(fd);
+  // A mapping outlives descriptor and window, shows later writes, and would keep evicted memory.
+  if ((flags & MAP_ANONYMOUS) == 0) use_original(fd);
   void* result = real(address, length, prot, flags, fd, offset);
   // Out of VMAs: ours go first.
   if (result == MAP_FAILED && errno == ENOMEM && disarm_all()) {

@@ -1,4 +1,5 @@
 // Opening, copying and closing descriptors. No logic: call, report, keep errno.
+#include <cerrno>
 #include <cstdarg>
 #include <cstring>
 
@@ -9,6 +10,7 @@
 #include "preload/samples/places.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
+#include "preload/thread_state.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -43,7 +45,7 @@ int opened_path(int folder, const char* path, int flags, Call call) {
   if (fd < 0) return fd;
   staged_fd_closed(fd);  // whatever had this number was closed where no hook is
   if (writes(flags)) {
-    opened_for_writing(fd, folder, path);
+    opened_for_writing(fd);
   } else if ((flags & (O_DIRECTORY | O_PATH)) == 0) {
     file_seen(fd, folder, path);
   }
@@ -67,7 +69,10 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
     if (staged >= 0) {
       file_seen(staged, AT_FDCWD, path);
       FILE* file = REAL(fdopen)(staged, mode);
-      if (file != nullptr) return file;
+      if (file != nullptr) {
+        staged_fd_has_stream(staged, file);
+        return file;
+      }
       staged_fd_closed(staged);
       REAL(close)(staged);
     }
@@ -80,7 +85,7 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
   staged_fd_closed(fd);
   fd_opened(fd, flags);
   if (writes(flags)) {
-    opened_for_writing(fd, AT_FDCWD, path);
+    opened_for_writing(fd);
   } else {
     file_seen(fd, AT_FDCWD, path);
   }
@@ -96,13 +101,13 @@ void opens_again(const char* path, FILE* file) {
   forget_fd(fd);
 }
 
-FILE* opened_again(const char* path, FILE* file) {
+FILE* opened_again(FILE* file) {
   if (file == nullptr) return nullptr;
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
   fd_opened(fd, flags);
-  if (writes(flags)) opened_for_writing(fd, AT_FDCWD, path);
+  if (writes(flags)) opened_for_writing(fd);
   return file;
 }
 
@@ -115,6 +120,22 @@ FILE* opened_again(const char* path, FILE* file) {
     mode = va_arg(arguments, mode_t);           \
     va_end(arguments);                          \
   }
+
+// A dup in another thread than the window's leaves the window.
+class StagedDup {
+ public:
+  explicit StagedDup(int fd) : use_(of_window(fd)) {}
+  StagedDup(const StagedDup&) = delete;
+  StagedDup& operator=(const StagedDup&) = delete;
+
+ private:
+  static int of_window(int fd) {
+    const StagedFd* staged = staged_fd(fd);
+    if (staged != nullptr && staged->owner != t_state.sample_tid) use_original(fd);
+    return fd;
+  }
+  const StagedUse use_;
+};
 
 void copied_fd(int from, int to) {
   fd_copied(from, to);
@@ -168,13 +189,17 @@ SLUICE_EXPORT FILE* fopen64(const char* path, const char* mode) {
 }
 SLUICE_EXPORT FILE* freopen(const char* path, const char* mode, FILE* file) {
   opens_again(path, file);
-  return opened_again(path, REAL(freopen)(path, mode, file));
+  return opened_again(REAL(freopen)(path, mode, file));
 }
 SLUICE_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* file) {
   opens_again(path, file);
-  return opened_again(path, REAL(freopen64)(path, mode, file));
+  return opened_again(REAL(freopen64)(path, mode, file));
 }
-SLUICE_EXPORT FILE* fdopen(int fd, const char* mode) noexcept { return REAL(fdopen)(fd, mode); }
+SLUICE_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
+  FILE* file = REAL(fdopen)(fd, mode);
+  if (file != nullptr) staged_fd_has_stream(fd, file);
+  return file;
+}
 
 SLUICE_EXPORT int close(int fd) {
   forget_fd(fd);
@@ -198,29 +223,29 @@ SLUICE_EXPORT int fclose(FILE* file) {
   return REAL(fclose)(file);
 }
 SLUICE_EXPORT int dup(int fd) noexcept {
+  const StagedDup duplicate(fd);
   const int copy = REAL(dup)(fd);
   if (copy >= 0) copied_fd(fd, copy);
   return copy;
 }
 SLUICE_EXPORT int dup2(int fd, int to) noexcept {
+  const StagedDup duplicate(fd);
   const int copy = REAL(dup2)(fd, to);
   if (copy >= 0 && fd != to) copied_fd(fd, copy);
   return copy;
 }
 SLUICE_EXPORT int dup3(int fd, int to, int flags) noexcept {
+  const StagedDup duplicate(fd);
   const int copy = REAL(dup3)(fd, to, flags);
   if (copy >= 0) copied_fd(fd, copy);
   return copy;
 }
 
 namespace {
-int copied(int fd, int command, int result) {
-  if (result >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) copied_fd(fd, result);
-  return result;
-}
-
-// What concerns the file itself: locks, leases, a mode of access that a copy may not have.
-void before_fcntl(int fd, int command) {
+// What concerns the descriptor is the same for a copy; all else, as locks and leases, the file
+// itself. False: that cannot be had, and a lock on the copy would be one that no other process
+// sees.
+bool before_fcntl(int fd, int command) {
   switch (command) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
@@ -229,10 +254,23 @@ void before_fcntl(int fd, int command) {
     case F_GETFL:
     case F_GETOWN:
     case F_SETOWN:
-      return;
+      return true;
     default:
-      use_original(fd);
+      return use_original(fd);
   }
+}
+
+template <typename Call>
+int file_control(Call call, int fd, int command, void* argument) {
+  if (!before_fcntl(fd, command)) {
+    errno = ENOLCK;
+    return -1;
+  }
+  if (command != F_DUPFD && command != F_DUPFD_CLOEXEC) return call(fd, command, argument);
+  const StagedDup duplicate(fd);
+  const int copy = call(fd, command, argument);
+  if (copy >= 0) copied_fd(fd, copy);
+  return copy;
 }
 }  // namespace
 
@@ -242,14 +280,12 @@ SLUICE_EXPORT int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  before_fcntl(fd, command);
-  return copied(fd, command, REAL(fcntl)(fd, command, argument));
+  return file_control(REAL(fcntl), fd, command, argument);
 }
 SLUICE_EXPORT int fcntl64(int fd, int command, ...) {
   va_list arguments;
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  before_fcntl(fd, command);
-  return copied(fd, command, REAL(fcntl64)(fd, command, argument));
+  return file_control(REAL(fcntl64), fd, command, argument);
 }

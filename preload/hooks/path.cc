@@ -28,13 +28,20 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
   }
 
 // The same, of a call that changes what the path names.
-#define CHANGING(result, name, folder, path, parameters, arguments, ...)               \
-  SLUICE_EXPORT result name parameters noexcept {                                      \
-    use_original_at(folder, path);                                                     \
-    path_changes(folder, path);                                                        \
-    const result done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
-    if (done == 0) path_changed(folder, path);                                         \
-    return done;                                                                       \
+#define CHANGING(result, name, folder, path, parameters, arguments, ...)  \
+  SLUICE_EXPORT result name parameters noexcept {                         \
+    use_original_at(folder, path);                                        \
+    path_changes(folder, path);                                           \
+    return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+  }
+// The same, of a call that gives the file another name.
+#define LINKING(name, folder, path, parameters, arguments, ...)                     \
+  SLUICE_EXPORT int name parameters noexcept {                                      \
+    use_original_at(folder, path);                                                  \
+    path_changes(folder, path);                                                     \
+    const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+    if (done == 0) path_linked(folder, path);                                       \
+    return done;                                                                    \
   }
 
 using Path = const char*;
@@ -46,8 +53,8 @@ CHANGING(int, unlinkat, d, p, (int d, Path p, int f), (d, p, f), p)
 RETRIED(int, mkdir, (Path p, mode_t m), (p, m), p)
 RETRIED(int, mkdirat, (int d, Path p, mode_t m), (d, p, m), p)
 CHANGING(int, rmdir, kHere, p, (Path p), (p), p)
-CHANGING(int, link, kHere, p, (Path p, Path q), (p, q), p, q)
-CHANGING(int, linkat, d, p, (int d, Path p, int e, Path q, int f), (d, p, e, q, f), p, q)
+LINKING(link, kHere, p, (Path p, Path q), (p, q), p, q)
+LINKING(linkat, d, p, (int d, Path p, int e, Path q, int f), (d, p, e, q, f), p, q)
 RETRIED(int, symlink, (Path p, Path q), (p, q), p, q)
 RETRIED(int, symlinkat, (Path p, int d, Path q), (p, d, q), p, q)
 ASKING(ssize_t, readlinkat, d, p, (int d, Path p, char* b, size_t n), (d, p, b, n), p)
@@ -84,27 +91,29 @@ RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 
 // Two names that change what they mean.
-#define RENAMING(name, parameters, arguments, from, p, to, q)                \
-  SLUICE_EXPORT int name parameters noexcept {                               \
-    path_changes(from, p);                                                   \
-    path_changes(to, q);                                                     \
-    const int done = retrying([&] { return REAL(name) arguments; }, {p, q}); \
-    if (done == 0) {                                                         \
-      path_changed(from, p);                                                 \
-      path_changed(to, q);                                                   \
-    }                                                                        \
-    return done;                                                             \
+#define RENAMING(name, parameters, arguments, from, p, to, q)      \
+  SLUICE_EXPORT int name parameters noexcept {                     \
+    path_changes(from, p);                                         \
+    path_changes(to, q);                                           \
+    return retrying([&] { return REAL(name) arguments; }, {p, q}); \
   }
 RENAMING(rename, (Path p, Path q), (p, q), kHere, p, AT_FDCWD, q)
 RENAMING(renameat, (int d, Path p, int e, Path q), (d, p, e, q), d, p, e, q)
 RENAMING(renameat2, (int d, Path p, int e, Path q, unsigned f), (d, p, e, q, f), d, p, e, q)
 
-// Another root gives paths another meaning.
-SLUICE_EXPORT int chroot(Path path) noexcept {
-  const int done = retrying([&] { return REAL(chroot)(path); }, {path});
-  if (done == 0) give_up_stage();
-  return done;
-}
+RETRIED(int, chroot, (Path p), (p), p)
+
+// What is mounted here the optimizer learns a moment later: this process does not wait for it.
+#define MOUNTING(name, parameters, arguments, ...)                                  \
+  SLUICE_EXPORT int name parameters noexcept {                                      \
+    const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+    if (done == 0) give_up_stage();                                                 \
+    return done;                                                                    \
+  }
+MOUNTING(mount, (Path s, Path t, Path y, unsigned long f, const void* d), (s, t, y, f, d), s, t, y,
+         d)
+MOUNTING(umount, (Path p), (p), p)
+MOUNTING(umount2, (Path p, int f), (p, f), p)
 
 ASKING(ssize_t, readlink, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
 ASKING(ssize_t, __readlink_chk, kHere, p, (Path p, char* b, size_t n, size_t m), (p, b, n, m), p)

@@ -10,6 +10,7 @@ using sluice::preload::fd_read_at;
 using sluice::preload::fd_sought;
 using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
+using sluice::preload::StagedUse;
 using sluice::preload::use_original;
 
 namespace {
@@ -40,6 +41,7 @@ off_t was_sought(int fd, off_t offset) {
 }  // namespace
 
 SLUICE_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
+  const StagedUse use(fd);
   return was_read(fd, REAL(read)(fd, buffer, size));
 }
 SLUICE_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
@@ -49,6 +51,7 @@ SLUICE_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset)
   return was_read_at(fd, REAL(pread64)(fd, buffer, size, offset), offset);
 }
 SLUICE_EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
+  const StagedUse use(fd);
   return was_read(fd, retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}));
 }
 SLUICE_EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
@@ -62,17 +65,20 @@ SLUICE_EXPORT ssize_t preadv64(int fd, const struct iovec* parts, int count, off
 // Offset -1 is the descriptor's own.
 SLUICE_EXPORT ssize_t preadv2(int fd, const struct iovec* parts, int count, off_t offset,
                               int flags) {
+  const StagedUse use(fd);
   const ssize_t bytes =
       retrying([&] { return REAL(preadv2)(fd, parts, count, offset, flags); }, {parts});
   return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
 }
 SLUICE_EXPORT ssize_t preadv64v2(int fd, const struct iovec* parts, int count, off64_t offset,
                                  int flags) {
+  const StagedUse use(fd);
   const ssize_t bytes =
       retrying([&] { return REAL(preadv64v2)(fd, parts, count, offset, flags); }, {parts});
   return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
 }
 SLUICE_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
+  const StagedUse use(fd);
   return was_read(fd, REAL(__read_chk)(fd, buffer, size, limit));
 }
 SLUICE_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
@@ -98,10 +104,12 @@ SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t siz
 }
 SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
   seeks(fd, offset, whence);
+  const StagedUse use(fd);
   return was_sought(fd, REAL(lseek)(fd, offset, whence));
 }
 SLUICE_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
   seeks(fd, offset, whence);
+  const StagedUse use(fd);
   return was_sought(fd, REAL(lseek64)(fd, offset, whence));
 }
 SLUICE_EXPORT int fseek(FILE* file, long offset, int whence) {
@@ -142,13 +150,16 @@ ssize_t was_sent(int fd, ssize_t bytes, const off_t* offset) {
 }  // namespace
 
 SLUICE_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t size) noexcept {
+  const StagedUse use(from);
   return was_sent(from, REAL(sendfile)(to, from, offset, size), offset);
 }
 SLUICE_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t size) noexcept {
+  const StagedUse use(from);
   return was_sent(from, REAL(sendfile64)(to, from, offset, size), offset);
 }
 SLUICE_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                              size_t size, unsigned flags) {
+  const StagedUse use(from);
   return was_sent(from, REAL(splice)(from, from_offset, to, to_offset, size, flags), from_offset);
 }
 SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,

@@ -14,6 +14,7 @@
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/settings.h"
+#include "preload/stage/window.h"
 #include "preload/sys.h"
 #include "protocol/ring.h"
 #include "protocol/sluice.h"
@@ -50,9 +51,9 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
 
 SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
-  if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
   if (process_is_new()) process_after_fork();
-  if (t_state.sample_tid == 0) t_state.sample_tid = static_cast<uint32_t>(sys::tid());
+  window_begins();
+  if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
   t_state.sample = key_of(dataset, index);
   ++t_state.samples_begun;
   emit_sample(sluice::protocol::EventKind::kSampleBegin, static_cast<uint32_t>(dataset),
@@ -63,6 +64,7 @@ SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
 
 SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  window_ends();
   if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
   page_watch_ends();
   release_sample_memory();
@@ -70,6 +72,20 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
               key_of(dataset, index));
   tell_seen(false);
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_fetch_begin(int dataset) {
+  if (dataset <= 0) return -EINVAL;
+  if (g_settings.off || in_vfork_child()) return 0;
+  if (process_is_new()) process_after_fork();
+  window_begins();
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_fetch_end(int dataset) {
+  if (dataset <= 0) return -EINVAL;
+  window_ends();
   return 0;
 }
 

@@ -1,11 +1,14 @@
 // Calls that hand user memory to the kernel: its cells are pinned for as long as the call runs.
 #include <cstdarg>
+#include <cstring>
 
 #include "preload/cells/pins.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/cells/user_calls.h"
 #include "preload/real.h"
+#include "preload/stage/original.h"
+#include "preload/stage/probe.h"
 
 using sluice::preload::open_for_good;
 using sluice::preload::Pins;
@@ -77,6 +80,33 @@ void add_message(Pins& pins, const struct msghdr& message) {
     pins.add(message.msg_iov[i].iov_base, message.msg_iov[i].iov_len);
   }
 }
+// Descriptors that another process is given are originals.
+void pass_on(const struct msghdr* message) {
+  constexpr size_t kMostControl = 4096;  // the kernel takes 253 descriptors at most
+  using sluice::preload::page_readable;
+  if (!sluice::preload::any_staged_fd() || !page_readable(message) ||
+      message->msg_control == nullptr || message->msg_controllen > kMostControl) {
+    return;
+  }
+  const auto* control = static_cast<const char*>(message->msg_control);
+  if (!page_readable(control) || !page_readable(control + message->msg_controllen - 1)) return;
+  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr;
+       part = CMSG_NXTHDR(const_cast<msghdr*>(message), part)) {
+    if (part->cmsg_len < CMSG_LEN(0) ||
+        part->cmsg_len > message->msg_controllen -
+                             static_cast<size_t>(reinterpret_cast<char*>(part) - control)) {
+      return;
+    }
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      sluice::preload::use_original(fd);
+    }
+  }
+}
+
 bool nothing_protected() { return sluice::preload::g_high.load(std::memory_order_relaxed) == 0; }
 }  // namespace
 
@@ -86,12 +116,16 @@ SLUICE_EXPORT ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
     pins.add(message, sizeof *message);
     add_message(pins, *message);
   }
+  pass_on(message);
   return REAL(sendmsg)(fd, message, flags);
 }
 SLUICE_EXPORT int sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
   Pins pins;
   if (messages != nullptr && !nothing_protected()) {
     for (unsigned i = 0; i < count && i < 1024; ++i) add_message(pins, messages[i].msg_hdr);
+  }
+  for (unsigned i = 0; messages != nullptr && i < count && i < 1024; ++i) {
+    pass_on(&messages[i].msg_hdr);
   }
   return REAL(sendmmsg)(fd, messages, count, flags);
 }

@@ -43,16 +43,10 @@ size_t length_of(const char* text, size_t most) {
   return most;
 }
 
-bool silent(const Stage& stage, uint64_t now) {
-  const uint64_t beat = stage.header.heartbeat_ns.load(std::memory_order_relaxed);
-  return beat + protocol::kStageSilentNs < now ||
-         stage.header.closed.load(std::memory_order_relaxed) != 0;
-}
-
 // True if the record's state may be another one now.
 bool wait_for(const Stage& stage, uint32_t record, uint64_t deadline) {
   const uint64_t now = sys::now_ns();
-  if (now >= deadline || silent(stage, now)) return false;
+  if (now >= deadline || stage_silent(stage)) return false;
   const uint64_t left = deadline - now < kSliceNs ? deadline - now : kSliceNs;
   const timespec slice = {0, static_cast<long>(left)};
   sys::call(SYS_futex, sys::word(&stage.files[record].state), FUTEX_WAIT,
@@ -71,15 +65,13 @@ bool use_stage(int fd) {
   const long memory = sys::call(SYS_mmap, 0, sizeof(Stage), PROT_READ, MAP_SHARED, fd, 0);
   if (sys::failed(memory)) return false;
   const auto* stage = reinterpret_cast<const Stage*>(memory);
-  struct stat root;
   struct stat folder;
-  const long user = sys::call(SYS_geteuid);
   if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
-      stage->header.uid != user || sys::call(SYS_stat, sys::word("/"), sys::word(&root)) != 0 ||
-      root.st_dev != stage->header.root_device || root.st_ino != stage->header.root_inode ||
-      // Ours, and closed to others: nobody else can put anything there.
+      !same_identity(*stage) ||
+      // Ours, and closed to others, who can put nothing there.
       sys::call(SYS_lstat, sys::word(stage->header.folder), sys::word(&folder)) != 0 ||
-      !S_ISDIR(folder.st_mode) || folder.st_uid != user || (folder.st_mode & 077) != 0) {
+      !S_ISDIR(folder.st_mode) || folder.st_uid != stage->header.identity.user ||
+      (folder.st_mode & 077) != 0) {
     sys::call(SYS_munmap, memory, sizeof(Stage));
     return false;
   }
@@ -126,7 +118,6 @@ bool stage_path_of(const Stage& stage, int folder, const char* path, StagePath* 
 }
 
 bool find_staged(const Stage& stage, const StagePath& path, bool wait, StageCopy* copy) {
-  if (sys::call(SYS_geteuid) != static_cast<long>(stage.header.uid)) return false;
   uint64_t deadline = 0;
   for (;;) {
     StageState state = StageState::kFree;
@@ -139,9 +130,27 @@ bool find_staged(const Stage& stage, const StagePath& path, bool wait, StageCopy
   }
 }
 
-bool is_fresh(const Stage& stage, const StageCopy& copy) {
-  const uint64_t now = sys::now_ns();
-  return now < copy.validated_ns + g_settings.stale * kSecond && !silent(stage, now);
+bool stage_silent(const Stage& stage) {
+  const uint64_t beat = stage.header.heartbeat_ns.load(std::memory_order_relaxed);
+  return beat + protocol::kStageSilentNs < sys::now_ns() ||
+         stage.header.closed.load(std::memory_order_relaxed) != 0;
+}
+
+bool is_fresh(const StageCopy& copy) {
+  return sys::now_ns() < copy.validated_ns + g_settings.stale * kSecond;
+}
+
+bool still_staged(const Stage& stage, const StagePath& path, const StageCopy& copy) {
+  StageCopy now;
+  StageState state = StageState::kFree;
+  return protocol::find_copy(stage, path.key, &now, &state) != protocol::kNoStageFile &&
+         state == StageState::kStaged && now.name == copy.name;
+}
+
+bool same_identity(const Stage& stage) {
+  protocol::AccessIdentity mine = {};
+  const auto call = [](long number, long a, long b, long c) { return sys::call(number, a, b, c); };
+  return protocol::read_access_identity(call, &mine) && mine == stage.header.identity;
 }
 
 bool still_same(const char* path, const StageCopy& copy) {

@@ -1,8 +1,8 @@
 // Finding the staged copy of a path. Async-signal-safe, like the calls that ask: no allocation, no
 // lock, no errno; waiting is bounded.
 //
-// Nothing here is trusted to be right: a copy that is not looked after (the optimizer is silent),
-// or was not compared with its original for SLUICE_STALE seconds, is compared by the caller.
+// Nothing here is trusted to be right: whether a copy still is what its original is, is the
+// caller's to find out (redirect.cc).
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ extern std::atomic<const protocol::Stage*> g_stage;
 // Maps the index behind `fd`, which stays the caller's, in place of the one before. False if it is
 // none of ours.
 bool use_stage(int fd);
-// The process changed its root, or what it may do: no copies any more.
+// No copies in this process any more.
 void give_up_stage();
 
 inline const protocol::Stage* stage_in_use() {
@@ -46,9 +46,18 @@ bool stage_path_of(const protocol::Stage& stage, int folder, const char* path, S
 bool find_staged(const protocol::Stage& stage, const StagePath& path, bool wait,
                  protocol::StageCopy* copy);
 
-// Whether the copy was compared with its original a short enough time ago, by somebody who is
-// still there.
-bool is_fresh(const protocol::Stage& stage, const protocol::StageCopy& copy);
+// Whether the optimizer gave no sign of life for a second, or ended the stage.
+bool stage_silent(const protocol::Stage& stage);
+
+// Whether the copy was compared with its original within SLUICE_STALE seconds.
+bool is_fresh(const protocol::StageCopy& copy);
+
+// Whether the path's copy still is this one.
+bool still_staged(const protocol::Stage& stage, const StagePath& path,
+                  const protocol::StageCopy& copy);
+
+// Whether the calling thread sees the files that the optimizer sees, and may read what it may.
+bool same_identity(const protocol::Stage& stage);
 
 // Whether `path` still is the file that was copied: one look at the original.
 bool still_same(const char* path, const protocol::StageCopy& copy);

@@ -7,6 +7,7 @@
 
 #include "preload/process.h"
 #include "preload/sys.h"
+#include "preload/thread_state.h"
 
 namespace sluice::preload {
 
@@ -15,7 +16,7 @@ constinit std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks] = {};
 namespace {
 
 constinit std::atomic<uint64_t> g_serial{0};
-constinit std::atomic<uint64_t> g_open{0};  // that read copies, about: fewer never
+constinit std::atomic<uint64_t> g_open{0}, g_open_bytes{0};  // that read copies, never too few
 
 StagedFd* chunk_of(int fd) {
   std::atomic<StagedFd*>& place = g_staged_fds[fd / kStagedFdChunk];
@@ -33,16 +34,49 @@ StagedFd* chunk_of(int fd) {
 
 bool in_table(int fd) { return fd >= 0 && fd < kStagedFdChunk * kStagedFdChunks; }
 
+void count_open(const StagedFd& entry) {
+  g_open.fetch_add(1, std::memory_order_relaxed);
+  g_open_bytes.fetch_add(entry.stat.size, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+void StagedUse::begin(int fd) {
+  for (unsigned turn = 0;; ++turn) {
+    StagedFd* entry = staged_fd(fd);
+    if (entry == nullptr) return;
+    if ((entry->uses.fetch_add(1, std::memory_order_acq_rel) & kChangingOver) == 0) {
+      entry_ = entry;
+      outer_ = t_state.staged_use;
+      t_state.staged_use = entry;
+      return;
+    }
+    entry->uses.fetch_sub(1, std::memory_order_acq_rel);
+    sys::back_off(turn);
+  }
+}
+
+void StagedUse::end() {
+  t_state.staged_use = outer_;
+  entry_->uses.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+bool reads_copy(int fd, const StagedFd& entry) {
+  struct stat about;
+  return sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && about.st_dev == entry.device &&
+         about.st_ino == entry.inode;
+}
+
+void release_staged(StagedFd& entry) {
+  if (entry.serial.exchange(0, std::memory_order_acq_rel) == 0) return;
+  entry.stream = nullptr;
+  g_open.fetch_sub(1, std::memory_order_relaxed);
+  g_open_bytes.fetch_sub(entry.stat.size, std::memory_order_relaxed);
+}
 
 StagedFd* staged_fd_now(int fd) {
   StagedFd* entry = staged_fd(fd);
-  if (entry == nullptr) return nullptr;
-  struct stat about;
-  if (sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && about.st_dev == entry->device &&
-      about.st_ino == entry->inode) {
-    return entry;
-  }
+  if (entry == nullptr || reads_copy(fd, *entry)) return entry;
   staged_fd_closed(fd);
   return nullptr;
 }
@@ -53,27 +87,31 @@ bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageC
   if (chunk == nullptr) return false;
   StagedFd& entry = chunk[fd % kStagedFdChunk];
   staged_fd_closed(fd);  // whatever had this number was closed where no hook is
+  entry.owner = t_state.sample_tid;
   entry.flags = flags;
   entry.device = device;
   entry.inode = copy.copy_inode;
   entry.stat = copy.stat;
   entry.length = static_cast<uint16_t>(length);
   memcpy(entry.path, path, length + 1);
-  g_open.fetch_add(1, std::memory_order_relaxed);
+  count_open(entry);
   entry.serial.store(g_serial.fetch_add(1, std::memory_order_relaxed) + 1,
                      std::memory_order_release);
   return true;
 }
 
+void staged_fd_has_stream(int fd, FILE* stream) {
+  if (StagedFd* entry = staged_fd(fd); entry != nullptr) entry->stream = stream;
+}
+
 void staged_fd_closed(int fd) {
-  StagedFd* entry = staged_fd(fd);
-  if (entry == nullptr || in_vfork_child()) return;
-  entry->serial.store(0, std::memory_order_release);
-  g_open.fetch_sub(1, std::memory_order_relaxed);
+  if (staged_fd(fd) == nullptr || in_vfork_child()) return;
+  const StagedUse use(fd);  // not in the middle of a change, which would close another's number
+  if (StagedFd* entry = staged_fd(fd); entry != nullptr) release_staged(*entry);
 }
 
 void staged_fds_closed(unsigned first, unsigned last) {
-  if (g_open.load(std::memory_order_relaxed) == 0) return;
+  if (!any_staged_fd()) return;
   constexpr unsigned kAll = kStagedFdChunk * kStagedFdChunks;
   for (unsigned fd = first; fd <= last && fd < kAll; ++fd) {
     if (g_staged_fds[fd / kStagedFdChunk].load(std::memory_order_relaxed) == nullptr) {
@@ -95,17 +133,29 @@ void staged_fd_copied(int from, int to) {
   if (chunk == nullptr) return;
   staged_fd_closed(to);
   StagedFd& entry = chunk[to % kStagedFdChunk];
+  entry.owner = source->owner;
   entry.flags = source->flags;
   entry.device = source->device;
   entry.inode = source->inode;
   entry.stat = source->stat;
   entry.length = source->length;
   memcpy(entry.path, source->path, source->length + 1U);
-  g_open.fetch_add(1, std::memory_order_relaxed);
+  count_open(entry);
   entry.serial.store(source->serial.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-bool any_staged_fd() { return g_open.load(std::memory_order_relaxed) != 0; }
+uint64_t staged_fds_open() { return g_open.load(std::memory_order_relaxed); }
+uint64_t staged_bytes_open() { return g_open_bytes.load(std::memory_order_relaxed); }
+
+void staged_fds_after_fork() {
+  t_state.staged_use = nullptr;
+  for (std::atomic<StagedFd*>& chunk : g_staged_fds) {
+    StagedFd* entries = chunk.load(std::memory_order_relaxed);
+    for (int i = 0; entries != nullptr && i < kStagedFdChunk; ++i) {
+      entries[i].uses.store(0, std::memory_order_relaxed);
+    }
+  }
+}
 
 void fill(const protocol::StageStat& from, struct stat* to) {
   memset(to, 0, sizeof *to);

@@ -1,59 +1,108 @@
 #include "preload/stage/original.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/stage/lookup.h"
 #include "preload/stage/probe.h"
 #include "preload/sys.h"
+#include "preload/thread_state.h"
 
 namespace sluice::preload {
 namespace {
 
 constexpr int kAll = kStagedFdChunk * kStagedFdChunks;
+constexpr unsigned kMostTurns = 20'000;  // of waiting for uses that are under way: about a second
 
-bool same_file(const struct stat& about, const protocol::StageStat& was) {
-  return about.st_dev == was.device && about.st_ino == was.inode &&
-         static_cast<uint64_t>(about.st_size) == was.size &&
-         about.st_mtim.tv_sec == was.modified_s && about.st_mtim.tv_nsec == was.modified_ns;
+constinit Spinlock g_change_lock;
+
+// Numbers are given again that a job at its limit has none of: for a moment, and only up to what it
+// could have set itself.
+long open_beyond_limit(const char* path, int flags) {
+  struct rlimit limit;
+  if (sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, sys::word(&limit)) != 0) return -EMFILE;
+  constexpr rlim_t kMore = 8;
+  struct rlimit more = limit;
+  more.rlim_cur = limit.rlim_cur + kMore < limit.rlim_max ? limit.rlim_cur + kMore : limit.rlim_max;
+  if (more.rlim_cur == limit.rlim_cur) return -EMFILE;
+  sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, sys::word(&more), 0);
+  const long opened = sys::call(SYS_openat, AT_FDCWD, sys::word(path), flags, 0);
+  sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, sys::word(&limit), 0);
+  return opened;
 }
 
-// A descriptor of the original, at the copy's offset; negative if it is not that file any more.
-long open_original(int fd, const StagedFd& entry) {
+// A descriptor of the original; negative if its name leads to another file by now. One that was
+// modified in place is the file that the job would have had open all along.
+long open_original(const StagedFd& entry) {
   constexpr int kOnce = O_CREAT | O_EXCL | O_TRUNC;
-  const long original =
-      sys::call(SYS_openat, AT_FDCWD, sys::word(entry.path), (entry.flags & ~kOnce) | O_CLOEXEC, 0);
+  const int flags = (entry.flags & ~kOnce) | O_CLOEXEC;
+  long original = sys::call(SYS_openat, AT_FDCWD, sys::word(entry.path), flags, 0);
+  if (original == -EMFILE) original = open_beyond_limit(entry.path, flags);
   if (sys::failed(original)) return original;
   struct stat about;
-  if (sys::call(SYS_fstat, original, sys::word(&about)) != 0 || !same_file(about, entry.stat)) {
+  if (sys::call(SYS_fstat, original, sys::word(&about)) != 0 || about.st_dev != entry.stat.device ||
+      about.st_ino != entry.stat.inode) {
     sys::close(static_cast<int>(original));
     return -ESTALE;
   }
-  const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
-  if (offset > 0) sys::call(SYS_lseek, original, offset, SEEK_SET);
   return original;
 }
 
-// False: it is closed.
-bool put_behind(long original, int number) {
+void put_behind(long original, int number) {
   const long marks = sys::call(SYS_fcntl, number, F_GETFD);
-  if (sys::failed(marks)) return false;
+  if (sys::failed(marks)) return;  // closed where no hook is
   sys::call(SYS_dup3, original, number, (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+}
+
+// Uses of the entry that are not the calling thread's own, which a handler interrupted.
+uint32_t uses_of_others(const StagedFd& entry) {
+  const uint32_t all = entry.uses.load(std::memory_order_acquire) & ~kChangingOver;
+  return all != 0 && t_state.staged_use == &entry ? all - 1 : all;
+}
+
+// Whoever reads by calls inside libc holds the stream's lock. False: it cannot be had, as of a
+// stream whose lock a thread holds that waits for this one.
+bool lock_stream(FILE* stream) {
+  for (unsigned turn = 0; ftrylockfile(stream) != 0; ++turn) {
+    if (turn == kMostTurns) return false;
+    sys::back_off(turn);
+  }
   return true;
 }
 
-// Calls use(number, entry) for each descriptor that reads a copy.
+// Each record of one open(): its dups are records of their own.
 template <typename Use>
-void for_each_staged(Use use) {
-  for (int first = 0; first < kAll; first += kStagedFdChunk) {
-    if (g_staged_fds[first / kStagedFdChunk].load(std::memory_order_acquire) == nullptr) continue;
-    for (int fd = first; fd < first + kStagedFdChunk; ++fd) {
-      if (StagedFd* entry = staged_fd(fd); entry != nullptr) use(fd, *entry);
+void for_each_of(uint64_t serial, Use use) {
+  for_each_staged([&](int number, StagedFd& entry) {
+    if (entry.serial.load(std::memory_order_acquire) == serial) use(number, entry);
+  });
+}
+
+// REQUIRES: g_change_lock, with signals blocked.
+void change_over(int fd, uint64_t serial, long original) {
+  for_each_of(serial, [](int, StagedFd& entry) {
+    entry.uses.fetch_or(kChangingOver, std::memory_order_acq_rel);
+  });
+  // Nothing of this open() is closed, duplicated or read by a hook from here on: a stream stays.
+  for_each_of(serial, [](int, StagedFd& entry) {
+    for (unsigned turn = 0; uses_of_others(entry) != 0 && turn < kMostTurns; ++turn) {
+      sys::back_off(turn);
     }
-  }
+    if (entry.stream != nullptr && !lock_stream(entry.stream)) entry.stream = nullptr;
+  });
+  const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (offset > 0) sys::call(SYS_lseek, original, offset, SEEK_SET);
+  for_each_of(serial, [original](int number, StagedFd& entry) {
+    if (reads_copy(number, entry)) put_behind(original, number);
+    if (entry.stream != nullptr) funlockfile(entry.stream);
+    release_staged(entry);
+    entry.uses.fetch_and(~kChangingOver, std::memory_order_acq_rel);
+  });
 }
 
 // The number that `text` is, -1 if it is none.
@@ -97,28 +146,29 @@ int descriptor_of(const char* path) {
 
 }  // namespace
 
-void use_original(int fd) {
+bool use_original(int fd) {
+  if (staged_fd(fd) == nullptr || in_vfork_child()) return true;
   StagedFd* entry = staged_fd_now(fd);
-  if (entry == nullptr) return;
-  if (in_vfork_child()) {
-    const long original = open_original(fd, *entry);
-    if (sys::failed(original)) return;
-    put_behind(original, fd);
-    sys::close(static_cast<int>(original));
-    return;
-  }
-  const uint64_t serial = entry->serial.load(std::memory_order_relaxed);
-  const long original = open_original(fd, *entry);
-  if (sys::failed(original)) return;
-  for_each_staged([&](int number, StagedFd& other) {
-    if (other.serial.load(std::memory_order_acquire) != serial ||
-        staged_fd_now(number) == nullptr) {
-      return;
-    }
-    if (put_behind(original, number)) staged_fd_closed(number);
-  });
+  if (entry == nullptr) return true;
+  const uint64_t serial = entry->serial.load(std::memory_order_acquire);
+  if (serial == 0) return true;
+  const long original = open_original(*entry);
+  if (sys::failed(original)) return staged_fd_now(fd) == nullptr;
+  const Locked locked(g_change_lock);
+  if (entry->serial.load(std::memory_order_acquire) == serial) change_over(fd, serial, original);
   sys::close(static_cast<int>(original));
+  return true;
 }
+
+void use_originals_of_window() {
+  if (!any_staged_fd() || in_vfork_child()) return;
+  const uint32_t self = t_state.sample_tid;
+  for_each_staged([self](int fd, StagedFd& entry) {
+    if (entry.owner == self) use_original(fd);
+  });
+}
+
+void originals_after_fork() { g_change_lock.reset(); }
 
 void use_original_of(int folder, const char* path) {
   if (!any_staged_fd() || path == nullptr) return;
@@ -152,7 +202,7 @@ void use_originals_of(uint64_t device, uint64_t inode) {
 }
 
 void use_originals_for_exec() {
-  if (!any_staged_fd()) return;
+  if (!any_staged_fd() || in_vfork_child()) return;
   for_each_staged([](int fd, StagedFd&) {
     const long marks = sys::call(SYS_fcntl, fd, F_GETFD);
     if (!sys::failed(marks) && (marks & FD_CLOEXEC) == 0) use_original(fd);

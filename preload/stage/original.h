@@ -1,16 +1,23 @@
-// Putting the original behind descriptors that read a staged copy, where the difference would show:
-// locks, what /proc says, what another process inherits. Any thread. Opens files, so it may wait
-// for storage as the job itself would have; errno is kept.
+// Changing descriptors that read a staged copy over to the original, where the difference would
+// show: locks, mappings, what /proc says, what another process is given, what outlives its window.
+// Any thread. Opens files, so it may wait for storage as the job itself would have; errno is kept.
+//
+// The original is opened first, which may take long. Then no use of the descriptor and its dups is
+// let in, those under way are waited for, the offset is taken, the original is put behind every
+// number, and uses go on: to any other thread it happens at one moment.
 #pragma once
 
 #include "preload/stage/opened.h"
 
 namespace sluice::preload {
 
-// Puts the original behind `fd` and all its copies in this process, at the same offset. Without
-// effect if it reads no copy, or if the original is not that file any more. In a vfork child the
-// child's own descriptor alone: the memory is its parent's.
-void use_original(int fd);
+// Changes `fd` and all its dups in this process over, at the same offset. True if `fd` reads no
+// copy afterwards. False: the name leads to another file by now, or cannot be opened, or no
+// descriptor number is free. In a vfork child nothing happens: its descriptors were changed over
+// before it came to be.
+bool use_original(int fd);
+// Those opened in a window of the calling thread, which ends.
+void use_originals_of_window();
 // The same for the descriptor that a path such as /proc/self/fd/5 names, if it does; relative ones
 // are taken from `folder`, a descriptor or AT_FDCWD.
 void use_original_of(int folder, const char* path);
@@ -24,5 +31,7 @@ void use_originals_of(uint64_t device, uint64_t inode);
 void use_originals_for_exec();
 // All: a fork's child shares them, offset and locks.
 void use_all_originals();
+// In a fork's child.
+void originals_after_fork();
 
 }  // namespace sluice::preload

@@ -1,16 +1,16 @@
 #include "preload/stage/redirect.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-
-#include "preload/keep_errno.h"
 #include "preload/process.h"
 #include "preload/session/client.h"
 #include "preload/settings.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
+#include "preload/stage/settled.h"
+#include "preload/stage/window.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -50,44 +50,24 @@ bool maybe_written(uint64_t device, uint64_t inode) {
   return true;
 }
 
-// Whether this process may read the original. What everybody or its owner may read needs no
-// asking; else it may have other groups, or other capabilities, than who made the copy.
-bool may_read(const StagePath& path, const protocol::StageStat& was, uint32_t user) {
-  constexpr uint32_t kAll = S_IRUSR | S_IRGRP | S_IROTH;
-  constexpr long kFaccessat2 = 439;
-  if ((was.mode & kAll) == kAll) return true;
-  if (was.uid == user && (was.mode & S_IRUSR) != 0) return true;
-  return sys::call(kFaccessat2, AT_FDCWD, sys::word(path.text), R_OK, AT_EACCESS) == 0;
-}
+// More open copies than this are memory that the optimizer cannot evict: what comes then is read
+// from the original.
+constexpr uint64_t kMostOpen = 512;
+constexpr uint64_t kMostOpenBytes = 64 << 20;
+// Descriptors below the limit that are left for changing over.
+constexpr uint64_t kSpareNumbers = 16;
 
-// The copy, if it may be used instead of the original now.
+// The copy, if it is what an open of the original gives the calling thread now. The order matters:
+// a change that ended before this call either is not settled, or has taken the copy back.
 bool usable_copy(const Stage& stage, const StagePath& path, bool follow, bool wait,
                  StageCopy* copy) {
   if (!find_staged(stage, path, wait, copy)) return false;
   if (!follow && (copy->flags & protocol::kStageLink) != 0) return false;
   if (maybe_written(copy->stat.device, copy->stat.inode)) return false;
-  if (!may_read(path, copy->stat, stage.header.uid)) return false;
-  if (is_fresh(stage, *copy)) return true;
+  if (!same_identity(stage)) return false;
+  const bool watched = (copy->flags & protocol::kStageUnwatched) == 0;
+  if (watched && is_fresh(*copy) && changes_settled(stage)) return still_staged(stage, path, *copy);
   return still_same(path.text, *copy);
-}
-
-void tell_changed(const Stage& stage, const StagePath* path, uint64_t device, uint64_t inode) {
-  if (in_vfork_child()) return;
-  if (process_is_new()) process_after_fork();
-  protocol::Changed body = {};
-  if (path != nullptr) {
-    body.key[0] = path->key.low;
-    body.key[1] = path->key.high;
-  }
-  body.device = device;
-  body.inode = inode;
-  if (ask_in_session({.kind = protocol::MessageKind::kChanged,
-                      .expected = protocol::MessageKind::kDone,
-                      .body = &body,
-                      .body_size = sizeof body}) != 0 &&
-      &stage == g_stage.load(std::memory_order_relaxed)) {
-    give_up_stage();  // nobody to drop it
-  }
 }
 
 bool holds_originals(const Stage& stage, uint64_t device) {
@@ -98,11 +78,24 @@ bool holds_originals(const Stage& stage, uint64_t device) {
   return false;
 }
 
+bool may_use_stage(const Stage* stage) {
+  return stage != nullptr && in_window() && !in_vfork_child();
+}
+
+bool numbers_are_scarce(int fd) {
+  struct rlimit limit;
+  return sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, sys::word(&limit)) != 0 ||
+         static_cast<uint64_t>(fd) + kSpareNumbers >= limit.rlim_cur;
+}
+
 }  // namespace
 
 int open_staged(int folder, const char* path, int flags) {
   const Stage* stage = stage_in_use();
-  if (stage == nullptr || (flags & ~kHarmless) != O_RDONLY || in_vfork_child()) return -1;
+  if (!may_use_stage(stage) || (flags & ~kHarmless) != O_RDONLY || staged_fds_open() >= kMostOpen ||
+      staged_bytes_open() >= kMostOpenBytes) {
+    return -1;
+  }
   StagePath absolute;
   StageCopy copy;
   if (!stage_path_of(*stage, folder, path, &absolute) ||
@@ -110,14 +103,14 @@ int open_staged(int folder, const char* path, int flags) {
     return -1;
   }
   // Refused for the files of others, and copies are all our own.
-  if ((flags & O_NOATIME) != 0 && copy.stat.uid != stage->header.uid) return -1;
+  if ((flags & O_NOATIME) != 0 && copy.stat.uid != stage->header.identity.user) return -1;
   char name[protocol::kStageName];
   protocol::stage_name(name, stage->header.folder, copy.name);
   const long opened = sys::call(SYS_openat, AT_FDCWD, sys::word(name), flags, 0);
   if (sys::failed(opened)) return -1;  // evicted meanwhile
   const int fd = static_cast<int>(opened);
-  if (staged_fd_opened(fd, stage->header.copy_device, flags, copy, absolute.text,
-                       absolute.length)) {
+  if (!numbers_are_scarce(fd) && staged_fd_opened(fd, stage->header.copy_device, flags, copy,
+                                                  absolute.text, absolute.length)) {
     return fd;
   }
   sys::close(fd);
@@ -126,13 +119,11 @@ int open_staged(int folder, const char* path, int flags) {
 
 bool stat_staged(int folder, const char* path, bool follow, StageCopy* copy) {
   const Stage* stage = stage_in_use();
-  if (stage == nullptr || in_vfork_child()) return false;
+  if (!may_use_stage(stage)) return false;
   StagePath absolute;
-  if (!stage_path_of(*stage, folder, path, &absolute)) return false;
-  // Not waited for, and not compared: the original's answer is as near.
-  return find_staged(*stage, absolute, false, copy) && is_fresh(*stage, *copy) &&
-         !maybe_written(copy->stat.device, copy->stat.inode) &&
-         (follow || (copy->flags & protocol::kStageLink) == 0);
+  // Not waited for: the original's answer is as near.
+  return stage_path_of(*stage, folder, path, &absolute) &&
+         usable_copy(*stage, absolute, follow, false, copy);
 }
 
 void path_changes(int folder, const char* path) {
@@ -142,42 +133,33 @@ void path_changes(int folder, const char* path) {
   use_originals_of(absolute.text, absolute.length);
 }
 
-void path_changed(int folder, const char* path) {
-  const Stage* stage = stage_in_use();
-  if (stage == nullptr) return;
-  if (path == nullptr || (page_readable(path) && *path == '\0')) {  // AT_EMPTY_PATH
-    fd_changed(folder);
+void path_linked(int folder, const char* path) {
+  if (!g_settings.stage || in_vfork_child()) return;
+  struct stat about;
+  const bool itself = page_readable(path) && *path == '\0';  // AT_EMPTY_PATH
+  if (sys::call(SYS_newfstatat, folder, sys::word(path), sys::word(&about),
+                itself ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
-  const KeepErrno keep;
-  StagePath absolute;
-  const bool named = stage_path_of(*stage, folder, path, &absolute);
-  tell_changed(*stage, named ? &absolute : nullptr, 0, 0);
-}
-
-void fd_changed(int fd) {
+  note_written(about.st_dev, about.st_ino);
   const Stage* stage = stage_in_use();
-  if (stage == nullptr) return;
-  const KeepErrno keep;
-  struct stat about;
-  if (sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && S_ISREG(about.st_mode) &&
-      holds_originals(*stage, about.st_dev)) {
-    tell_changed(*stage, nullptr, about.st_dev, about.st_ino);
-  }
+  if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
+  if (process_is_new()) process_after_fork();
+  protocol::Settle body = {};
+  body.device = about.st_dev;
+  body.inode = about.st_ino;
+  ask_in_session({.kind = protocol::MessageKind::kSettle,
+                  .expected = protocol::MessageKind::kDone,
+                  .body = &body,
+                  .body_size = sizeof body});
 }
 
-void opened_for_writing(int fd, int folder, const char* path) {
+void opened_for_writing(int fd) {
   if (!g_settings.stage || in_vfork_child()) return;
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode)) return;
   note_written(about.st_dev, about.st_ino);
-  const Stage* stage = stage_in_use();
-  if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
   use_originals_of(about.st_dev, about.st_ino);
-  const KeepErrno keep;
-  StagePath absolute;
-  const bool named = stage_path_of(*stage, folder, path, &absolute);
-  tell_changed(*stage, named ? &absolute : nullptr, about.st_dev, about.st_ino);
 }
 
 }  // namespace sluice::preload

@@ -1,5 +1,6 @@
-// What hooks ask of the stage: a copy to open instead of a file, its attributes, and to be told of
-// changes. Without a stage each costs one look at a pointer. errno is kept.
+// What hooks ask of the stage: a copy to open instead of a file, and its attributes, both in a
+// window (window.h) alone; and a notice of changes that inotify does not report. Without a stage
+// each costs one look at a pointer. errno is kept.
 #pragma once
 
 #include <sys/types.h>
@@ -19,13 +20,10 @@ bool stat_staged(int folder, const char* path, bool follow, protocol::StageCopy*
 // The caller is about to change what `path` names: descriptors that read its copy read the file
 // itself from now on, as they would have all along.
 void path_changes(int folder, const char* path);
-// The caller changed it: once this returns no copy that is opened holds what was there before. One
-// message if anything is staged.
-void path_changed(int folder, const char* path);
-// The same of the file behind `fd`.
-void fd_changed(int fd);
-// The caller opened `fd` for writing: this process takes no copy of that file any more, since
-// nobody tells what it writes when.
-void opened_for_writing(int fd, int folder, const char* path);
+// The caller gave the file that `path` names another name, which changes its attributes unseen.
+void path_linked(int folder, const char* path);
+// The caller opened `fd` for writing: this process takes no copy of that file any more, since what
+// it writes through a mapping is not reported.
+void opened_for_writing(int fd);
 
 }  // namespace sluice::preload

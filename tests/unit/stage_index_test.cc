@@ -80,7 +80,7 @@ class StageIndexTest : public testing::Test {
  protected:
   void SetUp() override {
     std::string reason;
-    ASSERT_TRUE(index.create("/dev/shm", &reason)) << reason;
+    ASSERT_TRUE(index.create("/dev/shm", -1, &reason)) << reason;
     void* memory = mmap(nullptr, sizeof(Stage), PROT_READ, MAP_SHARED, index.fd(), 0);
     ASSERT_NE(memory, MAP_FAILED);
     stage = static_cast<const Stage*>(memory);

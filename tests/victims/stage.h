@@ -23,6 +23,7 @@ static uint64_t samples;
 // protocol/sluice.h's, if the process has the library.
 static int (*tell_order)(int, uint32_t, uint64_t, const uint64_t*, uint64_t, uint32_t);
 static int (*tell_begin)(int, uint64_t), (*tell_end)(int, uint64_t);
+static int (*fetch_begin)(int), (*fetch_end)(int);
 
 static inline bool with_sluice(void) { return tell_order != NULL; }
 
@@ -64,6 +65,14 @@ static inline void order_again(void) {
   free(all);
 }
 
+// Copies are given in a window alone. A case is one, unless it says otherwise.
+static inline void begin_window(void) {
+  if (with_sluice()) CHECK(fetch_begin(dataset) == 0);
+}
+static inline void end_window(void) {
+  if (with_sluice()) CHECK(fetch_end(dataset) == 0);
+}
+
 // Opens a file, its copy if there is the library; ends the process if that does not come.
 static inline int open_copy(const char* path, int flags) {
   const time_t deadline = time(NULL) + STAGE_DEADLINE;
@@ -92,6 +101,8 @@ static inline void begin_stage(const char* const* names, int count) {
   tell_order = dlsym(RTLD_DEFAULT, "sluice_order");
   tell_begin = dlsym(RTLD_DEFAULT, "sluice_begin");
   tell_end = dlsym(RTLD_DEFAULT, "sluice_end");
+  fetch_begin = dlsym(RTLD_DEFAULT, "sluice_fetch_begin");
+  fetch_end = dlsym(RTLD_DEFAULT, "sluice_fetch_end");
   samples = (uint64_t)count;
   dataset = declare(folder, samples);
   if (dataset <= 0) {
@@ -103,6 +114,7 @@ static inline void begin_stage(const char* const* names, int count) {
     CHECK(locate(dataset, (uint64_t)i, &path, 1) == 0);
   }
   order_again();
+  begin_window();
 }
 
 static inline uint64_t digest_rest(int fd) {

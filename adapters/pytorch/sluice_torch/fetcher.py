@@ -140,17 +140,27 @@ def bracketing(original):
         real = self.dataset
         # A stand-in: another thread is fetching with the same fetcher.
         number = None if settings.is_off() or type(real) is Bracketed else _number(real)
-        if number is None or not sluice.wanted():
+        if number is None:
             return original(self, possibly_batched_index)
-        if _goes_one_by_one(self, real, possibly_batched_index):
-            batch = Batch(possibly_batched_index, number)
-            try:
-                return original(self, batch)
-            finally:
-                batch.end()
-        self.dataset = Bracketed(real, number)
+        # The batch is made of the samples in here too (collate_fn): what it decodes late is open.
+        sluice.fetch_begin(number)
         try:
-            return original(self, possibly_batched_index)
+            if not sluice.wanted():
+                return original(self, possibly_batched_index)
+            if _goes_one_by_one(self, real, possibly_batched_index):
+                return _each_bracketed(self, original, Batch(possibly_batched_index, number))
+            self.dataset = Bracketed(real, number)
+            try:
+                return original(self, possibly_batched_index)
+            finally:
+                self.dataset = real
         finally:
-            self.dataset = real
+            sluice.fetch_end(number)
     return fetch
+
+
+def _each_bracketed(fetcher, original, batch):
+    try:
+        return original(fetcher, batch)
+    finally:
+        batch.end()

@@ -1,0 +1,34 @@
+// Mounts and unmounts in the optimizer's mount namespace: a mount over a folder gives every path
+// below it another meaning, and inotify does not report it. Core thread only.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optimizer/util/fd.h"
+
+namespace sluice::optimizer {
+
+// The mount points in the text of a mountinfo file, each with its mount's number in front,
+// unescaped. Pure. Lines that make no sense are left out.
+std::set<std::string> mounts_of(std::string_view mountinfo);
+
+class MountWatch {
+ public:
+  MountWatch();
+
+  // Has an exceptional condition (EPOLLPRI) after a change; -1 without /proc.
+  int fd() const { return fd_.get(); }
+  // Mount points, absolute, at which something was mounted or unmounted since the last call.
+  std::vector<std::string> changed();
+
+ private:
+  std::set<std::string> read() const;
+
+  UniqueFd fd_;
+  std::set<std::string> known_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,66 @@
+// Children that libc makes without fork(): those of vfork and clone, and those that it spawns
+// inside of other calls. What they inherit shares its offset with us, so it is the original.
+//
+// vfork and clone are trampolines: their child returns to the caller on the parent's stack, which
+// must have no frame of ours on it.
+#include "preload/real.h"
+#include "preload/stage/original.h"
+
+extern "C" {
+
+__attribute__((visibility("hidden"), used)) void* sluice_before_vfork() {
+  sluice::preload::use_all_originals();
+  return reinterpret_cast<void*>(REAL(vfork));
+}
+
+__attribute__((visibility("hidden"), used)) void* sluice_before_clone() {
+  sluice::preload::use_all_originals();
+  return reinterpret_cast<void*>(REAL(clone));
+}
+
+}  // extern "C"
+
+// Aligns the stack, asks, and jumps.
+asm(".text\n"
+    ".globl vfork\n"
+    ".type vfork, @function\n"
+    "vfork:\n"
+    "  sub $8, %rsp\n"
+    "  call sluice_before_vfork\n"
+    "  add $8, %rsp\n"
+    "  jmp *%rax\n"
+    ".size vfork, .-vfork\n");
+
+// The same with its arguments saved; the seventh lies on the stack, where it stays.
+asm(".text\n"
+    ".globl clone\n"
+    ".type clone, @function\n"
+    "clone:\n"
+    "  push %rdi\n"
+    "  push %rsi\n"
+    "  push %rdx\n"
+    "  push %rcx\n"
+    "  push %r8\n"
+    "  push %r9\n"
+    "  sub $8, %rsp\n"
+    "  call sluice_before_clone\n"
+    "  add $8, %rsp\n"
+    "  pop %r9\n"
+    "  pop %r8\n"
+    "  pop %rcx\n"
+    "  pop %rdx\n"
+    "  pop %rsi\n"
+    "  pop %rdi\n"
+    "  jmp *%rax\n"
+    ".size clone, .-clone\n");
+
+using sluice::preload::use_originals_for_exec;
+
+SLUICE_EXPORT int system(const char* command) {
+  use_originals_for_exec();
+  return REAL(system)(command);
+}
+SLUICE_EXPORT FILE* popen(const char* command, const char* mode) {
+  use_originals_for_exec();
+  return REAL(popen)(command, mode);
+}

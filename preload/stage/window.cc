@@ -1,0 +1,18 @@
+#include "preload/stage/window.h"
+
+#include "preload/stage/original.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+
+void window_begins() {
+  if (t_state.sample_tid == 0) t_state.sample_tid = static_cast<uint32_t>(sys::tid());
+  ++t_state.windows;
+}
+
+void window_ends() {
+  if (t_state.windows == 0 || --t_state.windows != 0) return;
+  use_originals_of_window();
+}
+
+}  // namespace sluice::preload

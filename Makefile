@@ -41,14 +41,13 @@ demo: ## set up, build, and show a cold job beside a warm one
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/demo
 
-check: ## set up, build, run every test, check the style; ends with one line of counts
+check: ## set up, build, run the tests; ends with one line of counts
 	$(Q)scripts/setup build check torch2
 	$(Q)scripts/check
 
-check-long: ## 20,000 random programs with Sluice and without (DIFFERENTIAL="--count N --first SEED")
+check-long: ## the tests that check leaves out: all configurations, stress, 20,000 random programs
 	$(Q)scripts/setup build check
-	$(Q)$(MAKE) --no-print-directory -j2 programs victims
-	$(Q)tests/differential/differential.py --count 20000 $(DIFFERENTIAL)
+	$(Q)scripts/check --long
 
 bench: ## every figure, into build/bench.json (bench-NAME for one)
 	$(Q)scripts/setup build bench
@@ -76,7 +75,7 @@ tsan: ## the same with the thread sanitizer
 format: ## rewrite the sources in the tree's format
 	$(Q)scripts/lint --format
 
-lint: ## clang-format and clang-tidy, as part of check
+lint: ## clang-format, clang-tidy and the rules of the tree
 	$(Q)scripts/lint
 
 install: all ## into PREFIX (/usr/local)

@@ -1,8 +1,10 @@
-"""What each figure was taken with: machine and settings, for the document."""
+"""What each figure was taken with: machine, commit and settings, for the document."""
 import glob
 import os
+import subprocess
 
 from bench.lib import figures
+from bench.lib.place import TOP
 
 GIB = 1 << 30
 
@@ -44,19 +46,31 @@ def note(request, name):
     note_as(request.raw, name, _settings(request))
 
 
+def commit():
+    """Of the tree that figures are taken of, and whether it was changed since."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", TOP, *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    head = git("rev-parse", "--short=10", "HEAD")
+    if not head:
+        return "no commit"
+    return f"commit {head}{', changed since' if git('status', '--porcelain', '-uno') else ''}"
+
+
 def note_as(raw, name, settings):
     """The same with settings that the caller has put in words; `raw` is the folder of raw figures."""
-    figures.store(_path(raw), {**figures.load(_path(raw)), name: [machine(), settings]})
+    figures.store(_path(raw), {**figures.load(_path(raw)), name: [machine(), settings, commit()]})
 
 
 def sentences(folder, names):
     """One sentence for all of the figures, or one for each group that was taken alike."""
     alike = {}
-    for name, (where, settings) in figures.load(_path(folder)).items():
+    for name, (where, settings, *rest) in figures.load(_path(folder)).items():
         if name in names:
-            alike.setdefault((where, settings), []).append(name)
+            of = rest[0] if rest else "an earlier commit, which was not noted"
+            alike.setdefault((where, settings, of), []).append(name)
     sentences_of = []
-    for (where, settings), some in alike.items():
+    for (where, settings, of), some in alike.items():
         which = "All" if len(alike) == 1 else ", ".join(f"`{name}`" for name in some)
-        sentences_of.append(f"{which}: {settings}; on {where}.")
+        sentences_of.append(f"{which}: {settings}; on {where}; of {of}.")
     return sentences_of

@@ -83,6 +83,8 @@ FIGURES = {
     "files_speedup_busy": Figure(
         "ratio", 3.4, "an epoch without Sluice / the third with it, 2 ms", True),
     "files_speedup_cloud": Figure("ratio", 15, "the same, 10 ms", True),
+    "files_speedup_best_workers": Figure(
+        "ratio", None, "the same, against the best of 4 to 64 workers without Sluice; with it 4", True),
     "files_hit_over_page_cache": Figure(
         "ratio", 1.3, "open, fstat, read, close of a staged file of 100 KB / of a warm local one"),
     "files_tmpfs_over_page_cache": Figure(
@@ -217,10 +219,16 @@ def figure_of(name):
     return FIGURES.get(name) or ELSEWHERE[name]
 
 
+# Where the longest of all runs was asked for, not the usual one.
+HIGHEST = {"icache_stall_during_swap_us"}
+
+
 def summary(name, values):
-    """Value (median) and spread (lowest and highest) of paired runs, as bench.json holds it."""
+    """Value (median, or the highest where that is what is asked for) and spread (lowest and highest) of
+    paired runs, as bench.json holds it."""
     figure = FIGURES[name]
-    return {"value": _rounded(statistics.median(values)), "unit": figure.unit,
+    value = max(values) if name in HIGHEST else statistics.median(values)
+    return {"value": _rounded(value), "unit": figure.unit,
             "goal": figure.goal, "low": _rounded(min(values)), "high": _rounded(max(values))}
 
 

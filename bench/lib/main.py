@@ -30,6 +30,7 @@ GROUPS = [
     ("runs", runs.PROVIDES, runs.run),
     ("hit", staged.HIT, staged.hit),
     ("staged", staged.PROVIDES, staged.run),
+    ("best_workers", staged.BEST, staged.best_workers),
     ("memory", staged.MEMORY, staged.memory),
     ("train", train.PROVIDES, train.run),
     ("order", order.PROVIDES, order.run),

@@ -22,6 +22,8 @@ HIT_FILES = 1000
 
 PROVIDES = [f"files_link_share_{profile}" for profile in PROFILES] + [
     "files_first_epoch_link_share_busy", "files_speedup_busy", "files_speedup_cloud"]
+BEST = ["files_speedup_best_workers"]
+PLAIN_WORKERS = (4, 8, 16, 32, 48, 64)
 MEMORY = ["files_bytes_at_20", "two_jobs_bytes"]
 HIT = ["files_hit_over_page_cache", "files_tmpfs_over_page_cache"]
 
@@ -65,14 +67,14 @@ def drop_caches(source):
 class Loader:
     """A job whose epochs begin when they are told to."""
 
-    def __init__(self, folder, epochs, sluice, seed=3):
+    def __init__(self, folder, epochs, sluice, seed=3, workers=4):
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
         if sluice:
             environment.update(sluice.environment())
         self.epochs = epochs
         self.job = subprocess.Popen(
             ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_files.py"), folder,
-             str(epochs), str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+             str(epochs), str(seed), str(workers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env=environment)
 
     def __enter__(self):
@@ -100,13 +102,13 @@ class Loader:
         return json.loads(out)["passes"]
 
 
-def epochs(bench, source, profile, count, sluice):
+def epochs(bench, source, profile, count, sluice, workers=4):
     """Each epoch with what it asked of the storage, nothing cached when it begins."""
     touch_memory(1 << 30)
     options = ["--latency", PROFILES[profile], "--bandwidth", str(LINK)]
     read = []
     with SlowMount(bench, "staged", source, *options) as mount:
-        with Loader(mount.folder, count, sluice) as loader:
+        with Loader(mount.folder, count, sluice, workers=workers) as loader:
             for _ in range(count):
                 loader.ready()
                 drop_caches(source)
@@ -159,6 +161,27 @@ def run(bench):
     bench.record("files_first_epoch_link_share_busy",
                  [rate(one[0]) / LINK for one in ours["busy"]])
     bench.keep("staged", {"plain": plain, "sluice": ours})
+
+
+def best_workers(bench):
+    """Against the plain loader with as many workers as suit the mount best."""
+    need_root()
+    source = data(bench)
+    window = SMALL_WINDOW if bench.request.small else WINDOW
+    few = PLAIN_WORKERS[:2] if bench.request.small else PLAIN_WORKERS
+    plain, ours = {workers: [] for workers in few}, []
+    for number in range(min(ROUNDS, bench.request.rounds)):
+        with jobs.Sluice(memory=window) as sluice:
+            ours.append(epochs(bench, source, "cloud", 3, sluice))
+        for workers, some in plain.items():
+            some.append(epochs(bench, source, "cloud", 1, None, workers))
+        bench.say(f"round {number + 1}: {ours[-1][-1]['seconds']:.2f} s; without, by workers: " + ", ".join(
+            f"{workers}: {some[-1][0]['seconds']:.2f} s" for workers, some in plain.items()))
+    must_agree_on([passes[0]["digest"] for passes in ours + sum(plain.values(), [])])
+    best = min(plain, key=lambda workers: sum(passes[0]["seconds"] for passes in plain[workers]))
+    bench.record("files_speedup_best_workers", [without[0]["seconds"] / one[-1]["seconds"]
+                                                for without, one in zip(plain[best], ours)])
+    bench.keep("best_workers", {"plain": plain, "sluice": ours, "best": best})
 
 
 def memory(bench):

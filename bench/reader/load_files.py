@@ -1,6 +1,6 @@
 """A loader-only PyTorch job over a folder of classes of files: shuffled, whole files, no decoding.
 
-load_files.py FOLDER EPOCHS SEED: before each epoch it says so and waits for a line of input;
+load_files.py FOLDER EPOCHS SEED [WORKERS]: before each epoch it says so and waits for a line of input;
 at the end it prints one JSON object: seconds, bytes and digest of each epoch. The dataset tells where
 its samples are as ImageFolder does (`samples`).
 """
@@ -15,13 +15,14 @@ from torch.utils.data import DataLoader
 
 from whole_files import Files, check
 
-WORKERS, BATCH = 4, 64
+WORKERS, BATCH = 4, 64  # workers, if it is not said how many
 
 
 def main():
     torch.manual_seed(int(sys.argv[3]))
     torch.set_num_threads(1)
-    loader = DataLoader(Files(sys.argv[1]), batch_size=BATCH, shuffle=True, num_workers=WORKERS,
+    workers = int(sys.argv[4]) if len(sys.argv) > 4 else WORKERS
+    loader = DataLoader(Files(sys.argv[1]), batch_size=BATCH, shuffle=True, num_workers=workers,
                         collate_fn=check)
     passes = []
     for epoch in range(int(sys.argv[2])):

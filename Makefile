@@ -28,6 +28,9 @@ UNIT_TESTS :=
 .PHONY: all
 all: programs
 
+# The objects of sources; modules give flags to theirs.
+objects = $(patsubst %,$(B)/obj/%.o,$(1))
+
 MODULES := protocol preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/own_stack.h"
 #include "preload/settings.h"
 #include "preload/sys.h"
 
@@ -150,7 +151,9 @@ bool recognise(int fd, const struct stat& about, bool mapped, DataFile* out) {
     find_root(fd, about, meta, out);
   }
   bool automatic = false;
-  if (named(out->path, &automatic) || out->lmdb) return true;
+  bool wanted = false;
+  with_room([&] { wanted = named(out->path, &automatic); });
+  if (wanted || out->lmdb) return true;
   if (!automatic || static_cast<uint64_t>(about.st_size) < kBigFile) return false;
   const long mode = sys::call(SYS_fcntl, fd, F_GETFL);
   return !sys::failed(mode) && (mode & O_ACCMODE) == O_RDONLY;

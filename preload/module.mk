@@ -14,6 +14,19 @@ PRELOAD_FLAGS := -fvisibility=hidden -fvisibility-inlines-hidden -ftls-model=ini
   -fno-threadsafe-statics -fexceptions -fasynchronous-unwind-tables
 $(call objects,$(PRELOAD_SRCS)): EXTRA_CXXFLAGS += $(PRELOAD_FLAGS)
 
+# Hooks run where the application calls them, on a handler's alternate stack of 8 KiB too. What needs
+# more, here left out, runs at the start, in calls of sluice.h, or on a stack of its own
+# (preload/own_stack.h).
+SMALL_FRAME := 2560
+ROOMY := preload/callsites.cc preload/datasets.cc preload/loader_settings.cc preload/python_late.cc \
+  preload/python_settings.cc preload/report.cc preload/settings.cc preload/session/client.cc \
+  preload/signals/threads.cc preload/stage/leftover.cc \
+  $(addprefix preload/samples/,datasets.cc extents.cc importance.cc places.cc)
+ifeq ($(VARIANT),release)
+$(call objects,$(filter-out $(ROOMY),$(PRELOAD_SRCS))): \
+  EXTRA_CXXFLAGS += -Wframe-larger-than=$(SMALL_FRAME)
+endif
+
 # What the library exports is what the table of hooks says.
 $(B)/gen/exports.map: preload/real.h scripts/exports
 	@mkdir -p $(@D)

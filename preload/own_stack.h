@@ -1,10 +1,32 @@
-// A stack of our own for work that needs more than a signal handler's alternate stack has.
+// A stack of our own for work that needs more than a signal handler's alternate stack has. What
+// hooks reach without it is held to small frames by the compiler (preload/module.mk).
 #pragma once
+
+#include <memory>
 
 namespace sluice::preload {
 
-// Runs `work` on a fresh stack of 256 KiB, or on the present one if there is no memory for it.
-// Async-signal-safe if `work` is. Costs three system calls.
-void on_own_stack(void (*work)());
+// Runs work(argument) on a fresh stack of 256 KiB, or on the present one if there is no memory for
+// it. Async-signal-safe if `work` is. Costs two system calls and some page faults.
+void run_on_own_stack(void (*work)(void*), void* argument);
+
+// Whether the thread runs on an alternate signal stack. Async-signal-safe; a system call.
+bool on_signal_stack();
+
+// The same for a function object, whose result is dropped.
+template <typename Work>
+void on_own_stack(Work work) {
+  run_on_own_stack([](void* argument) { (*static_cast<Work*>(argument))(); }, std::addressof(work));
+}
+
+// Where calls are frequent: on the present stack unless it is a signal's.
+template <typename Work>
+void with_room(Work work) {
+  if (on_signal_stack()) {
+    on_own_stack(work);
+  } else {
+    work();
+  }
+}
 
 }  // namespace sluice::preload

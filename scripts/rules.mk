@@ -3,8 +3,6 @@
 #   NAME_DEPS  files that must be linked first  NAME_LDFLAGS  extra linker flags
 # A program is built as $(B)/NAME, a unit test as $(B)/tests/NAME.
 
-objects = $(patsubst %,$(B)/obj/%.o,$(1))
-
 # An object appears whole: a compiler that is stopped in the middle may leave an empty one, which
 # would be taken for done.
 objects_as = -MF $(@:.o=.d) -MT $@ -c $< -o $@.part && mv $@.part $@

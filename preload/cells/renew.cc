@@ -10,6 +10,7 @@
 
 #include "preload/cells/mapping.h"
 #include "preload/cells/observed.h"
+#include "preload/own_stack.h"
 #include "preload/process.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
@@ -114,13 +115,6 @@ bool renew_all() {
   return good;
 }
 
-// A signal handler that writes may have a stack of a few pages.
-bool on_small_stack() {
-  stack_t stack = {};
-  return sys::call(SYS_sigaltstack, 0, sys::word(&stack)) != 0 ||
-         (stack.ss_flags & SS_ONSTACK) != 0;
-}
-
 }  // namespace
 
 void renewal_wanted() {
@@ -135,7 +129,7 @@ void look_for_loss() {
   if (now < g_next_look_ns.load(std::memory_order_relaxed)) return;
   const int saved = errno;
   // A handler or another thread that comes here meanwhile goes on.
-  if (!in_vfork_child() && !on_small_stack() &&
+  if (!in_vfork_child() && !on_signal_stack() &&
       g_renewing.exchange(1, std::memory_order_acquire) == 0) {
     if (process_is_new()) process_after_fork();
     g_next_look_ns.store(now + kRenewNs, std::memory_order_relaxed);

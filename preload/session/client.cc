@@ -9,6 +9,7 @@
 
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "preload/own_stack.h"
 #include "preload/process.h"
 #include "preload/record_settings.h"
 #include "preload/report.h"
@@ -177,7 +178,7 @@ Asked hello() {
 }
 
 // A session from nothing: an optimizer is found, or started and waited for.
-bool begin_session() {
+bool begin_session_here() {
   if (!find_place(&g_place)) {
     complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
     return false;
@@ -216,6 +217,12 @@ bool begin_session() {
   }
   if (g_answer.fd >= 0) sys::close(g_answer.fd);
   return false;
+}
+
+bool begin_session() {
+  bool begun = false;
+  on_own_stack([&] { begun = begin_session_here(); });
+  return begun;
 }
 
 FollowedFile* known_file(const struct stat& about) {

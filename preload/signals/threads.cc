@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/own_stack.h"
+
 namespace sluice::preload {
 namespace {
 
@@ -79,7 +81,8 @@ Blocks look(sys::SignalSet signals) {
 
 bool others_block(sys::SignalSet signals) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Blocks blocks = look(signals);
+    Blocks blocks = Blocks::kYes;
+    on_own_stack([&] { blocks = look(signals); });
     if (blocks != Blocks::kForNow) return blocks == Blocks::kYes;
     const struct timespec pause = {.tv_sec = 0, .tv_nsec = kPauseNs};
     sys::call(SYS_nanosleep, sys::word(&pause), 0);

@@ -14,6 +14,7 @@ __attribute__((visibility("hidden"), used)) void* sluice_before_vfork() {
 }
 
 __attribute__((visibility("hidden"), used)) void* sluice_before_clone() {
+  sluice::preload::resolve_hooks();  // its child may be a thread
   sluice::preload::use_all_originals();
   return reinterpret_cast<void*>(REAL(clone));
 }

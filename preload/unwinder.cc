@@ -10,13 +10,13 @@ namespace sluice::preload {
 namespace {
 
 // What the compiler's landing pads and the C++ runtime that is linked in call.
-#define SLUICE_UNWINDER(X)                                                                        \
-  X(_Unwind_DeleteException)                                                                      \
-  X(_Unwind_GetDataRelBase)                                                                       \
-  X(_Unwind_GetIPInfo)                                                                            \
-  X(_Unwind_GetLanguageSpecificData)                                                              \
-  X(_Unwind_GetRegionStart) X(_Unwind_GetTextRelBase) X(_Unwind_RaiseException) X(_Unwind_Resume) \
-      X(_Unwind_Resume_or_Rethrow) X(_Unwind_SetGR) X(_Unwind_SetIP)
+// clang-format off
+#define SLUICE_UNWINDER(X) \
+  X(_Unwind_DeleteException) X(_Unwind_GetDataRelBase) X(_Unwind_GetIPInfo) \
+  X(_Unwind_GetLanguageSpecificData) X(_Unwind_GetRegionStart) X(_Unwind_GetTextRelBase) \
+  X(_Unwind_RaiseException) X(_Unwind_Resume) X(_Unwind_Resume_or_Rethrow) X(_Unwind_SetGR) \
+  X(_Unwind_SetIP)
+// clang-format on
 
 #define SLUICE_UNWINDER_ID(name) k##name,
 enum Function : uint32_t { SLUICE_UNWINDER(SLUICE_UNWINDER_ID) kFunctions };

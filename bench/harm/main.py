@@ -56,13 +56,7 @@ class Book:
 
     def add(self, name, measured):
         self.rows.setdefault(name, []).append(measured)
-        figures.store(ROWS, {"fingerprint": self.now, "commit": commit(), "rows": self.rows})
-
-
-def commit():
-    done = subprocess.run(["git", "-C", TOP, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-                          check=False)
-    return done.stdout.strip() or "unknown"
+        figures.store(ROWS, {"fingerprint": self.now, "commit": conditions.commit(), "rows": self.rows})
 
 
 def one_round(row, number, runner, grounds):
@@ -128,7 +122,7 @@ def record(rows, book):
     """Figures go to bench.json only if they speak of all rows."""
     settings = (f"{len(rows)} rows of bench/harm/harm.toml, "
                 f"{min(len(book.rows[row.name]) for row in rows)} to "
-                f"{max(len(book.rows[row.name]) for row in rows)} rounds, commit {commit()}")
+                f"{max(len(book.rows[row.name]) for row in rows)} rounds")
     found = table.figures_of({row.name: book.rows[row.name] for row in rows})
     for name, (value, low, high, where) in found.items():
         figure = figures.ELSEWHERE[name]
@@ -190,7 +184,7 @@ def main(arguments):
             kept = figures.load(ROWS)
             if not kept:
                 raise Failed("nothing is measured yet")
-            table.write(kept["rows"], f"Commit {kept['commit']}, on {conditions.machine()}.")
+            table.write(kept["rows"], f"Of {kept['commit']}, on {conditions.machine()}.")
             return 0
         if not is_root():
             raise Failed("needs root: one job runs as another user, and slow mounts are made for each run")

@@ -1,11 +1,12 @@
 PROGRAMS += sluice
 # The doctor foretells the optimizer's budget with the optimizer's own arithmetic.
 sluice_SRCS := $(wildcard cli/*.cc) cli/config_loader/config_reader.cc $(PROTOCOL_SRCS) \
-  $(PACK_FILE_SRCS) optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+  $(OLDER_LIBC_SRCS) $(PACK_FILE_SRCS) optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
-# needs no library but the C library.
+# needs no library but the C library and its unwinder. libgcc_s stays shared: the static one
+# would need the building machine's C library (_dl_find_object, 2.35).
 ifeq ($(VARIANT),release)
-sluice_LDFLAGS := -static-libstdc++ -static-libgcc
+sluice_LDFLAGS := -static-libstdc++ -shared-libgcc
 else
 # A shared sanitizer runtime refuses to start below a preloaded library, which `sluice run` under
 # `sluice run` has.
@@ -22,7 +23,8 @@ $(SIMULATE_PICTURE): scripts/simulate_picture.py
 $(B)/obj/cli/simulate_picture.cc.o: | $(SIMULATE_PICTURE)
 
 LIBRARIES += libsluice_config.so
-libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc
+libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc \
+  $(OLDER_LIBC_SRCS)
 # It is loaded into somebody else's process, whose own C++ runtime it must neither meet nor
 # replace. libgcc_s stays shared, so that one unwinder knows every frame.
 libsluice_config.so_LDFLAGS := -static-libstdc++ -Wl,--exclude-libs,ALL \

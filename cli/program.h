@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include "protocol/program_version.h"
+
 namespace sluice::cli {
 
-inline constexpr const char* kProgramVersion = "0.1.0";
+using protocol::kProgramVersion;
 
 // Exit statuses. The last three are env(1)'s.
 inline constexpr int kExitProblem = 1;

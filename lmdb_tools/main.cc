@@ -6,6 +6,7 @@
 
 #include "lmdb_tools/commands.h"
 #include "lmdb_tools/failure.h"
+#include "protocol/program_version.h"
 
 namespace sluice::lmdb {
 namespace {
@@ -15,6 +16,7 @@ constexpr int kUsage = 2;
 
 int run(int argc, char** argv) {
   CLI::App app("Makes, inspects and prepares LMDB data sets for training", "sluice-lmdb");
+  app.set_version_flag("--version", fmt::format("sluice-lmdb {}", protocol::kProgramVersion));
   app.require_subcommand(1);
   add_make(app);
   add_stat(app);

@@ -94,10 +94,10 @@ OPTIMIZER_CORE_SRCS := \
   protocol/place.cc \
   protocol/stage.cc
 
-sluice-optimizer_SRCS := optimizer/main.cc $(OPTIMIZER_PURE_SRCS) $(OPTIMIZER_IO_SRCS) $(OPTIMIZER_CORE_SRCS)
+sluice-optimizer_SRCS := optimizer/main.cc $(OLDER_LIBC_SRCS) $(OPTIMIZER_PURE_SRCS) $(OPTIMIZER_IO_SRCS) $(OPTIMIZER_CORE_SRCS)
 sluice-optimizer_LIBS := -l:liburing.a
 ifeq ($(VARIANT),release)
-sluice-optimizer_LDFLAGS := -static-libstdc++ -static-libgcc
+sluice-optimizer_LDFLAGS := -static-libstdc++ -shared-libgcc
 endif
 
 $(B)/obj/optimizer/%: CPPFLAGS += -DFMT_HEADER_ONLY

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "protocol/program_version.h"
+
 namespace sluice::slowfs {
 namespace {
 
@@ -88,6 +90,7 @@ bool check_folders(Settings* settings) {
 bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
   CLI::App app{"A read-only view of SOURCE at MOUNTPOINT that is as slow as told to be.", "slowfs"};
   app.footer(kFooter + 1);
+  app.set_version_flag("--version", std::string("slowfs ") + protocol::kProgramVersion);
   Settings& s = *settings;
   double latency = -1;
   std::string profile;
@@ -138,7 +141,7 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
                "compete with the readers for the processor (root's slowfs goes first)");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& call) {
+  } catch (const CLI::Success& call) {
     *status = app.exit(call);
     return false;
   } catch (const CLI::ParseError& error) {

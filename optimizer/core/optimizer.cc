@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -189,7 +190,9 @@ void Optimizer::run() {
 void Optimizer::turn(uint64_t timeout) {
   epoll_event events[64];
   const timespec wait{static_cast<time_t>(timeout / kSecond), static_cast<long>(timeout % kSecond)};
-  const int count = epoll_pwait2(epoll_.get(), events, std::size(events), &wait, nullptr);
+  const int count = static_cast<int>(
+      // Not by its name, which is newer than the C libraries that the library loads with.
+      syscall(SYS_epoll_pwait2, epoll_.get(), events, std::size(events), &wait, nullptr, 0));
   if (count < 0 && errno != EINTR) stopping_ = true;
   for (int i = 0; i < count; ++i) dispatch(events[i].data.u64, events[i].events);
   if (engine_->in_flight() > 0) finish_reads();

@@ -6,6 +6,8 @@
 
 #include "optimizer/control/parse.h"
 #include "protocol/options.h"
+#include "protocol/program_version.h"
+#include "protocol/version.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -27,6 +29,8 @@ CLI::Option* add(CLI::App& app, protocol::Option option, std::string* value) {
 
 bool parse_command_line(int argc, char** argv, DaemonOptions* options, int* status) {
   CLI::App app{"The sidecar that reads ahead for jobs started with libsluice.so"};
+  app.set_version_flag("--version", std::string("sluice-optimizer ") + protocol::kProgramVersion +
+                                        " (protocol " + std::to_string(protocol::kVersion) + ")");
   std::string linger = info(protocol::Option::kLinger).default_text;
   std::string memory = "auto";
   std::string fallback;

@@ -11,6 +11,14 @@ namespace sluice::preload {
 // keeps the processor from the one that it waits for.
 class Backoff {
  public:
+  // About a second of waiting, for those that may not wait for ever: as where a thread left what is
+  // waited for by a jump. False: that time is over.
+  bool wait_bounded() {
+    if (left_ == 0) return false;
+    --left_;
+    wait();
+    return true;
+  }
   void wait() {
     if (turns_ < kYields) {
       ++turns_;
@@ -26,6 +34,7 @@ class Backoff {
   static constexpr int kYields = 32;
   static constexpr long kLongestNs = 1000000;
   int turns_ = 0;
+  int left_ = 1000;
   long pause_ns_ = 20000;
 };
 

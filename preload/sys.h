@@ -83,19 +83,6 @@ class SignalsBlocked {
   SignalSet old_;
 };
 
-// One turn of waiting for another thread's few instructions: gives way at first, then sleeps, since
-// a thread of a real-time class that only yields can keep the other one from running. errno is
-// kept.
-inline void back_off(unsigned turn) {
-  constexpr unsigned kYields = 64;
-  if (turn < kYields) {
-    call(SYS_sched_yield);
-  } else {
-    const struct { long seconds, nanoseconds; } pause = {0, 50'000};
-    call(SYS_nanosleep, word(&pause), 0);
-  }
-}
-
 uint64_t now_ns();  // CLOCK_MONOTONIC, by the vDSO; async-signal-safe
 
 }  // namespace sluice::preload::sys

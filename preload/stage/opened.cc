@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "preload/backoff.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
@@ -42,7 +43,7 @@ void count_open(const StagedFd& entry) {
 }  // namespace
 
 void StagedUse::begin(int fd) {
-  for (unsigned turn = 0;; ++turn) {
+  for (Backoff backoff;; backoff.wait()) {
     StagedFd* entry = staged_fd(fd);
     if (entry == nullptr) return;
     if ((entry->uses.fetch_add(1, std::memory_order_acq_rel) & kChangingOver) == 0) {
@@ -52,7 +53,6 @@ void StagedUse::begin(int fd) {
       return;
     }
     entry->uses.fetch_sub(1, std::memory_order_acq_rel);
-    sys::back_off(turn);
   }
 }
 

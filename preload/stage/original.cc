@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/backoff.h"
 #include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/stage/lookup.h"
@@ -17,7 +18,6 @@ namespace sluice::preload {
 namespace {
 
 constexpr int kAll = kStagedFdChunk * kStagedFdChunks;
-constexpr unsigned kMostTurns = 20'000;  // of waiting for uses that are under way: about a second
 
 constinit Spinlock g_change_lock;
 
@@ -68,9 +68,9 @@ uint32_t uses_of_others(const StagedFd& entry) {
 // Whoever reads by calls inside libc holds the stream's lock. False: it cannot be had, as of a
 // stream whose lock a thread holds that waits for this one.
 bool lock_stream(FILE* stream) {
-  for (unsigned turn = 0; ftrylockfile(stream) != 0; ++turn) {
-    if (turn == kMostTurns) return false;
-    sys::back_off(turn);
+  Backoff backoff;
+  while (ftrylockfile(stream) != 0) {
+    if (!backoff.wait_bounded()) return false;
   }
   return true;
 }
@@ -90,8 +90,7 @@ void change_over(int fd, uint64_t serial, long original) {
   });
   // Nothing of this open() is closed, duplicated or read by a hook from here on: a stream stays.
   for_each_of(serial, [](int, StagedFd& entry) {
-    for (unsigned turn = 0; uses_of_others(entry) != 0 && turn < kMostTurns; ++turn) {
-      sys::back_off(turn);
+    for (Backoff backoff; uses_of_others(entry) != 0 && backoff.wait_bounded();) {
     }
     if (entry.stream != nullptr && !lock_stream(entry.stream)) entry.stream = nullptr;
   });

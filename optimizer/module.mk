@@ -30,6 +30,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/samples/key_scheme.cc \
   optimizer/record/recorder.cc \
   optimizer/samples/sample_book.cc \
+  optimizer/samples/sample_book_memory.cc \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
   optimizer/stage/stage_plan.cc \
@@ -50,6 +51,7 @@ OPTIMIZER_IO_SRCS := \
   optimizer/io/ancestors.cc \
   optimizer/io/memory.cc \
   optimizer/io/memory_file.cc \
+  optimizer/io/peer.cc \
   optimizer/io/place_store.cc \
   optimizer/io/pool_engine.cc \
   optimizer/io/reopen.cc \
@@ -74,6 +76,7 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/optimizer_control.cc \
   optimizer/core/optimizer_history.cc \
   optimizer/core/optimizer_importance.cc \
+  optimizer/core/optimizer_limits.cc \
   optimizer/core/optimizer_observe.cc \
   optimizer/core/optimizer_record.cc \
   optimizer/core/optimizer_samples.cc \

@@ -13,7 +13,9 @@ using protocol::MessageKind;
 constexpr uint64_t kMaxOffset = 1ULL << 62;
 constexpr size_t kMaxProblems = 8;
 constexpr uint64_t kMaxOrder = 1ULL << 25;  // positions of an epoch
-constexpr uint64_t kMaxPaths = 64 << 20;    // bytes of one message's places
+constexpr uint64_t kMaxPlaces = 1 << 22;    // samples of one message of places
+constexpr uint64_t kMaxPaths = 32 << 20;    // bytes of one message's places
+constexpr size_t kLongestPath = 4095;       // bytes, as the kernel takes them
 
 template <typename Body>
 bool take(std::span<const std::byte>& bytes, Body* body) {
@@ -158,7 +160,9 @@ bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_
   paths->clear();
   for (uint64_t i = 0; i < count; ++i) {
     const size_t end = text.find('\0');
-    if (end == std::string_view::npos || end == 0 || text.front() != '/') return false;
+    if (end == std::string_view::npos || end > kLongestPath || text.front() != '/') {
+      return false;
+    }
     paths->push_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
@@ -276,7 +280,7 @@ Message parse_packet(std::span<const std::byte> packet) {
       LocateMessage locate{header.kind, {}};
       if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
       const protocol::Samples& told = locate.samples;
-      if (told.count > kMaxOrder || told.first > protocol::kMaxSamples || told.bytes > kMaxPaths) {
+      if (told.count > kMaxPlaces || told.first > protocol::kMaxSamples || told.bytes > kMaxPaths) {
         return BadMessage{"too many places at once"};
       }
       const bool extents = header.kind == MessageKind::kLocateExtents;

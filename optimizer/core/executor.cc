@@ -2,10 +2,13 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "optimizer/daemon/log.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -54,7 +57,11 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
       }
       ++running[item.mount];
       lock.unlock();
-      item.work();
+      try {
+        item.work();
+      } catch (const std::exception& error) {  // bad_alloc: this work is lost, not the process
+        say(Level::kError, "work on a mount is given up: {}", error.what());
+      }
       item.work = nullptr;
       lock.lock();
       if (--running[item.mount] == 0) running.erase(item.mount);

@@ -6,6 +6,8 @@
 namespace sluice::optimizer {
 namespace {
 
+constexpr uint32_t kFileIds = 1U << 24;  // what the library has bits for
+
 constexpr unsigned kBadFills = 8;  // in a row, then the mount is given up
 
 }  // namespace
@@ -27,8 +29,12 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
                    [fd = std::make_shared<UniqueFd>(std::move(passed))] { fd->reset(); });
     return file;
   }
-  FileEntry& file = files_[next_id_];
-  file.id = next_id_++;
+  // Ids are part of events (protocol/ring.h): they come round, and are never in use twice.
+  while (next_id_ == 0 || files_.count(next_id_) != 0) next_id_ = (next_id_ + 1) % kFileIds;
+  const uint32_t next = next_id_;
+  next_id_ = (next_id_ + 1) % kFileIds;
+  FileEntry& file = files_[next];
+  file.id = next;
   file.device = asked.device;
   file.inode = asked.inode;
   file.size = asked.size;

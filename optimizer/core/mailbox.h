@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -30,7 +31,8 @@ class Mailbox {
   // Becomes readable when there is work.
   int fd() const { return event_.get(); }
 
-  void run() {
+  // What throws is reported to `failed`; the rest is run all the same.
+  void run(const std::function<void(const std::exception&)>& failed) {
     eventfd_t ignored = 0;
     eventfd_read(event_.get(), &ignored);
     std::vector<std::function<void()>> work;
@@ -39,7 +41,13 @@ class Mailbox {
       work.swap(work_);
       backlog_.store(0, std::memory_order_relaxed);
     }
-    for (const auto& item : work) item();
+    for (const auto& item : work) {
+      try {
+        item();
+      } catch (const std::exception& error) {
+        failed(error);
+      }
+    }
   }
 
   // Pieces of work waiting: producers of bulk work hold back above a bound of theirs.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "optimizer/daemon/log.h"
 #include "optimizer/io/residency.h"
@@ -22,6 +23,10 @@ constexpr uint64_t kIdleTimeoutNs = kSecond;
 constexpr uint64_t kLookNs = 20 * kMillisecond;
 constexpr uint64_t kMinReapNs = 300'000;
 constexpr uint64_t kMaxReapNs = 2 * kMillisecond;
+// Bytes that all that is known of samples may take, and which share of the budget that is.
+constexpr uint64_t kTablesShare = 4;
+constexpr uint64_t kLeastTables = 16 << 20;
+constexpr uint64_t kMostTables = 512 << 20;
 constexpr uint64_t kFirst = 5 * kSecond;  // who started us has so long to say hello
 
 }  // namespace
@@ -114,7 +119,7 @@ void Optimizer::dispatch(uint64_t data, uint32_t events) {
       server_.on_listener(now_ns());
       break;
     case Tag::kMailbox:
-      mailbox_->run();
+      run_mailbox();
       break;
     case Tag::kEngine:
       engine_->acknowledge();
@@ -164,15 +169,17 @@ void Optimizer::relax() {
 
 void Optimizer::run() {
   while (!stopping_) {
-    turn(timeout_ns());
-    observe(now_ns());
-    begin_epoch();
-    pump();
-    idle_->store(reads_.empty() && planned_.empty() && stage_plan_.in_flight() == 0,
-                 std::memory_order_relaxed);
-    relax();
-    tick();
-    record(now_ns());
+    guarded(0, [this] {
+      turn(timeout_ns());
+      observe(now_ns());
+      begin_epoch();
+      pump();
+      idle_->store(reads_.empty() && planned_.empty() && stage_plan_.in_flight() == 0,
+                   std::memory_order_relaxed);
+      relax();
+      tick();
+      record(now_ns());
+    });
   }
   say(Level::kInfo, "ending");
   seat_->stop_listening();  // before anybody is told that we are gone
@@ -185,6 +192,12 @@ void Optimizer::run() {
     turn(kLookNs);
   }
   answer_waiters(true);
+}
+
+void Optimizer::run_mailbox() {
+  mailbox_->run([](const std::exception& error) {
+    say(Level::kError, "something is left undone: {}", error.what());
+  });
 }
 
 void Optimizer::turn(uint64_t timeout) {
@@ -202,6 +215,9 @@ void Optimizer::tick() {
   const uint64_t now = now_ns();
   if (now < next_tick_ns_) return;
   next_tick_ns_ = now + kTickNs;
+  if (doomed_ != 0) end_session(std::exchange(doomed_, 0));
+  relieve();
+  find_unwatched();
   end_empty_sessions(now);
   for (const uint64_t device : scheduler_.hung(now, kHungNs)) {
     files_.turn_mount_off(device, "a read has been under way for too long: it hangs");
@@ -237,6 +253,7 @@ void Optimizer::tick() {
 void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
   shares_.look(memory_.read(), options_.memory, stage_plan_.used());
+  samples_.set_most_bytes(std::clamp(shares_.budget() / kTablesShare, kLeastTables, kMostTables));
   records_.set_budget(shares_.budget());
   scheduler_.set_record_most(shares_.most());
   share_budget(now_ns());

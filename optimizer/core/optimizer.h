@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -71,12 +72,22 @@ class Optimizer : private Residency {
   void dispatch(uint64_t data, uint32_t events);
   uint64_t timeout_ns() const;
   void turn(uint64_t timeout_ns);  // waits for something to happen, and lets it
+  void run_mailbox();
   void relax();
   void tick();
   void pump();
 
-  // optimizer_control.cc: what packets ask for
+  // optimizer_limits.cc: what is done when memory is short
+  // Datasets give way until there is room for `more` bytes of samples and orders.
+  void relieve(uint64_t more = 0);
+  // Runs `work` for a session. If that throws (std::bad_alloc and the like) only this session ends;
+  // 0: it is nobody's. False: it threw.
+  bool guarded(uint32_t session, const std::function<void()>& work);
+  void give_up(uint32_t session, const char* why);
   void on_packet(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
+
+  // optimizer_control.cc: what packets ask for
+  void on_message(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
   void on_hello(const Peer& peer, const HelloMessage& hello);
   void on_file(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
   void on_bye(const Peer& peer, const ByeMessage& bye);
@@ -85,6 +96,7 @@ class Optimizer : private Residency {
   void on_dataset(const Peer& peer, const DatasetMessage& dataset);
   void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
+  bool may_name_paths(const Peer& peer, Session* session);
   bool locate_files(const Session& session, const protocol::Samples& told, std::string_view text);
   bool locate_extents(const Session& session, const protocol::Samples& told, std::string_view text);
   bool locate_keys(const Session& session, const protocol::Samples& told, std::string_view text);
@@ -151,6 +163,8 @@ class Optimizer : private Residency {
   void on_event(Session& session, const TakenEvent& event, uint64_t now_ns);
   void trace(const char* kind, uint32_t session, const TakenEvent& event) const;
   void find_parent(const Session& session);
+  void find_process(Session& session, uint32_t slot);
+  void find_unwatched();
   void on_slot_taken(uint32_t session, uint32_t slot, uint32_t pid);
   void on_slot_freed(uint32_t session, uint32_t slot, uint32_t pid, const ClientMetrics& metrics);
   void on_process_end(uint32_t session, uint32_t slot);
@@ -216,7 +230,8 @@ class Optimizer : private Residency {
   MemoryShares shares_;
   uint64_t next_foretelling_ns_ = 0;  // when the stage's plan may be told the orders again
   bool orders_new_ = false;           // and whether they are others now
-  bool said_no_stage_ = false;
+  bool said_no_stage_ = false, said_table_full_ = false;
+  uint32_t doomed_ = 0;  // a session that could not be served, nor be ended yet; 0: none
   // Nothing is being read: read by the ring readers.
   std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);
   bool no_cachestat_;

@@ -1,7 +1,5 @@
 // What the packets of the control socket ask for.
-#include <poll.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/peer.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -19,27 +18,12 @@ namespace {
 using protocol::MessageKind;
 
 constexpr size_t kMaxSessions = 512;
+constexpr ptrdiff_t kMaxOfProcess = 64;  // an optimizer that comes back is asked for a new one
 constexpr uint64_t kGoneDeadlineNs = kSecond;
 
 template <typename Body>
 std::span<const std::byte> bytes_of(const Body& body) {
   return std::as_bytes(std::span(&body, 1));
-}
-
-// Pids in shared memory mean something to us only if the job counts them as we do.
-bool same_pid_namespace(uint32_t pid) {
-  struct stat ours {
-  }, theirs{};
-  const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
-  return stat("/proc/self/ns/pid", &ours) == 0 && stat(path.c_str(), &theirs) == 0 &&
-         ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
-}
-
-// False for a zombie too: nothing of it will come any more.
-bool process_lives(uint32_t pid) {
-  const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  pollfd ended{fd.get(), POLLIN, 0};
-  return fd && poll(&ended, 1, 0) == 0;
 }
 
 // Fixed values can contradict each other: say so once, when they arrive.
@@ -76,8 +60,8 @@ Session* Optimizer::session_or_refuse(const Peer& peer, uint64_t id, uint64_t to
   return session;
 }
 
-void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
-                          std::vector<UniqueFd> fds) {
+void Optimizer::on_message(const Peer& peer, std::span<const std::byte> packet,
+                           std::vector<UniqueFd> fds) {
   const Message message = parse_packet(packet);
   if (const auto* bad = std::get_if<BadMessage>(&message)) {
     say(Level::kWarn, "refused a message of process {}: {}", peer.pid, bad->reason);
@@ -118,8 +102,20 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
     server_.refuse(peer.connection, stopping_ ? "the optimizer is ending" : "too many sessions");
     return;
   }
-  if (hello.pid != peer.pid || !same_pid_namespace(peer.pid)) {
+  const auto own = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->peer_pid == peer.pid && entry.second->peer_pidfd;
+  });
+  if (own >= kMaxOfProcess) {
+    server_.refuse(peer.connection, "too many sessions of one process");
+    return;
+  }
+  // Pids and times in shared memory mean something to us only if the job counts them as we do.
+  if (hello.pid != peer.pid || !shares_pid_namespace(peer.pid)) {
     server_.refuse(peer.connection, "the job is in another pid namespace");
+    return;
+  }
+  if (!shares_time_namespace(peer.pid)) {
+    server_.refuse(peer.connection, "the job is in another time namespace");
     return;
   }
   auto session = std::make_unique<Session>();
@@ -216,7 +212,7 @@ void Optimizer::on_bye(const Peer& peer, const ByeMessage& message) {
   bool others = false;
   for (const protocol::Slot& slot : session->memory.get()->slots) {
     const uint32_t pid = slot.pid.load(std::memory_order_acquire);
-    others |= pid != 0 && pid != peer.pid && process_lives(pid);
+    others |= pid != 0 && pid != peer.pid && look_for(pid) != Life::kEnded;
   }
   if (!others) end_session(session->id);
   waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});

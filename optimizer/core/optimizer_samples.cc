@@ -1,10 +1,12 @@
 // Samples: what jobs tell of their datasets, and what their rings tell while samples are read.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
 #include "optimizer/io/memory_file.h"
+#include "optimizer/io/peer.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -24,10 +26,7 @@ void Optimizer::on_dataset(const Peer& peer, const DatasetMessage& message) {
   Session* session = session_or_refuse(peer, message.dataset.session, message.dataset.token);
   if (session == nullptr) return;
   const uint32_t id = samples_.use(session->id, message.name, message.dataset.samples);
-  if (id == 0) {
-    server_.refuse(peer.connection, "too many datasets");
-    return;
-  }
+  relieve();
   places_.use(id, session->options.places, message.name, message.dataset.samples);
   const protocol::DatasetKnown answer{id, 0};
   server_.send(peer.connection, MessageKind::kDatasetKnown, std::as_bytes(std::span(&answer, 1)));
@@ -42,8 +41,10 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
                    session == nullptr ? "no such session" : "an order comes in one memfd");
     return;
   }
-  std::vector<uint32_t> indices(told.count);
-  if (!read_memory(fds.front().get(), indices.data(), told.count * sizeof(uint32_t))) {
+  // Before memory is taken for what the message claims.
+  const bool good = is_as_long(fds.front().get(), told.count * sizeof(uint32_t));
+  std::vector<uint32_t> indices(good ? told.count : 0);
+  if (!good || !read_memory(fds.front().get(), indices.data(), told.count * sizeof(uint32_t))) {
     server_.refuse(peer.connection, "the order is shorter than it says");
     return;
   }
@@ -56,6 +57,8 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     }
     was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   }
+  samples_.touch(told.dataset);  // it is not this one that gives way
+  relieve(told.count * SampleOrder::kPositionBytes);
   if (!samples_.publish(session->id, told.dataset, told.epoch, told.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");
     return;
@@ -74,17 +77,34 @@ void Optimizer::ask_for_pages() {
   }
 }
 
+// A path is no proof that the job may open the file. What we do with it is what any process of this
+// user in our place may do; one that is confined to another root, or sees other mounts, is not in
+// our place, and its names are those of other files.
+bool Optimizer::may_name_paths(const Peer& peer, Session* session) {
+  if (shares_paths(peer.pid)) return true;
+  if (!std::exchange(session->said_paths, true)) {
+    say(Level::kWarn,
+        "session {}: process {} has another root or mount namespace: the paths that it names are "
+        "not used",
+        session->id, peer.pid);
+  }
+  server_.refuse(peer.connection, "paths of another root or mount namespace");
+  return false;
+}
+
 void Optimizer::on_locate(const Peer& peer, const LocateMessage& message,
                           std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
-  const Session* session = session_of(told.session, told.token);
+  Session* session = session_of(told.session, told.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
     server_.refuse(peer.connection,
                    session == nullptr ? "no such session" : "places come in one memfd");
     return;
   }
-  std::string text(told.bytes, '\0');
-  bool good = read_memory(fds.front().get(), text.data(), text.size());
+  if (message.kind == MessageKind::kLocate && !may_name_paths(peer, session)) return;
+  bool good = is_as_long(fds.front().get(), told.bytes);
+  std::string text(good ? told.bytes : 0, '\0');
+  good = good && read_memory(fds.front().get(), text.data(), text.size());
   if (good && message.kind == MessageKind::kLocateExtents) {
     good = locate_extents(*session, told, text);
   } else if (good && message.kind == MessageKind::kLocateKeys) {
@@ -106,7 +126,13 @@ bool Optimizer::locate_files(const Session& session, const protocol::Samples& to
   if (!parse_paths(text, told.count, &paths)) return false;
   for (uint64_t i = 0; i < told.count; ++i) {
     const uint32_t file = sample_files_.intern(paths[i]);
-    if (file == FileTable::kNone) break;  // no room for more: these are read where they are
+    if (file == FileTable::kNone) {  // these are read where they are
+      if (!std::exchange(said_table_full_, true)) {
+        say(Level::kWarn, "there is no room for the names of more than these {} files",
+            sample_files_.size());
+      }
+      break;
+    }
     if (!samples_.locate(session.id, told.dataset, told.first + i, {{0, 0, kWholeFile | file}},
                          Source::kTold)) {
       return false;
@@ -135,8 +161,8 @@ bool Optimizer::locate_extents(const Session& session, const protocol::Samples& 
 
 void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
   const protocol::Samples& told = message.samples;
-  const Session* session = session_or_refuse(peer, told.session, told.token);
-  if (session == nullptr) return;
+  Session* session = session_or_refuse(peer, told.session, told.token);
+  if (session == nullptr || !may_name_paths(peer, session)) return;
   const SampleSet* set = samples_.set(told.dataset);
   const uint64_t news = set != nullptr ? set->news() : 0;
   for (size_t at = 0; at < message.files.size();) {
@@ -165,8 +191,7 @@ bool Optimizer::locate_keys(const Session& session, const protocol::Samples& tol
       set == nullptr || told.first + told.count > set->samples()) {
     return false;
   }
-  records_.told(told.dataset, told.file, told.first, keys);
-  return true;
+  return records_.told(told.dataset, told.file, told.first, keys);
 }
 
 // Whether all that the session's samples are made of is read where it is: files that are not copied

@@ -1,6 +1,5 @@
 // Processes of sessions, and what their rings tell.
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
 #include "optimizer/io/ancestors.h"
+#include "optimizer/io/peer.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -47,14 +47,31 @@ void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
   process.pid = pid;
   const std::vector<uint32_t> parent = ancestors_of(pid, 1);
   process.parent = parent.empty() ? 0 : parent.front();
-  process.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   session.had_slot = true;
   session.empty_since_ns = 0;
+  find_process(session, slot);
+}
+
+// Without a descriptor left it is taken to be alive, and looked for again (tick).
+void Optimizer::find_process(Session& session, uint32_t slot) {
+  Process& process = session.processes[slot];
+  int pidfd = -1;
+  const Life life = look_for(process.pid, &pidfd);
+  process.pidfd.reset(pidfd);
+  process.unwatched = life == Life::kUnknown;
   if (process.pidfd) {
-    watch(process.pidfd.get(), Tag::kProcess, static_cast<uint64_t>(id) << 16 | slot, EPOLLIN,
-          true);
-  } else if (session.reader != nullptr) {
-    session.reader->free_slot(slot, pid);  // ended already
+    watch(process.pidfd.get(), Tag::kProcess, static_cast<uint64_t>(session.id) << 16 | slot,
+          EPOLLIN, true);
+  } else if (life == Life::kEnded && session.reader != nullptr) {
+    session.reader->free_slot(slot, process.pid);
+  }
+}
+
+void Optimizer::find_unwatched() {
+  for (const auto& [id, session] : sessions_) {
+    for (uint32_t slot = 0; slot < session->processes.size(); ++slot) {
+      if (session->processes[slot].unwatched) find_process(*session, slot);
+    }
   }
 }
 
@@ -105,7 +122,11 @@ void Optimizer::on_events(uint32_t id, const std::vector<TakenEvent>& events) {
   if (at == sessions_.end()) return;
   finish_reads();  // or what has arrived would be taken for late
   const uint64_t now = now_ns();
-  for (const TakenEvent& event : events) on_event(*at->second, event, now);
+  guarded(id, [&] {
+    for (const TakenEvent& event : events) on_event(*at->second, event, now);
+  });
+  // What was not learned for want of room makes others give way before the next batch.
+  relieve();
 }
 
 void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now) {
@@ -159,7 +180,7 @@ void Optimizer::end_session(uint32_t id) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return;
   at->second->reader.reset();  // takes what is left in the rings
-  mailbox_->run();
+  run_mailbox();
   scheduler_.settle_session(id, now_ns());
   publish_metrics();  // before the answer to kBye: the job prints them
   add_point(*at->second, now_ns());

@@ -139,9 +139,9 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
   list.name = dataset.name;
   list.samples = dataset.samples;
   std::unordered_map<uint32_t, uint32_t> places;  // in list.files or list.whole, by Extent::file
-  for (uint64_t index = 0; index < set.reach(); ++index) {
+  set.for_each_known([&](uint64_t index) {
+    if (set.source(index) > Source::kKept) return true;
     const std::span<const Extent> parts = set.parts(index);
-    if (parts.empty() || set.source(index) > Source::kKept) continue;
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
       const auto known = is_whole(part) ? seen_files_.end() : seen_files_.find(part.file);
@@ -161,35 +161,38 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
       list.parts.push_back({part.offset, part.length, static_cast<uint32_t>(index), at->second,
                             file == nullptr ? 1U : 0U});
     }
-  }
+    return true;
+  });
   keep_waiting(dataset.kept, set, &list);
   return list;
 }
 
 void PlaceKeeper::leave(uint32_t session) {
-  for (const uint32_t id : samples_->only_of(session)) {
-    const auto at = datasets_.find(id);
-    const SampleSet* set = samples_->set(id);
-    if (at == datasets_.end() || set == nullptr) continue;
-    const Dataset dataset = std::move(at->second);
-    datasets_.erase(at);
-    if (dataset.folder.empty() || set->news() < std::min(kWorthKeeping, set->samples())) continue;
-    auto list = std::make_shared<const PlaceList>(learned(dataset, *set));
-    ++saving_;
-    executor_->run(kNoMount, [this, mailbox = mailbox_, folder = dataset.folder, list] {
-      std::string problem;
-      if (PlaceStore{folder}.save(*list, &problem)) {
-        say(Level::kInfo, "{} parts of samples are kept for the next run: {}", list->parts.size(),
-            list->name);
-      } else {
-        say(Level::kWarn, "places are not kept: {}", problem);
-      }
-      mailbox->post([this] { --saving_; });
-    });
-  }
+  for (const uint32_t id : samples_->only_of(session)) let_go(id);
   if (datasets_.empty()) {
     std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });
   }
+}
+
+void PlaceKeeper::let_go(uint32_t id) {
+  const auto at = datasets_.find(id);
+  const SampleSet* set = samples_->set(id);
+  if (at == datasets_.end() || set == nullptr) return;
+  const Dataset dataset = std::move(at->second);
+  datasets_.erase(at);
+  if (dataset.folder.empty() || set->news() < std::min(kWorthKeeping, set->samples())) return;
+  auto list = std::make_shared<const PlaceList>(learned(dataset, *set));
+  ++saving_;
+  executor_->run(kNoMount, [this, mailbox = mailbox_, folder = dataset.folder, list] {
+    std::string problem;
+    if (PlaceStore{folder}.save(*list, &problem)) {
+      say(Level::kInfo, "{} parts of samples are kept for the next run: {}", list->parts.size(),
+          list->name);
+    } else {
+      say(Level::kWarn, "places are not kept: {}", problem);
+    }
+    mailbox->post([this] { --saving_; });
+  });
 }
 
 }  // namespace sluice::optimizer

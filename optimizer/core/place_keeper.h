@@ -34,6 +34,8 @@ class PlaceKeeper {
   void file_ready(const FileEntry& file);
   // The session is about to leave: keeps what was learned of datasets that leave with it.
   void leave(uint32_t session);
+  // The same of one dataset that is about to be given up.
+  void let_go(uint32_t dataset);
 
   size_t unsettled() const { return saving_; }  // files being written
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <iterator>
 #include <tuple>
 #include <unordered_map>
@@ -22,6 +23,7 @@ constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kPatience = 4;          // so many times as many samples until the next guess
 constexpr uint64_t kSlice = 1 << 15;       // samples that are made known at once
 constexpr size_t kMostObserved = 1 << 16;  // samples that one guess is made from
+constexpr uint64_t kMostToldBytes = 256 << 20;  // of keys that wait for their files
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -70,7 +72,11 @@ void RecordKeeper::with_file(const FileEntry& file,
   executor_->run(file.device,
                  [this, mailbox = mailbox_, id = file.id, fd = file.fd.get(), stop = reading.stop,
                   work = std::move(work), done = std::move(done)] {
-                   if (!stop->load()) work(fd, *stop);
+                   try {
+                     if (!stop->load()) work(fd, *stop);
+                   } catch (const std::exception& error) {  // bad_alloc: nothing was found out
+                     say(Level::kWarn, "records are not looked through: {}", error.what());
+                   }
                    mailbox->post([this, id, done] {
                      if (--reading_.at(id).count == 0) reading_.erase(id);
                      done();
@@ -92,13 +98,23 @@ LmdbLimits RecordKeeper::limits() const {
   return most;
 }
 
-void RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
+uint64_t RecordKeeper::Told::bytes() const {
+  uint64_t sum = sizeof *this + keys.size() * sizeof(std::string);
+  for (const std::string& key : keys) sum += key.size();
+  return sum;
+}
+
+bool RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
                         const std::vector<std::string_view>& keys) {
-  Told told{dataset, file, first, {keys.begin(), keys.end()}};
   const FileEntry* entry = files_->find(file);
-  if (entry == nullptr || entry->state == FileEntry::State::kOff) return;
+  if (entry == nullptr || entry->state == FileEntry::State::kOff) return true;
+  Told told{dataset, file, first, {keys.begin(), keys.end()}};
+  uint64_t bytes = told.bytes();
+  for (const Told& one : waiting_) bytes += one.bytes();
+  if (bytes > kMostToldBytes) return false;
   waiting_.push_back(std::move(told));
   if (entry->state == FileEntry::State::kReady) look_up(*entry);
+  return true;
 }
 
 // Keys come in pieces: those that came while others were looked up are looked up together.
@@ -191,19 +207,21 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   }
   auto observed = std::make_shared<std::vector<Observation>>();
   uint32_t file = 0;
-  for (uint64_t i = 0; i < set.reach() && observed->size() < kMostObserved; ++i) {
+  bool follows_no_key = false;  // whole files, or several files
+  set.for_each_known([&](uint64_t i) {
     const std::span<const Extent> parts = set.parts(i);
-    if (parts.empty() || set.source(i) != Source::kSeen) continue;
+    if (set.source(i) != Source::kSeen) return true;
     // Of a file that was let go and is followed under another id now.
-    if (!is_whole(parts.front()) && files_->find(parts.front().file) == nullptr) continue;
+    if (!is_whole(parts.front()) && files_->find(parts.front().file) == nullptr) return true;
     if (file == 0) file = parts.front().file;
-    // Whole files, or several files, follow no key.
     const auto other = [file](const Extent& part) { return part.file != file; };
-    if (is_whole(parts.front()) || std::any_of(parts.begin(), parts.end(), other)) {
-      dataset.next_try = kNever;
-      return;
-    }
-    observed->push_back({i, {parts.begin(), parts.end()}});
+    follows_no_key = is_whole(parts.front()) || std::any_of(parts.begin(), parts.end(), other);
+    if (!follows_no_key) observed->push_back({i, {parts.begin(), parts.end()}});
+    return !follows_no_key && observed->size() < kMostObserved;
+  });
+  if (follows_no_key) {
+    dataset.next_try = kNever;
+    return;
   }
   const FileEntry* entry = files_->find(file);
   if (entry == nullptr || observed->size() < kEnoughSeen) return;

@@ -36,8 +36,11 @@ class RecordKeeper {
   ~RecordKeeper() { give_up(); }
 
   // Samples [first, first + keys.size()) are the records with these keys; empty: not said.
-  void told(uint32_t dataset, uint32_t file, uint64_t first,
+  // False: too many wait for their file already (kMostToldBytes).
+  bool told(uint32_t dataset, uint32_t file, uint64_t first,
             const std::vector<std::string_view>& keys);
+  // What was learned of the dataset was given up (SampleBook::release).
+  void forget(uint32_t dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
   // A worker has read the sample; what it is made of is learned.
   void seen(uint32_t dataset, uint64_t index);
@@ -63,6 +66,7 @@ class RecordKeeper {
     uint32_t dataset = 0, file = 0;
     uint64_t first = 0;
     std::vector<std::string> keys;
+    uint64_t bytes() const;  // of memory, about
   };
   struct Found;
 

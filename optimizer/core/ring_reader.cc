@@ -8,6 +8,7 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include "optimizer/util/clock.h"
@@ -106,8 +107,8 @@ bool RingReader::scan() {
     const uint32_t pid = slot.pid.load(std::memory_order_acquire);
     if (pid == 0 && seen_[index].pid == 0) continue;
     if (pid != 0 && pid != seen_[index].pid) {
-      seen_[index] = {pid, 0};
       handler_.slot_taken(index, pid);
+      seen_[index] = {pid, 0};
     }
     any |= drain(index, false);
     if (batch_.size() >= kBatch) break;
@@ -120,33 +121,54 @@ bool RingReader::scan() {
 }
 
 void RingReader::free_slots() {
-  std::vector<std::pair<uint32_t, uint32_t>> to_free;
-  {
+  for (;;) {
+    std::pair<uint32_t, uint32_t> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (to_free_.empty()) return;
+      next = to_free_.front();
+    }
+    free_now(next.first, next.second);
     const std::lock_guard lock(mutex_);
-    to_free.swap(to_free_);
-  }
-  for (const auto& [index, pid] : to_free) {
-    Slot& slot = shared_->slots[index];
-    if (slot.pid.load(std::memory_order_acquire) != pid) continue;
-    drain(index, true);
-    if (!batch_.empty()) {
-      handler_.events(std::move(batch_));
-      batch_ = {};
-    }
-    // Whatever is still claimed was claimed by a process that is gone, or is nonsense.
-    slot.head.store(slot.tail.load(std::memory_order_relaxed), std::memory_order_release);
-    ClientMetrics metrics{};
-    for (uint32_t i = 0; i < metrics.size(); ++i) {
-      metrics[i] = slot.metrics[i].exchange(0, std::memory_order_relaxed);
-    }
-    seen_[index] = {};
-    slot.generation.fetch_add(1, std::memory_order_relaxed);
-    handler_.slot_freed(index, pid, metrics);
-    slot.pid.store(0, std::memory_order_release);
+    to_free_.pop_front();
   }
 }
 
+void RingReader::free_now(uint32_t index, uint32_t pid) {
+  Slot& slot = shared_->slots[index];
+  if (slot.pid.load(std::memory_order_acquire) != pid) return;
+  drain(index, true);
+  if (!batch_.empty()) {
+    handler_.events(std::move(batch_));
+    batch_ = {};
+  }
+  // Whatever is still claimed was claimed by a process that is gone, or is nonsense.
+  slot.head.store(slot.tail.load(std::memory_order_relaxed), std::memory_order_release);
+  ClientMetrics metrics{};
+  for (uint32_t i = 0; i < metrics.size(); ++i) {
+    metrics[i] = slot.metrics[i].exchange(0, std::memory_order_relaxed);
+  }
+  seen_[index] = {};
+  slot.generation.fetch_add(1, std::memory_order_relaxed);
+  handler_.slot_freed(index, pid, metrics);
+  slot.pid.store(0, std::memory_order_release);
+}
+
 void RingReader::run() {
+  for (;;) {
+    try {
+      serve();
+      return;
+    } catch (const std::bad_alloc&) {
+      // What was taken is lost, as from a ring that is full; there may be memory again later.
+      batch_ = {};
+      if (stop_) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+}
+
+void RingReader::serve() {
   protocol::Header& header = shared_->header;
   while (!stop_) {
     free_slots();

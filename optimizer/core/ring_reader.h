@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -49,9 +50,11 @@ class RingReader {
   };
 
   void run();
+  void serve();
   bool scan();
   bool drain(uint32_t index, bool dead);
   void free_slots();
+  void free_now(uint32_t slot, uint32_t pid);
   void ring();
 
   protocol::Shared* const shared_;
@@ -62,7 +65,7 @@ class RingReader {
   bool sampled_ = false;  // events of samples have come since it last slept
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
-  std::vector<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_
+  std::deque<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_
   std::thread thread_;
 };
 

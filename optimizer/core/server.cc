@@ -1,5 +1,6 @@
 #include "optimizer/core/server.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "optimizer/daemon/log.h"
 #include "optimizer/util/clock.h"
@@ -25,7 +27,18 @@ constexpr ptrdiff_t kMaxRefused = 16;
 
 void Server::on_listener(uint64_t now_ns) {
   for (;;) {
+    if (!spare_) spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
     UniqueFd fd(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd && (errno == EMFILE || errno == ENFILE)) {
+      // Left in the queue it would wake us again and again: it is closed, and its job goes on
+      // without us for a while.
+      if (!std::exchange(said_, true))
+        say(Level::kWarn, "no descriptor is left: jobs are sent away");
+      spare_.reset();
+      fd.reset(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!fd) return;
+      continue;
+    }
     if (!fd) return;
     ucred peer{};
     socklen_t size = sizeof peer;

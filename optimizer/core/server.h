@@ -69,6 +69,8 @@ class Server {
   const Watch watch_;
   uint64_t next_ = 1;
   std::map<uint64_t, Connection> connections_;
+  UniqueFd spare_;     // for a moment without any other descriptor
+  bool said_ = false;  // that there are none left
 };
 
 }  // namespace sluice::optimizer

@@ -54,6 +54,7 @@ struct Process {
   uint32_t pid = 0;  // 0: no process known in this slot
   uint32_t parent = 0;
   UniqueFd pidfd;
+  bool unwatched = false;  // alive as far as is known, and without a pidfd
   ClientMetrics last{};
 };
 
@@ -68,6 +69,7 @@ struct Session {
   std::map<uint32_t, BenefitEstimate> benefits;  // likewise, by dataset
   UniqueFd peer_pidfd;                           // watched until the first slot is taken
   bool had_slot = false;
+  bool said_paths = false;      // that its paths are not used
   bool bye = false;             // the job said that it is over
   uint64_t empty_since_ns = 0;  // no process left since then; 0: some are
   std::array<Process, protocol::kSlots> processes;

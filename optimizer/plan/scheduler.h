@@ -134,6 +134,8 @@ class Scheduler {
   }
   // Orders are not what they were.
   void foretell_records();
+  // What was learned of the dataset was given up (SampleBook::release).
+  void forget_record_dataset(uint32_t dataset);
   // What it is worth to keep the sample's records, for policies that go by that.
   void set_record_importance(uint32_t dataset, uint32_t sample, float importance) {
     records_.set_importance(dataset, sample, importance);
@@ -336,6 +338,7 @@ class Scheduler {
   std::string record_policy(uint32_t dataset) const;
   void choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed);
   void give_up_records(uint32_t dataset);
+  void foretell_records(uint32_t dataset);
   void forget_spent(uint32_t file);
   void forget_record_file(uint32_t file);
   void drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops);

@@ -167,7 +167,7 @@ void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* f
   if (together || set.by_place) worth = together ? by_place : nothing;
   set.by_place = together;
   records_.change_policy(dataset, policy, samples_->set(dataset)->reach(), worth, freed);
-  if (!together) records_.foretell(dataset, samples_->upcoming(dataset));
+  if (!together) foretell_records(dataset);
 }
 
 void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
@@ -183,8 +183,9 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
   }
   if (pages.empty()) return;
   uint64_t limit = record_limit(dataset);
-  // Planning must not take what it is to save.
-  if (samples_->set(dataset)->reach() * kEntryBytes > limit) limit = 0;
+  // Planning must not take what it is to save: policies go by the highest number.
+  const uint64_t reach = std::max(samples_->set(dataset)->reach(), index + 1);
+  if (reach > limit / kEntryBytes) limit = 0;
   if (limit == 0) {
     if (records_.tracks(dataset)) give_up_records(dataset);
     return;
@@ -225,9 +226,22 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
 }
 
 void Scheduler::foretell_records() {
-  for (const uint32_t dataset : records_.tracked()) {
-    records_.foretell(dataset, samples_->upcoming(dataset));
-  }
+  for (const uint32_t dataset : records_.tracked()) foretell_records(dataset);
+}
+
+// Samples whose numbers are too high for a policy's tables are none of its business.
+void Scheduler::foretell_records(uint32_t dataset) {
+  std::vector<uint32_t> order = samples_->upcoming(dataset);
+  const uint64_t end = record_limit(dataset) / kEntryBytes;
+  std::erase_if(order, [end](uint32_t sample) { return sample >= end; });
+  records_.foretell(dataset, order);
+}
+
+void Scheduler::forget_record_dataset(uint32_t dataset) {
+  if (record_sets_.count(dataset) == 0) return;
+  give_up_records(dataset);
+  record_sets_.erase(dataset);
+  ++record_changes_;
 }
 
 // Whoever reads the dataset has no bound any more, or is gone: what it left is not ours to drop.

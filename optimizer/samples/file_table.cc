@@ -7,7 +7,8 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr size_t kFirstSlots = 64;
-constexpr uint64_t kMaxNames = 1ULL << 36;  // bytes
+constexpr uint64_t kFileBytes = 28;     // of a file, its place in by_path_ included
+constexpr uint64_t kFolderBytes = 160;  // of a folder, beside twice its name
 
 // "/a/b/c" is "/a/b" and "c".
 void split(std::string_view path, std::string_view* folder, std::string_view* name) {
@@ -24,7 +25,7 @@ uint64_t mixed(uint64_t folder, std::string_view name) {
 }  // namespace
 
 uint32_t FileTable::folder_number(std::string_view folder, bool add) {
-  if (by_folder_.size() < 2 * (folders_.size() + 1)) {
+  if (add && by_folder_.size() < 2 * (folders_.size() + 1)) {
     by_folder_.assign(std::max(kFirstSlots, 4 * folders_.size()), 0);
     for (uint32_t i = 0; i < folders_.size(); ++i) {
       size_t at = std::hash<std::string_view>{}(folders_[i]) % by_folder_.size();
@@ -32,12 +33,14 @@ uint32_t FileTable::folder_number(std::string_view folder, bool add) {
       by_folder_[at] = i + 1;
     }
   }
+  if (by_folder_.empty()) return UINT32_MAX;
   size_t at = std::hash<std::string_view>{}(folder) % by_folder_.size();
   for (; by_folder_[at] != 0; at = (at + 1) % by_folder_.size()) {
     if (folders_[by_folder_[at] - 1] == folder) return by_folder_[at] - 1;
   }
   if (!add) return UINT32_MAX;
   folders_.emplace_back(folder);
+  folder_bytes_ += kFolderBytes + 2 * folder.size();
   sorted_folders_.emplace(folder);
   folder_refused_.push_back(false);
   by_folder_[at] = static_cast<uint32_t>(folders_.size());
@@ -53,11 +56,17 @@ void FileTable::rehash(size_t slots) {
   }
 }
 
+uint64_t FileTable::held() const {
+  return files_.size() * kFileBytes + names_.size() + folder_bytes_;
+}
+
 uint32_t FileTable::intern(std::string_view path) {
   std::string_view folder;
   std::string_view last;
   split(path, &folder, &last);
-  const uint32_t in = folder_number(folder, true);
+  const bool full = files_.size() >= kMaxFiles || held() >= kMaxBytes;
+  const uint32_t in = folder_number(folder, !full);
+  if (in == UINT32_MAX) return kNone;
   if (by_path_.size() < files_.size() + files_.size() / 2 + 2) {
     rehash(std::max(kFirstSlots, 2 * files_.size()));
   }
@@ -66,7 +75,7 @@ uint32_t FileTable::intern(std::string_view path) {
     const uint32_t file = by_path_[at];
     if (files_[file - 1].folder == in && name(file) == last) return file;
   }
-  if (files_.size() >= kMaxFiles || names_.size() + last.size() > kMaxNames) return kNone;
+  if (full) return kNone;
   File file{};
   file.name = names_.size();
   file.length = last.size();

@@ -22,9 +22,10 @@ class FileTable {
  public:
   static constexpr uint32_t kNone = 0;
   static constexpr uint32_t kMaxFiles = 1U << 25;
+  static constexpr uint64_t kMaxBytes = 1ULL << 30;  // of memory: about 20 million files
 
   // The number of `path`, new or known, from 1; kNone if there is no room for more. `path` is
-  // absolute and holds no NUL.
+  // absolute, holds no NUL and is no longer than the kernel takes.
   uint32_t intern(std::string_view path);
   uint32_t find(std::string_view path) const;  // kNone: not known
   std::string path(uint32_t file) const;
@@ -34,6 +35,7 @@ class FileTable {
   const std::string& folder_path(uint32_t folder) const { return folders_[folder]; }
   uint32_t folders() const { return static_cast<uint32_t>(folders_.size()); }
   uint32_t size() const { return static_cast<uint32_t>(files_.size()); }
+  uint64_t held() const;  // bytes of memory, about
 
   // Bytes; of a file whose size is not known, what those that are known have on average.
   uint64_t bytes(uint32_t file) const;
@@ -77,6 +79,7 @@ class FileTable {
   std::vector<uint32_t> by_folder_;  // likewise: folder numbers + 1
   uint32_t era_ = 1;
   uint64_t known_ = 0, known_bytes_ = 0;
+  uint64_t folder_bytes_ = 0;  // of folders_ and what goes with them
 };
 
 }  // namespace sluice::optimizer

@@ -29,41 +29,60 @@ std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
 }  // namespace
 
 uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t samples) {
-  for (auto& [id, dataset] : datasets_) {
-    if (dataset.set.samples() != samples || dataset.name != name) continue;
+  const auto known = by_name_.find({name, samples});
+  if (known != by_name_.end()) {
+    Dataset& dataset = datasets_.at(known->second);
     dataset.sessions.insert(session);
-    return id;
+    dataset.last_use = ++uses_;
+    return known->second;
   }
-  if (datasets_.size() >= kMaxDatasets) return 0;
-  const uint32_t id = next_id_++;
-  datasets_.try_emplace(id, name, samples).first->second.sessions.insert(session);
+  if (datasets_.size() >= kMaxNames) drop_names();
+  const uint32_t id = new_id();
+  Dataset& dataset = datasets_.try_emplace(id, name, samples).first->second;
+  dataset.sessions.insert(session);
+  dataset.last_use = ++uses_;
+  by_name_[{name, samples}] = id;
   return id;
 }
 
 void SampleBook::leave(uint32_t session) {
   ++changes_;
-  std::erase_if(jobs_, [&](const auto& entry) { return entry.first.first == session; });
+  erase_jobs([session](const auto& key) { return key.first == session; });
   std::erase_if(parents_, [&](const auto& entry) {
     return entry.first == session || entry.second == session;
   });
+  forget_open([session](uint64_t, const Open& open) { return open.session == session; });
   for (auto at = datasets_.begin(); at != datasets_.end();) {
     at->second.sessions.erase(session);
-    at = at->second.sessions.empty() ? datasets_.erase(at) : std::next(at);
+    if (!at->second.sessions.empty()) {
+      ++at;
+      continue;
+    }
+    held_ -= at->second.set.held();
+    by_name_.erase({at->second.name, at->second.set.samples()});
+    at = datasets_.erase(at);
   }
 }
 
 bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                          std::span<const uint32_t> indices) {
-  const auto at = datasets_.find(dataset);
-  if (at == datasets_.end() || at->second.sessions.count(session) == 0) return false;
-  const uint64_t samples = at->second.set.samples();
+  Dataset* const entry = followed(session, dataset);
+  if (entry == nullptr || held_ + indices.size() * SampleOrder::kPositionBytes > most_bytes_) {
+    return false;
+  }
+  const uint64_t samples = entry->set.samples();
   if (std::any_of(indices.begin(), indices.end(), [&](uint32_t i) { return i >= samples; })) {
     return false;
   }
+  entry->last_use = ++uses_;
   Job& job = jobs_[{session, dataset}];
+  more_holders_ |= job.held == 0;
   ++changes_;
   job.order.publish(epoch, first, indices);
   job.pending.clear();
+  held_ -= job.held;
+  job.held = job.order.held();
+  held_ += job.held;
   return true;
 }
 
@@ -97,28 +116,32 @@ bool SampleBook::wants_places(uint32_t session) const {
 
 bool SampleBook::locate(uint32_t session, uint32_t dataset, uint64_t index,
                         std::vector<Extent> parts, Source source) {
-  const auto at = datasets_.find(dataset);
-  if (at == datasets_.end() || at->second.sessions.count(session) == 0 ||
-      index >= at->second.set.samples()) {
-    return false;
-  }
-  at->second.set.learn(index, std::move(parts), source);
+  Dataset* const entry = followed(session, dataset);
+  if (entry == nullptr || index >= entry->set.samples()) return false;
+  entry->last_use = ++uses_;
+  learn_in(*entry, index, std::move(parts), source);
   return true;
 }
 
 void SampleBook::learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source) {
   const auto at = datasets_.find(dataset);
-  if (at != datasets_.end()) at->second.set.learn(index, std::move(parts), source);
+  if (at != datasets_.end()) learn_in(at->second, index, std::move(parts), source);
 }
 
 void SampleBook::refine(uint32_t dataset, uint64_t index, std::vector<Extent> parts) {
   const auto at = datasets_.find(dataset);
-  if (at != datasets_.end()) at->second.set.refine(index, std::move(parts));
+  if (at == datasets_.end()) return;
+  held_ -= at->second.set.held();
+  at->second.set.refine(index, std::move(parts));
+  held_ += at->second.set.held();
 }
 
 void SampleBook::forget_guesses(uint32_t dataset) {
   const auto at = datasets_.find(dataset);
-  if (at != datasets_.end()) at->second.set.forget_guesses();
+  if (at == datasets_.end()) return;
+  held_ -= at->second.set.held();
+  at->second.set.forget_guesses();
+  held_ += at->second.set.held();
 }
 
 const SampleSet* SampleBook::set(uint32_t dataset) const {
@@ -219,15 +242,39 @@ std::optional<SampleBook::Running> SampleBook::running(uint32_t session, uint32_
 
 std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
                                           uint64_t index) {
-  const auto at = datasets_.find(dataset);
-  if (at == datasets_.end() || index >= at->second.set.samples()) return {};
-  if (open_.size() >= kMaxReaders) open_.clear();
+  Dataset* const entry = followed(session, dataset);
+  if (entry == nullptr || index >= entry->set.samples()) return {};
+  entry->last_use = ++uses_;
+  const auto same_reader = open_.find(reader);
+  // Their ends were lost.
+  if (same_reader == open_.end() && open_.size() >= kMaxReaders) {
+    forget_open([](uint64_t, const Open&) { return true; });
+  } else if (same_reader != open_.end() && same_reader->second.size() >= kMaxOpen) {
+    forget_open([reader](uint64_t other, const Open&) { return other == reader; });
+  }
+  if (opened_[session].samples >= kMaxOpenAll || opened_[session].parts >= kMaxPartsAll) {
+    forget_open([session](uint64_t, const Open& open) { return open.session == session; });
+  }
   Job* job = job_for(session, dataset);
-  std::vector<Open>& open = open_[reader];
-  if (open.size() >= kMaxOpen) open.clear();  // their ends were lost
-  open.push_back({dataset, index, job != nullptr && !job->order.sequential(), {}});
+  open_[reader].push_back(
+      {session, dataset, index, job != nullptr && !job->order.sequential(), {}});
+  ++opened_[session].samples;
   if (job != nullptr) job->order.take(static_cast<uint32_t>(index));
-  return at->second.set.parts(index);
+  return entry->set.parts(index);
+}
+
+void SampleBook::forget_open(const std::function<bool(uint64_t, const Open&)>& which) {
+  for (auto at = open_.begin(); at != open_.end();) {
+    std::erase_if(at->second, [&](const Open& open) {
+      if (!which(at->first, open)) return false;
+      Opened& opened = opened_[open.session];
+      --opened.samples;
+      opened.parts -= open.parts.size();
+      return true;
+    });
+    at = at->second.empty() ? open_.erase(at) : std::next(at);
+  }
+  std::erase_if(opened_, [](const auto& entry) { return entry.second.samples == 0; });
 }
 
 SampleBook::Open* SampleBook::find_open(uint64_t reader, uint32_t dataset, uint64_t index) {
@@ -241,24 +288,29 @@ SampleBook::Open* SampleBook::find_open(uint64_t reader, uint32_t dataset, uint6
 
 void SampleBook::part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent) {
   Open* open = find_open(reader, dataset, index);
-  if (open != nullptr && open->parts.size() < kMaxPartsSeen) open->parts.push_back(extent);
+  if (open == nullptr || open->parts.size() >= kMaxPartsSeen) return;
+  open->parts.push_back(extent);
+  ++opened_[open->session].parts;
 }
 
 bool SampleBook::end(uint64_t reader, uint32_t dataset, uint64_t index) {
   Open* open = find_open(reader, dataset, index);
   if (open == nullptr) return false;
+  Opened& opened = opened_[open->session];
+  --opened.samples;
+  opened.parts -= open->parts.size();
   const auto set = datasets_.find(dataset);
   // Nothing seen: it came out of the job's own memory, or from where nothing is followed. What was
   // learned before is no worse for that.
   if (set != datasets_.end() && !open->parts.empty()) {
-    SampleSet& known = set->second.set;
+    const SampleSet& known = set->second.set;
     const std::span<const Extent> before = known.parts(index);
     // Pages say less than who told the place, or has seen it exactly in an earlier run.
     const bool exact = !before.empty() && known.source(index) != Source::kSeen &&
                        known.source(index) != Source::kGuessed;
     merge_neighbours(&open->parts);
     if (exact && is_coarser(open->parts, before)) open->parts = {before.begin(), before.end()};
-    known.learn(index, std::move(open->parts));
+    learn_in(set->second, index, std::move(open->parts), Source::kSeen);
   }
   std::vector<Open>& all = open_.at(reader);
   all.erase(all.begin() + (open - all.data()));
@@ -273,7 +325,7 @@ std::span<const Extent> SampleBook::parts(uint32_t dataset, uint64_t index) cons
 }
 
 void SampleBook::forget_process(uint32_t pid) {
-  std::erase_if(open_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+  forget_open([pid](uint64_t reader, const Open&) { return reader >> 32 == pid; });
 }
 
 bool SampleBook::reads_at_random(uint64_t reader) const {

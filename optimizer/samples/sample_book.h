@@ -3,6 +3,11 @@
 //
 // A dataset has one id for all sessions: a job's workers may be sessions of their own, and two jobs
 // over the same data learn for each other.
+//
+// Memory is bounded: all tables and orders together take at most set_most_bytes(), and at most
+// kMaxDatasets of them (kMaxOfSession of one session) hold anything. A dataset that gives way
+// keeps its id and starts again with the next that is said of it, but for one that alone does not
+// fit: that is not followed any more.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +40,34 @@ class SampleBook {
   // `files`, which may be null, knows how long whole files are; it outlives the book.
   explicit SampleBook(const FileTable* files = nullptr) : files_(files) {}
 
-  // The dataset of that name and size, new or known; 0 if there are too many. The session uses it
-  // until it leaves; what was learned stays for as long as anybody does.
+  // The dataset of that name and size, new or known. The session uses it until it leaves; what was
+  // learned stays for as long as anybody does, or until it gives way. Of more than kMaxNames some
+  // of the least recently used, of the session that has the most, are no datasets any more.
   uint32_t use(uint32_t session, const std::string& name, uint64_t samples);
   void leave(uint32_t session);
+
+  // Bytes that all tables and orders may take. Beyond them nothing is learned and no order taken.
+  void set_most_bytes(uint64_t bytes) { most_bytes_ = bytes; }
+  uint64_t most_bytes() const { return most_bytes_; }
+  uint64_t held() const { return held_; }  // bytes
+  // Which dataset is to give way, so that there is room for `more` bytes; nullopt: there is, or
+  // nothing is left that could. Those without an unfinished order first, the least recently used
+  // of them.
+  struct Surplus {
+    uint32_t dataset = 0;
+    bool for_good = false;  // it does not fit: it is not to be followed any more
+  };
+  std::optional<Surplus> surplus(uint64_t more = 0) const;
+  void touch(uint32_t dataset);  // it is in use
+  // What was learned of the dataset, and all orders over it, are forgotten.
+  void release(const Surplus& surplus);
 
   // False: no such dataset, not the session's, or a sample that it does not have.
   bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
 
   // What was told of the session's order is forgotten.
-  void forget_order(uint32_t session, uint32_t dataset) {
-    ++changes_;
-    jobs_.erase({session, dataset});
-  }
+  void forget_order(uint32_t session, uint32_t dataset);
   // How often an order was told or forgotten.
   uint64_t changes() const { return changes_; }
   // Whether it was seen in this run, or told, of all samples of all datasets of the session what
@@ -152,9 +171,14 @@ class SampleBook {
   };
   std::vector<View> views() const;
 
-  static constexpr size_t kMaxDatasets = 256;
+  static constexpr size_t kMaxDatasets = 256;   // that hold anything
+  static constexpr size_t kMaxOfSession = 128;  // of one session
+  static constexpr size_t kMaxNames = 4096;     // datasets, holding anything or not
+  static constexpr uint32_t kMaxId = (1U << 24) - 1;
   static constexpr size_t kMaxReaders = 4096;
-  static constexpr size_t kMaxOpen = 4096;  // samples that one reader has begun at a time
+  static constexpr size_t kMaxOpen = 4096;         // samples that one reader has begun at a time
+  static constexpr size_t kMaxOpenAll = 1 << 16;   // that all readers of one session have
+  static constexpr size_t kMaxPartsAll = 1 << 20;  // and what was seen of them, not joined yet
 
  private:
   struct Dataset {
@@ -162,9 +186,11 @@ class SampleBook {
     std::string name;
     SampleSet set;
     std::set<uint32_t> sessions;
+    uint64_t last_use = 0;    // uses_ then
+    bool unfollowed = false;  // it does not fit
   };
   struct Open {
-    uint32_t dataset = 0;
+    uint32_t session = 0, dataset = 0;
     uint64_t index = 0;
     bool random = false;
     std::vector<Extent> parts;
@@ -176,8 +202,20 @@ class SampleBook {
     uint64_t known = 0;           // samples of the dataset that were known when the order was gone
                                   // through last
     bool whole_files = false;     // the sample handed out last was
+    uint64_t held = 0;            // bytes of the order that are counted in held_
+  };
+  struct Opened {  // by one session
+    size_t samples = 0, parts = 0;
   };
 
+  // nullptr: no such dataset, not the session's, or it is not followed.
+  Dataset* followed(uint32_t session, uint32_t dataset);
+  void learn_in(Dataset& dataset, uint64_t index, std::vector<Extent> parts, Source source);
+  void clear(Dataset& dataset);
+  void erase_jobs(const std::function<bool(const std::pair<uint32_t, uint32_t>&)>& which);
+  uint32_t new_id();
+  void drop_names();
+  void forget_open(const std::function<bool(uint64_t reader, const Open&)>& which);
   Open* find_open(uint64_t reader, uint32_t dataset, uint64_t index);
   using Jobs = std::map<std::pair<uint32_t, uint32_t>, Job>;
   // Whose order the session's reads of the dataset follow; end(): nobody's, or it cannot be told.
@@ -190,9 +228,16 @@ class SampleBook {
   const FileTable* const files_;
   uint32_t next_id_ = 1;
   uint64_t changes_ = 0;
+  uint64_t uses_ = 0;
+  uint64_t held_ = 0, most_bytes_ = uint64_t{512} << 20;
+  // Whether a dataset may hold something that did not when surplus() looked last.
+  mutable bool more_holders_ = false;
+  bool refused_ = false;  // something was not learned for want of room, since release()
   std::map<uint32_t, Dataset> datasets_;
-  Jobs jobs_;                             // by session and dataset
-  std::map<uint32_t, uint32_t> parents_;  // by session
+  std::map<std::pair<std::string, uint64_t>, uint32_t> by_name_;  // and size
+  std::map<uint32_t, Opened> opened_;                             // by session
+  Jobs jobs_;                                                     // by session and dataset
+  std::map<uint32_t, uint32_t> parents_;                          // by session
   std::pair<uint32_t, uint32_t> last_served_;
   std::unordered_map<uint64_t, std::vector<Open>> open_;  // by reader
 };

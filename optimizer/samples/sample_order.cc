@@ -58,6 +58,12 @@ void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
   judge();
 }
 
+uint64_t SampleOrder::held() const {
+  uint64_t positions = current_.size();
+  for (const auto& [epoch, waiting] : later_) positions += waiting.size();
+  return positions * kPositionBytes;
+}
+
 void SampleOrder::judge() {
   const uint64_t pairs = std::min<uint64_t>(current_.size(), kJudged);
   uint64_t neighbours = 0;

@@ -59,6 +59,11 @@ class SampleOrder {
   }
 
   uint64_t ahead_bytes() const { return ahead_bytes_; }
+  // Bytes of memory for the positions that are known, of epochs that wait as well.
+  uint64_t held() const;
+  // Some position of what is known was not taken yet.
+  bool unfinished() const { return taken_count_ < current_.size() || !later_.empty(); }
+  static constexpr uint64_t kPositionBytes = 9;
   uint64_t taken() const { return taken_count_; }
   uint64_t size() const { return current_.size(); }
   uint32_t epoch() const { return epoch_; }

@@ -133,6 +133,30 @@ def processes_followed(place):
     return [pid for job in found["jobs"] for pid in job["processes"]]
 
 
+def staged(place):
+    """How many files the optimizer has copied to its stage."""
+    found = status(place)
+    return found["stage"]["fetched_files"] if found and found.get("stage") else 0
+
+
+def most_memory(pid):
+    """Bytes: the most that the process ever had in memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as text:
+        return next(int(line.split()[1]) << 10 for line in text if line.startswith("VmHWM"))
+
+
+def make_samples(place, count, size=2000):
+    """`count` small files in the job's folder of data, which is returned."""
+    folder = os.path.join(place.work, "data")
+    for number in range(count):
+        with open(os.path.join(folder, f"{number:03}"), "wb") as file:
+            file.write(os.urandom(size + number))
+    return folder
+
+
+PYTHON_ADAPTER = os.path.join(TOP, "adapters", "python")
+
+
 def sluice_lines(done):
     return [line for line in done.stderr.splitlines() if line.startswith("sluice:")]
 

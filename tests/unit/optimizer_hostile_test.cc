@@ -34,26 +34,7 @@ class Numbers {
 
 class Hostile : public testing::TestWithParam<uint64_t> {
  protected:
-  // Another job gets what it should.
-  void expect_service() const {
-    Job honest(process_);
-    const std::string path = folder_.cold_file("honest", 64 * kBytes);
-    const uint32_t file = honest.follow(path);
-    const uint32_t set = honest.dataset(64, "honest");
-    ASSERT_NE(file, 0U);
-    ASSERT_NE(set, 0U);
-    for (uint32_t i = 0; i < 64; ++i) honest.read_sample(set, i, file);
-    std::vector<uint32_t> order(64);
-    for (uint32_t i = 0; i < 64; ++i) order[i] = i * 7 % 64;
-    evict(path);
-    // Events come by another way than messages, and there may be many before them.
-    EXPECT_TRUE(
-        eventually([&] { return honest.metric(SessionMetric::events_seen) >= 3 * 64; }, 30));
-    ASSERT_TRUE(honest.order(set, 1, order));
-    EXPECT_TRUE(eventually(
-        [&] { return honest.metric(SessionMetric::precached_bytes) >= 64 * kBytes; }, 30));
-    EXPECT_TRUE(honest.bye());
-  }
+  void expect_service() const { expect_another_job_is_served(process_, folder_); }
   const TempFolder folder_;
   OptimizerProcess process_;
 };

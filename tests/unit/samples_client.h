@@ -124,4 +124,25 @@ struct Job : Client {
   const std::string socket;
 };
 
+// Another job gets what it should.
+inline void expect_another_job_is_served(const OptimizerProcess& process,
+                                         const TempFolder& folder) {
+  Job honest(process);
+  const std::string path = folder.cold_file("honest", 64 * kBytes);
+  const uint32_t file = honest.follow(path);
+  const uint32_t set = honest.dataset(64, "honest");
+  ASSERT_NE(file, 0U);
+  ASSERT_NE(set, 0U);
+  for (uint32_t i = 0; i < 64; ++i) honest.read_sample(set, i, file);
+  std::vector<uint32_t> order(64);
+  for (uint32_t i = 0; i < 64; ++i) order[i] = i * 7 % 64;
+  evict(path);
+  // Events come by another way than messages, and there may be many before them.
+  EXPECT_TRUE(eventually([&] { return honest.metric(SessionMetric::events_seen) >= 3 * 64; }, 60));
+  ASSERT_TRUE(honest.order(set, 1, order));
+  EXPECT_TRUE(
+      eventually([&] { return honest.metric(SessionMetric::precached_bytes) >= 64 * kBytes; }, 60));
+  EXPECT_TRUE(honest.bye());
+}
+
 }  // namespace sluice::test

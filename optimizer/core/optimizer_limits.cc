@@ -1,0 +1,90 @@
+// What is done when memory is short: datasets give way, and a session that cannot be served ends
+// alone.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "optimizer/core/optimizer.h"
+#include "optimizer/daemon/log.h"
+#include "optimizer/util/clock.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageKind;
+
+// Of all messages that jobs send but hello these are the first 16 bytes of the body.
+struct Whose {
+  uint64_t session = 0, token = 0;
+};
+
+Whose whose(std::span<const std::byte> packet) {
+  protocol::MessageHeader header;
+  Whose found;
+  if (packet.size() < sizeof header + sizeof found) return found;
+  memcpy(&header, packet.data(), sizeof header);
+  memcpy(&found, packet.data() + sizeof header, sizeof found);
+  return header.kind == MessageKind::kHello ? Whose{} : found;
+}
+
+}  // namespace
+
+void Optimizer::relieve(uint64_t more) {
+  while (const auto surplus = samples_.surplus(more)) {
+    const SampleSet* set = samples_.set(surplus->dataset);
+    const auto about = samples_.following(0, surplus->dataset);
+    if (surplus->for_good && set != nullptr && about) {
+      say(Level::kWarn,
+          "{}: not followed: what is known of {} of its {} samples, and their order, take more "
+          "than the {} MiB that all datasets may take",
+          about->name, set->known(), set->samples(), samples_.most_bytes() >> 20);
+    } else if (about) {
+      say(Level::kInfo, "{}: given up for datasets that were used since", about->name);
+    }
+    places_.let_go(surplus->dataset);
+    importance_.forget_dataset(surplus->dataset);
+    scheduler_.forget_record_dataset(surplus->dataset);
+    records_.forget(surplus->dataset);
+    samples_.release(*surplus);
+    orders_new_ = true;
+  }
+}
+
+void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
+                          std::vector<UniqueFd> fds) {
+  const Whose asked = whose(packet);
+  const uint32_t sessions = next_session_;
+  const Session* session = session_of(asked.session, asked.token);
+  const uint32_t id = session != nullptr ? session->id : 0;
+  if (guarded(id, [&] { on_message(peer, packet, std::move(fds)); })) return;
+  // A session that was half begun.
+  if (next_session_ != sessions && sessions_.count(sessions) == 0) {
+    guarded(0, [&] { scheduler_.remove_session(sessions, now_ns()); });
+  }
+  guarded(0, [&] { server_.refuse(peer.connection, "the optimizer has no memory for this"); });
+}
+
+bool Optimizer::guarded(uint32_t session, const std::function<void()>& work) {
+  try {
+    work();
+    return true;
+  } catch (const std::exception& error) {
+    try {
+      if (session != 0) {
+        give_up(session, error.what());
+      } else {
+        say(Level::kError, "something is left undone: {}", error.what());
+      }
+    } catch (const std::exception&) {
+      if (session != 0) doomed_ = session;  // tick() tries again
+    }
+  }
+  return false;
+}
+
+void Optimizer::give_up(uint32_t session, const char* why) {
+  say(Level::kError, "session {}: ended, it cannot be served: {}", session, why);
+  end_session(session);
+}
+
+}  // namespace sluice::optimizer

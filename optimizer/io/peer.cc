@@ -1,0 +1,50 @@
+#include "optimizer/io/peer.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "optimizer/util/fd.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// Whether `link` of /proc/PID leads both to the same. `optional`: kernels without it have one for
+// all.
+bool same(uint32_t pid, const char* link, bool optional = false) {
+  struct stat ours {
+  }, theirs{};
+  if (stat((std::string("/proc/self/") + link).c_str(), &ours) != 0) {
+    return optional && errno == ENOENT;
+  }
+  const std::string path = "/proc/" + std::to_string(pid) + "/" + link;
+  return stat(path.c_str(), &theirs) == 0 && ours.st_ino == theirs.st_ino &&
+         ours.st_dev == theirs.st_dev;
+}
+
+}  // namespace
+
+bool shares_pid_namespace(uint32_t pid) { return same(pid, "ns/pid"); }
+
+bool shares_time_namespace(uint32_t pid) { return same(pid, "ns/time", true); }
+
+bool shares_paths(uint32_t pid) { return same(pid, "ns/mnt") && same(pid, "root"); }
+
+Life look_for(uint32_t pid, int* pidfd) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) {
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return Life::kEnded;
+    return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH ? Life::kEnded : Life::kUnknown;
+  }
+  pollfd ended{fd.get(), POLLIN, 0};
+  if (poll(&ended, 1, 0) != 0) return Life::kEnded;
+  if (pidfd != nullptr) *pidfd = fd.release();
+  return Life::kAlive;
+}
+
+}  // namespace sluice::optimizer

@@ -19,12 +19,14 @@ constexpr size_t kNameBytes = protocol::kMaxPath;
 
 struct Known {
   uint64_t samples;
-  int number;  // 0: free
+  uint64_t used;  // the greatest was used last
+  int number;     // 0: free
   char name[kNameBytes];
 };
 
 constinit Spinlock g_lock;
 constinit Known g_known[kMaxDatasets] = {};  // REQUIRES: g_lock
+constinit uint64_t g_uses = 0;               // likewise
 
 // The indices as 32-bit numbers. 0 or a negative errno.
 int put(const uint64_t* indices, uint64_t count, MemoryFile& memory) {
@@ -36,6 +38,14 @@ int put(const uint64_t* indices, uint64_t count, MemoryFile& memory) {
   return 0;
 }
 
+// The optimizer may know it no more: it is declared again when its name comes again.
+void forget(int number) {
+  Locked locked(g_lock);
+  for (Known& known : g_known) {
+    if (known.number == number) known.number = 0;
+  }
+}
+
 }  // namespace
 
 int declare_dataset(const char* name, uint64_t samples) {
@@ -44,9 +54,10 @@ int declare_dataset(const char* name, uint64_t samples) {
   if (length == kNameBytes) return -ENAMETOOLONG;
   {
     Locked locked(g_lock);
-    for (const Known& known : g_known) {
+    for (Known& known : g_known) {
       if (known.number != 0 && known.samples == samples && strcmp(known.name, name) == 0 &&
           session_of_file_lives(static_cast<uint32_t>(known.number))) {
+        known.used = ++g_uses;
         return known.number;
       }
     }
@@ -65,13 +76,19 @@ int declare_dataset(const char* name, uint64_t samples) {
   const int number = static_cast<int>(in_session(answer.dataset));
   want_stage();
   Locked locked(g_lock);
+  // Of those that are in use the one that was used longest ago makes room: it is asked for again.
+  Known* place = &g_known[0];
   for (Known& known : g_known) {
-    if (known.number != 0 && session_of_file_lives(static_cast<uint32_t>(known.number))) continue;
-    known.samples = samples;
-    known.number = number;
-    memcpy(known.name, name, length + 1);
-    break;
+    if (known.number == 0 || !session_of_file_lives(static_cast<uint32_t>(known.number))) {
+      place = &known;
+      break;
+    }
+    if (known.used < place->used) place = &known;
   }
+  place->samples = samples;
+  place->number = number;
+  place->used = ++g_uses;
+  memcpy(place->name, name, length + 1);
   return number;
 }
 
@@ -87,7 +104,10 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
   about.count = count;
   about.epoch = epoch;
   about.whole = whole ? 1 : 0;
-  return tell_samples(protocol::MessageKind::kOrder, about, memory);
+  want_stage();  // where it was not to be had before
+  const int error = tell_samples(protocol::MessageKind::kOrder, about, memory);
+  if (error == -EINVAL) forget(dataset);
+  return error;
 }
 
 void datasets_after_fork() { g_lock.reset(); }

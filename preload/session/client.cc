@@ -15,7 +15,9 @@
 #include "preload/report.h"
 #include "preload/self.h"
 #include "preload/session/events.h"
+#include "preload/session/identity.h"
 #include "preload/session/launch.h"
+#include "preload/session/patience.h"
 #include "preload/session/place.h"
 #include "preload/session/wire.h"
 #include "protocol/ring_io.h"
@@ -27,13 +29,13 @@ constinit std::atomic<Connection*> g_connection{nullptr};
 namespace {
 
 constexpr uint64_t kMillisecond = 1000000;
-constexpr uint64_t kAnswerNs = 250 * kMillisecond;      // for one question
-constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;   // for one that somebody is at work on
-constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;     // for the last one, before the process ends
-constexpr uint64_t kStartNs = 1000 * kMillisecond;      // for a new optimizer to listen
-constexpr uint64_t kWaitBudgetNs = 500 * kMillisecond;  // for all questions that went unanswered
+constexpr uint64_t kAnswerNs = 250 * kMillisecond;     // for one question
+constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;  // for one that somebody is at work on
+constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;    // for the last one, before the process ends
+constexpr uint64_t kStartNs = 1000 * kMillisecond;     // for a new optimizer to listen
 constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
 constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
+constexpr uint64_t kSeenNs = 1000 * kMillisecond;       // that a pid is believed to be whose it was
 constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // between files after one was refused
 constexpr uint32_t kMaxFiles = 256;
 constexpr size_t kMaxReason = 1024;  // bytes of a refusal that is shown
@@ -51,7 +53,11 @@ constinit uint32_t g_connection_count = 0;
 constinit std::atomic<int> g_optimizer_pid{0};  // read by any thread
 constinit uint64_t g_session = 0;
 constinit uint64_t g_token = 0;
-constinit uint64_t g_waited_ns = 0;
+constinit Patience g_patience;
+constinit std::atomic<uint64_t> g_optimizer_began{0};    // see process_began(); read by any thread
+constinit std::atomic<uint64_t> g_optimizer_seen_ns{0};  // when its number was last known to be its
+constinit uint64_t g_time_namespace = 0;                 // inode, when the session began
+constinit std::atomic<bool> g_elsewhere{false};          // in another pid or time namespace since
 constinit uint64_t g_not_before_ns = 0;
 constinit uint64_t g_retry_ns = kRetryNs;
 constinit uint64_t g_no_files_before_ns = 0;
@@ -80,9 +86,14 @@ void put_off() {
   g_retry_ns = g_retry_ns < kMaxRetryNs ? 2 * g_retry_ns : kMaxRetryNs;
 }
 
-uint64_t patience(uint64_t most) {
-  const uint64_t left = g_waited_ns < kWaitBudgetNs ? kWaitBudgetNs - g_waited_ns : 0;
-  return left < most ? left : most;
+// What an answer, or none, says of the next ones. `waited_ns`: for nobody.
+void learn_from(Asked asked, uint64_t waited_ns) {
+  const uint64_t now = sys::now_ns();
+  if (asked == Asked::kLate) {
+    g_patience.wasted(now, waited_ns);
+  } else if (asked == Asked::kAnswered) {
+    g_patience.answered(now);
+  }
 }
 
 // Asks with what is left of the process's patience.
@@ -90,10 +101,16 @@ Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, c
                     size_t text_size, int fd, uint64_t most = kAnswerNs) {
   const uint64_t begin = sys::now_ns();
   g_answer.fd = -1;
-  const Asked asked = ask(g_place.socket, begin + patience(most), 0, kind, body, size, text,
-                          text_size, fd, &g_answer);
-  if (asked == Asked::kLate) g_waited_ns += sys::now_ns() - begin;
+  const Asked asked = ask(g_place.socket, begin + g_patience.left(begin, most), 0, kind, body, size,
+                          text, text_size, fd, &g_answer);
+  learn_from(asked, sys::now_ns() - begin);
   return asked;
+}
+
+// Whether nothing is to be asked now.
+bool is_put_off() {
+  const uint64_t now = sys::now_ns();
+  return now < g_not_before_ns || g_patience.left(now, kAnswerNs) == 0;
 }
 
 bool start_optimizer() {
@@ -143,6 +160,10 @@ bool enter_session() {
   g_session = welcome.session;
   g_token = welcome.token;
   g_optimizer_pid = g_answer.peer;
+  g_optimizer_began = process_began(g_answer.peer);
+  g_optimizer_seen_ns = sys::now_ns();
+  g_time_namespace = time_namespace();
+  g_elsewhere = false;
   g_file_count = 0;
   g_retry_ns = kRetryNs;
   g_no_files_before_ns = 0;
@@ -281,7 +302,8 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
 bool session_is_lost() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   return connection == nullptr ||
-         connection->shared->header.closed.load(std::memory_order_acquire) != 0 || optimizer_died();
+         connection->shared->header.closed.load(std::memory_order_acquire) != 0 ||
+         g_elsewhere.load(std::memory_order_relaxed) || optimizer_died();
 }
 
 bool samples_wanted() {
@@ -297,11 +319,25 @@ bool pages_wanted() {
          connection->shared->header.closed.load(std::memory_order_relaxed) == 0;
 }
 
+// Its number may be another process's by now: looked at once a second.
 bool optimizer_died() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection != nullptr &&
-         connection->shared->header.closed.load(std::memory_order_acquire) == 0 &&
-         sys::call(SYS_kill, g_optimizer_pid.load(std::memory_order_relaxed), 0) == -ESRCH;
+  if (connection == nullptr ||
+      connection->shared->header.closed.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  const int pid = g_optimizer_pid.load(std::memory_order_relaxed);
+  if (g_elsewhere.load(std::memory_order_relaxed)) return false;  // numbers mean nothing here
+  if (sys::call(SYS_kill, pid, 0) == -ESRCH) return true;
+  const uint64_t began = g_optimizer_began.load(std::memory_order_relaxed);
+  const uint64_t now = sys::now_ns();
+  if (began == 0 || now - g_optimizer_seen_ns.load(std::memory_order_relaxed) < kSeenNs) {
+    return false;
+  }
+  const uint64_t begins = process_began(pid);
+  if (begins != 0 && begins != began) return true;
+  g_optimizer_seen_ns.store(now, std::memory_order_relaxed);
+  return false;
 }
 
 bool session_of_file_lives(uint32_t file) {
@@ -318,7 +354,10 @@ namespace {
 
 // Both with g_session_lock held: before a question, and after it.
 int begin_question(const Question& question) {
-  if (sys::now_ns() < g_not_before_ns) return -EAGAIN;
+  if (is_put_off()) {
+    count(protocol::ClientMetric::passed_no_optimizer);
+    return -EAGAIN;
+  }
   if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
     put_off();
     return -ENOTCONN;
@@ -337,7 +376,11 @@ int end_question(const Question& question, Asked asked, const Answer& answer) {
       sys::close(answer.fd);
     }
   }
-  if (asked != Asked::kAnswered) return -ETIMEDOUT;
+  if (asked != Asked::kAnswered) {
+    count(protocol::ClientMetric::passed_no_optimizer);
+    if (asked == Asked::kLate) put_off();
+    return -ETIMEDOUT;
+  }
   g_retry_ns = kRetryNs;
   if (answer.kind != question.expected || answer.size != question.answer_size) return -EINVAL;
   if (question.answer_size != 0) memcpy(question.answer, answer.body, question.answer_size);
@@ -365,7 +408,8 @@ int ask_at_length(const Question& question) {
     Locked locked(g_session_lock);
     error = begin_question(question);
     g_long_place = g_place;
-    deadline_ns = sys::now_ns() + patience(kAnswerNs);
+    const uint64_t now = sys::now_ns();
+    deadline_ns = now + g_patience.left(now, kAnswerNs);
   }
   if (error == 0) {
     g_long_answer.fd = -1;
@@ -374,10 +418,9 @@ int ask_at_length(const Question& question) {
                             question.body, question.body_size, "", 0, question.fd, &g_long_answer);
     if (asked == Asked::kBusy) g_work_ns /= 2;
     Locked locked(g_session_lock);
-    if (asked == Asked::kLate) {  // the time that it was at work is no wait for nobody
-      const uint64_t silent = sys::now_ns() - g_long_answer.heard_ns;
-      g_waited_ns += silent < kAnswerNs ? silent : kAnswerNs;
-    }
+    // The time that it was at work is no wait for nobody.
+    const uint64_t silent = sys::now_ns() - g_long_answer.heard_ns;
+    learn_from(asked, silent < kAnswerNs ? silent : kAnswerNs);
     error = end_question(question, asked, g_long_answer);
   }
   g_long_lock.unlock();
@@ -404,7 +447,7 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
     *out = *known;
     return true;
   }
-  if (sys::now_ns() < g_not_before_ns) {
+  if (is_put_off()) {
     count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }
@@ -425,6 +468,15 @@ void session_after_fork() {
   g_long_lock.reset();
   Connection* connection = g_connection.load(std::memory_order_relaxed);
   if (connection == nullptr) return;
+  // Its parent is out of sight: the first of a pid namespace, or one that entered it.
+  if (sys::call(SYS_getppid) == 0 ||
+      (g_time_namespace != 0 && time_namespace() != g_time_namespace)) {
+    g_elsewhere = true;
+  }
+  if (g_elsewhere.load(std::memory_order_relaxed)) {
+    connection->slot.store(nullptr, std::memory_order_release);
+    return;
+  }
   connection->slot.store(
       protocol::claim_slot(*connection->shared, static_cast<uint32_t>(sys::pid())),
       std::memory_order_release);

@@ -1,9 +1,10 @@
 // The job's end of the session: its shared memory, its slot, and what the optimizer answered.
 //
 // Nothing here waits without a deadline, and all waiting of a process together is bounded
-// (kWaitBudgetNs): an optimizer that is stopped costs that once, and afterwards only attempts
-// that do not wait. An optimizer that says that it is at work is waited for beside that, at length,
-// with less patience each time that it does not come to an end.
+// (patience.h). An answer that comes too late puts all questions off for a second, the next one for
+// two, and so on; the first that comes in time ends that. An optimizer that says that it is at work
+// is waited for beside that, at length, with less patience each time that it does not come to an
+// end.
 #pragma once
 
 #include <sys/stat.h>
@@ -53,7 +54,7 @@ bool follows(const struct stat& about, FollowedFile* out);
 // Whether the optimizer of the current session is gone, or has ended it; true without a session.
 // Any thread.
 bool session_is_lost();
-// Whether it went without ending the session: it was killed. Any thread.
+// Whether it went without ending the session: it was killed. Any thread; async-signal-safe.
 bool optimizer_died();
 // Whether somebody gains by knowing which sample is being read. Any thread.
 bool samples_wanted();
@@ -86,7 +87,9 @@ int ask_at_length(const Question& question);
 // An id of the optimizer's (file, dataset) as events carry it; see kFileIdBits.
 uint32_t in_session(uint32_t id);
 
-// Claims a slot of the inherited session for a fork's child. Async-signal-safe.
+// Claims a slot of the inherited session for a fork's child. Not for one in a pid or time namespace
+// of its own, whose numbers and times would mean something else to the optimizer: there and in its
+// children the session counts as lost. Async-signal-safe.
 void session_after_fork();
 
 // Last words before the process ends: releases the optimizer's descriptors so that the caller

@@ -1,6 +1,7 @@
 #include "preload/stage/session.h"
 
 #include <atomic>
+#include <cerrno>
 
 #include "preload/session/client.h"
 #include "preload/settings.h"
@@ -23,14 +24,14 @@ void want_stage() {
   }
   protocol::StageAsked body = {};
   int fd = -1;
-  if (ask_in_session({.kind = protocol::MessageKind::kStage,
-                      .expected = protocol::MessageKind::kStageKnown,
-                      .body = &body,
-                      .body_size = sizeof body,
-                      .answer_fd = &fd}) != 0 ||
-      fd < 0) {
-    return;
-  }
+  const int error = ask_in_session({.kind = protocol::MessageKind::kStage,
+                                    .expected = protocol::MessageKind::kStageKnown,
+                                    .body = &body,
+                                    .body_size = sizeof body,
+                                    .answer_fd = &fd});
+  if (error == -ETIMEDOUT || error == -EAGAIN)
+    g_asked.store(0, std::memory_order_relaxed);  // again
+  if (error != 0 || fd < 0) return;
   use_stage(fd);
   sys::close(fd);
 }

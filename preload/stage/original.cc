@@ -189,7 +189,8 @@ void use_original_at(int folder, const char* path) {
 void use_originals_of(const char* path, size_t length) {
   if (!any_staged_fd()) return;
   for_each_staged([&](int fd, StagedFd& entry) {
-    if (entry.length == length && memcmp(entry.path, path, length) == 0) use_original(fd);
+    if (entry.length < length || memcmp(entry.path, path, length) != 0) return;
+    if (entry.length == length || entry.path[length] == '/') use_original(fd);
   });
 }
 

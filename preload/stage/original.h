@@ -23,8 +23,8 @@ void use_originals_of_window();
 void use_original_of(int folder, const char* path);
 // The same for `folder` itself if the path is empty, as AT_EMPTY_PATH has it.
 void use_original_at(int folder, const char* path);
-// For all that read the copy of this path, or of a file that is (device, inode) by any path: the
-// file is about to change.
+// For all that read the copy of this path or, where it is a folder, of one below it, which is not
+// found there afterwards; or of a file that is (device, inode) by any path: it is about to change.
 void use_originals_of(const char* path, size_t length);
 void use_originals_of(uint64_t device, uint64_t inode);
 // Those that a program which is about to be executed inherits.

@@ -29,4 +29,4 @@ PROGRAMS += bench/selection
 bench/selection_SRCS := bench/reader/selection.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
 PROGRAMS += bench/two-jobs
 bench/two-jobs_SRCS := bench/reader/two_jobs.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS) \
-  $(addprefix optimizer/samples/,file_table.cc sample_book.cc sample_book_memory.cc sample_order.cc sample_set.cc)
+  $(addprefix optimizer/samples/,file_fitness.cc file_table.cc sample_book.cc sample_book_memory.cc sample_order.cc sample_set.cc)

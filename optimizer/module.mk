@@ -22,6 +22,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/gatherer.cc \
   optimizer/plan/scheduler_runs.cc \
   optimizer/plan/stream_plan.cc \
+  optimizer/samples/file_fitness.cc \
   optimizer/samples/file_table.cc \
   optimizer/samples/place_list.cc \
   optimizer/samples/key_guess.cc \

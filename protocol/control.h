@@ -91,6 +91,12 @@ enum class MessageKind : uint32_t {
   // optimizer -> job. Empty. Somebody is at work on the question, the answer follows: said at once,
   // and about ten times a second until then.
   kWorking = 26,
+  // job -> optimizer. Body UsedFile, then the file's absolute path, ended by a NUL: how a file was
+  // used
+  // that a worker opened while it read a sample. Answered by kDone once no copy of it can be opened
+  // any more,
+  // if that use is not a sample's.
+  kFileUse = 27,
 };
 
 struct MessageHeader {
@@ -198,6 +204,22 @@ struct Settle {
   uint64_t inode;
 };
 
+// What a job did with a file that a sample opened.
+enum class FileUse : uint32_t {
+  kShared = 1,      // one opening was read in several samples
+  kLocked = 2,      // flock, or fcntl's locks
+  kMapped = 4,      // mmap
+  kReadInPart = 8,  // opened, read in part, closed
+  kReadWhole = 16,  // read whole, after the contrary was told
+};
+
+struct UsedFile {
+  uint64_t session;
+  uint64_t token;
+  FileUse use;
+  uint32_t reserved;
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
@@ -207,6 +229,6 @@ static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48)
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 64);
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
-static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 32);
+static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 32 && sizeof(UsedFile) == 24);
 
 }  // namespace sluice::protocol

@@ -10,6 +10,9 @@ optimizer_plan_test_SRCS := tests/unit/optimizer_plan_test.cc $(OPTIMIZER_PURE_S
 
 SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 
+UNIT_TESTS += file_fitness_test
+file_fitness_test_SRCS := tests/unit/file_fitness_test.cc optimizer/samples/file_table.cc optimizer/samples/file_fitness.cc
+
 UNIT_TESTS += samples_test optimizer_samples_test optimizer_hostile_test optimizer_limits_test patience_test
 patience_test_SRCS := tests/unit/patience_test.cc
 optimizer_limits_test_SRCS := tests/unit/optimizer_limits_test.cc $(OPTIMIZER_CLIENT_SRCS)
@@ -19,7 +22,7 @@ optimizer_samples_test_DEPS := $(B)/sluice-optimizer
 optimizer_hostile_test_SRCS := tests/unit/optimizer_hostile_test.cc $(OPTIMIZER_CLIENT_SRCS)
 optimizer_hostile_test_DEPS := $(B)/sluice-optimizer
 samples_test_SRCS := tests/unit/samples_test.cc tests/unit/samples_memory_test.cc \
-  $(addprefix optimizer/samples/,sample_book.cc sample_book_memory.cc file_table.cc sample_order.cc \
+  $(addprefix optimizer/samples/,sample_book.cc sample_book_memory.cc file_fitness.cc file_table.cc sample_order.cc \
   sample_set.cc)
 
 UNIT_TESTS += places_test

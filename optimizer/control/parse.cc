@@ -319,6 +319,15 @@ Message parse_packet(std::span<const std::byte> packet) {
       }
       return seen;
     }
+    case MessageKind::kFileUse: {
+      FileUseMessage use;
+      std::vector<std::string_view> path;
+      if (!take(packet, &use.used) || !parse_paths(text_of(packet), 1, &path)) {
+        return BadMessage{"a file's use that makes no sense"};
+      }
+      use.path = path.front();
+      return use;
+    }
     case MessageKind::kStage: {
       StageMessage stage;
       if (!take(packet, &stage.stage)) return BadMessage{"stage message too short"};

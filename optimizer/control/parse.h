@@ -77,6 +77,11 @@ struct SeenMessage {
   protocol::Samples samples{};
   std::vector<std::pair<uint32_t, std::string>> files;  // sample's number, absolute path
 };
+// kFileUse
+struct FileUseMessage {
+  protocol::UsedFile used{};
+  std::string path;  // absolute
+};
 struct StageMessage {
   protocol::StageAsked stage{};
 };
@@ -93,8 +98,8 @@ struct BadMessage {
 };
 using Message =
     std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
-                 DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, StageMessage,
-                 SettleMessage, RecordMessage, ImportanceMessage>;
+                 DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, FileUseMessage,
+                 StageMessage, SettleMessage, RecordMessage, ImportanceMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -101,6 +101,7 @@ class Optimizer : private Residency {
   bool locate_extents(const Session& session, const protocol::Samples& told, std::string_view text);
   bool locate_keys(const Session& session, const protocol::Samples& told, std::string_view text);
   void on_seen(const Peer& peer, const SeenMessage& seen);
+  void on_file_use(const Peer& peer, const FileUseMessage& message);
   bool on_sample_event(Session& session, const TakenEvent& event);
   bool nothing_to_gain(const Session& session) const;
   void ask_for_pages();

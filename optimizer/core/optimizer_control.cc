@@ -80,6 +80,8 @@ void Optimizer::on_message(const Peer& peer, std::span<const std::byte> packet,
     on_importance(peer, *importance, std::move(fds));
   } else if (const auto* seen = std::get_if<SeenMessage>(&message)) {
     on_seen(peer, *seen);
+  } else if (const auto* use = std::get_if<FileUseMessage>(&message)) {
+    on_file_use(peer, *use);
   } else if (const auto* stage = std::get_if<StageMessage>(&message)) {
     on_stage(peer, *stage);
   } else if (const auto* settle = std::get_if<SettleMessage>(&message)) {

@@ -170,7 +170,8 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
     std::vector<Extent> parts;
     for (; at < message.files.size() && message.files[at].first == sample; ++at) {
       const uint32_t file = sample_files_.intern(message.files[at].second);
-      if (file != FileTable::kNone && parts.size() < SampleSet::kMaxParts) {
+      if (file != FileTable::kNone && !sample_files_.unfit(file) &&
+          parts.size() < SampleSet::kMaxParts) {
         parts.push_back({0, 0, kWholeFile | file});
       }
     }
@@ -180,6 +181,22 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
   }
   // That a sample is what it was said to be changes no plan.
   orders_new_ |= set != nullptr && set->news() != news;
+  server_.send(peer.connection, MessageKind::kDone, {});
+}
+
+// Whoever reads the copy goes on with it: only its name is removed.
+void Optimizer::on_file_use(const Peer& peer, const FileUseMessage& message) {
+  if (session_or_refuse(peer, message.used.session, message.used.token) == nullptr) return;
+  const uint32_t file = sample_files_.intern(message.path);
+  if (file != FileTable::kNone && sample_files_.note_use(file, message.used.use)) {
+    if (logs(Level::kDebug)) {
+      say(Level::kDebug, "no sample's file: {} (use {})", message.path,
+          static_cast<uint32_t>(message.used.use));
+    }
+    stage_plan_.drop(file);
+    stage_.remove_evicted();
+    orders_new_ = true;
+  }
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

@@ -144,6 +144,7 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
     const std::span<const Extent> parts = set.parts(index);
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
+      if (is_whole(part) && table_->unfit(whole_file(part))) continue;
       const auto known = is_whole(part) ? seen_files_.end() : seen_files_.find(part.file);
       const PlaceList::File* file = known == seen_files_.end() ? nullptr : &known->second;
       if (!is_whole(part) && file == nullptr) {

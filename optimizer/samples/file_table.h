@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "optimizer/samples/file_fitness.h"
 #include "optimizer/samples/sample_set.h"
 
 namespace sluice::optimizer {
@@ -41,11 +42,15 @@ class FileTable {
   uint64_t bytes(uint32_t file) const;
   void set_bytes(uint32_t file, uint64_t bytes);
 
-  // Whether a file is not staged, as far as that is known. kForGood: on a mount that is not staged.
+  // Whether a file is not staged, as far as that is known. kForGood: on a mount that is not staged,
+  // or no sample's file.
   // kForNow: no regular file, an error, or too large for the budget: tried again when the next
   // order is told.
   enum class Refused : uint8_t { kNo, kForNow, kForGood };
   Refused refused(uint32_t file) const;
+  // How a job used the file. True: it is refused for good from now on.
+  bool note_use(uint32_t file, protocol::FileUse use) { return fitness_.note(file, use); }
+  bool unfit(uint32_t file) const { return fitness_.unfit(file); }
   void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
   void forgive() { ++era_; }
@@ -80,6 +85,7 @@ class FileTable {
   uint32_t era_ = 1;
   uint64_t known_ = 0, known_bytes_ = 0;
   uint64_t folder_bytes_ = 0;  // of folders_ and what goes with them
+  FileFitness fitness_;
 };
 
 }  // namespace sluice::optimizer

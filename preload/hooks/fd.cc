@@ -7,6 +7,7 @@
 
 #include "preload/cells/retry.h"
 #include "preload/real.h"
+#include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/redirect.h"
@@ -76,6 +77,7 @@ CHANGING(fremovexattr, (int fd, const char* n), (fd, n), n)
 // A lock on the copy would be one that no other process sees: better none.
 #define LOCKING(name, parameters, arguments)           \
   SLUICE_EXPORT int name parameters {                  \
+    sample_fd_locked(fd);                              \
     if (use_original(fd)) return REAL(name) arguments; \
     errno = ENOLCK;                                    \
     return -1;                                         \

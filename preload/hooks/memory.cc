@@ -8,6 +8,7 @@
 #include "preload/cells/mapping.h"
 #include "preload/real.h"
 #include "preload/samples/pages.h"
+#include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 
 using sluice::preload::consider_mapping;
@@ -15,6 +16,7 @@ using sluice::preload::disarm;
 using sluice::preload::disarm_all;
 using sluice::preload::forget_stale;
 using sluice::preload::page_watch_unmaps;
+using sluice::preload::sample_fd_mapped;
 using sluice::preload::set_future_locked;
 using sluice::preload::use_original;
 
@@ -35,6 +37,7 @@ void* map(Map real, void* address, size_t length, int prot, int flags, int fd, o
   if (result == MAP_FAILED) return result;
   forget_stale(result, length);
   if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
+    sample_fd_mapped(fd);
     consider_mapping(result, length, prot, flags, fd, offset);
   }
   return result;

@@ -8,6 +8,7 @@
 #include "preload/fds.h"
 #include "preload/real.h"
 #include "preload/samples/places.h"
+#include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 #include "preload/thread_state.h"
@@ -21,6 +22,7 @@ constexpr bool writes(int flags) {
 }
 
 void forget_fd(int fd) {
+  sample_fd_closes(fd);
   fd_closed(fd);
   staged_fd_closed(fd);
 }
@@ -255,6 +257,13 @@ bool before_fcntl(int fd, int command) {
     case F_GETOWN:
     case F_SETOWN:
       return true;
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+    case F_SETLEASE:
+      sample_fd_locked(fd);
+      return use_original(fd);
     default:
       return use_original(fd);
   }

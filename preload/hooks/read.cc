@@ -3,6 +3,7 @@
 #include "preload/cells/retry.h"
 #include "preload/fds.h"
 #include "preload/real.h"
+#include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 
 using sluice::preload::fd_read;
@@ -10,6 +11,7 @@ using sluice::preload::fd_read_at;
 using sluice::preload::fd_sought;
 using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
+using sluice::preload::sample_fd_read;
 using sluice::preload::StagedUse;
 using sluice::preload::use_original;
 
@@ -18,10 +20,12 @@ namespace {
 ssize_t was_read(int fd, ssize_t bytes) {
   renew_if_lost();
   fd_read(fd, bytes);
+  sample_fd_read(fd, bytes);
   return bytes;
 }
 ssize_t was_read_at(int fd, ssize_t bytes, off_t offset) {
   fd_read_at(fd, bytes, offset);
+  sample_fd_read(fd, bytes);
   return bytes;
 }
 // Holes are the original's, and so is how far a file of its kind can reach.
@@ -30,7 +34,7 @@ void seeks(int fd, off_t offset, int whence) {
   if (whence > SEEK_END || offset > kFar) use_original(fd);
 }
 size_t was_fread(FILE* file, size_t size, size_t items) {
-  if (items != 0) fd_read(fileno_unlocked(file), static_cast<ssize_t>(size * items));
+  if (items != 0) was_read(fileno_unlocked(file), static_cast<ssize_t>(size * items));
   return items;
 }
 off_t was_sought(int fd, off_t offset) {

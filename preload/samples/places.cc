@@ -11,6 +11,7 @@
 #include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/samples/memory_file.h"
+#include "preload/samples/sample_fds.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
 #include "preload/settings.h"
@@ -78,12 +79,13 @@ void tell(const Seen& seen) {
 
 // Whether a file of this kind may be a sample and ever be staged. What is larger is opened once, by
 // a worker's first sample, and holds many: a database, an array.
-bool worth_telling(int fd) {
+bool worth_telling(int fd, uint64_t* size) {
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode) ||
       about.st_size > kLargestSeen) {
     return false;
   }
+  *size = static_cast<uint64_t>(about.st_size);
   return g_settings.stage_all || major(about.st_dev) == 0;  // a network or FUSE mount has no disk
 }
 
@@ -132,9 +134,11 @@ void file_seen(int fd, int folder, const char* path) {
   if (process_is_new()) process_after_fork();
   const KeepErrno keep;
   StagePath absolute;
-  if (!worth_telling(fd) || !stage_path_of(*stage, folder, path, &absolute)) return;
+  uint64_t size = 0;
+  if (!worth_telling(fd, &size) || !stage_path_of(*stage, folder, path, &absolute)) return;
   const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
   const auto sample = static_cast<uint32_t>(protocol::index_of(key));
+  sample_fd_opened(fd, key, size, absolute.text, absolute.length);
   while (!add_seen(dataset, sample, absolute)) tell_seen(true);
 }
 
@@ -153,6 +157,7 @@ __attribute__((noinline)) void tell_seen(bool now) {
 }
 
 void places_after_fork() {
+  sample_fds_after_fork();
   g_seen_lock.reset();
   g_seen.count = 0;
   g_seen.used = 0;

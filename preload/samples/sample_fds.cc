@@ -1,0 +1,133 @@
+#include "preload/samples/sample_fds.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "preload/keep_errno.h"
+#include "preload/lock.h"
+#include "preload/process.h"
+#include "preload/samples/samples.h"
+#include "preload/session/client.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+
+using protocol::FileUse;
+
+constinit std::atomic<SampleFd*> g_sample_fds[kSampleFdChunks] = {};
+
+namespace {
+
+// A smaller file costs hardly more than the request that fetches a part of it: how it is used then
+// makes no difference, unless it is locked, which is not done to a copy.
+constexpr uint64_t kSmall = 256 << 10;
+// Read in part: less than one in so many bytes.
+constexpr uint64_t kPart = 2;
+
+// What was told of files of late. REQUIRES: g_told_lock.
+struct Told {
+  uint64_t file = 0;
+  uint32_t findings = 0;  // FileUses
+};
+constexpr uint32_t kTold = 256;
+constinit Spinlock g_told_lock;
+constinit Told g_told[kTold] = {};
+
+// Whether this is to be told. That a file was read whole is, only where the contrary was.
+bool is_news(uint64_t file, FileUse use) {
+  const auto bit = static_cast<uint32_t>(use);
+  const Locked locked(g_told_lock);
+  Told& told = g_told[file % kTold];
+  if (told.file != file) {
+    if (use == FileUse::kReadWhole) return false;
+    told = {file, 0};
+  }
+  if ((told.findings & bit) != 0) return false;
+  if (use == FileUse::kReadWhole &&
+      (told.findings & static_cast<uint32_t>(FileUse::kReadInPart)) == 0) {
+    return false;
+  }
+  told.findings |= bit;
+  return true;
+}
+
+SampleFd* chunk_of(int fd) {
+  if (fd < 0 || fd >= kSampleFdChunk * kSampleFdChunks) return nullptr;
+  std::atomic<SampleFd*>& place = g_sample_fds[fd / kSampleFdChunk];
+  SampleFd* chunk = place.load(std::memory_order_acquire);
+  if (chunk != nullptr) return chunk;
+  constexpr size_t kBytes = sizeof(SampleFd) * kSampleFdChunk;
+  const long memory = sys::call(SYS_mmap, 0, kBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (sys::failed(memory)) return nullptr;
+  auto* fresh = reinterpret_cast<SampleFd*>(memory);  // zeros are free records
+  if (place.compare_exchange_strong(chunk, fresh, std::memory_order_acq_rel)) return fresh;
+  sys::call(SYS_munmap, memory, kBytes);
+  return chunk;
+}
+
+}  // namespace
+
+void sample_fd_opened(int fd, uint64_t key, uint64_t size, const char* path, size_t length) {
+  SampleFd* chunk = length < protocol::kStagePath ? chunk_of(fd) : nullptr;
+  if (chunk == nullptr) return;
+  SampleFd& entry = chunk[fd % kSampleFdChunk];
+  entry.key.store(0, std::memory_order_relaxed);  // whatever had this number was closed unseen
+  entry.read.store(0, std::memory_order_relaxed);
+  entry.size = size;
+  entry.length = static_cast<uint16_t>(length);
+  memcpy(entry.path, path, length);
+  entry.path[length] = '\0';
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (size_t i = 0; i < length; ++i) {
+    hash = (hash ^ static_cast<unsigned char>(path[i])) * 0x100000001b3;
+  }
+  entry.file = hash;
+  entry.key.store(key, std::memory_order_release);
+}
+
+void found_use(SampleFd& entry, FileUse use) {
+  if (entry.size <= kSmall && use != FileUse::kLocked) return;
+  if (in_vfork_child() || !is_news(entry.file, use)) return;
+  if (process_is_new()) process_after_fork();
+  const KeepErrno keep;
+  protocol::UsedFile body = {};
+  body.use = use;
+  // Without an answer it is found again by the next process.
+  ask_in_session({.kind = protocol::MessageKind::kFileUse,
+                  .expected = protocol::MessageKind::kDone,
+                  .body = &body,
+                  .body_size = sizeof body,
+                  .text = entry.path,
+                  .text_size = entry.length + 1U});
+}
+
+void sample_fd_was_read(SampleFd& entry, uint64_t bytes) {
+  entry.read.fetch_add(bytes, std::memory_order_relaxed);
+  const uint64_t now = current_sample();
+  if (now != 0 && now != entry.key.load(std::memory_order_relaxed)) {
+    found_use(entry, FileUse::kShared);
+  }
+}
+
+void sample_fd_was_closed(int fd, SampleFd& entry) {
+  if (in_vfork_child()) return;
+  if (entry.size > kSmall) {
+    const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+    const uint64_t counted = entry.read.load(std::memory_order_relaxed);
+    const uint64_t to = sys::failed(offset) ? 0 : static_cast<uint64_t>(offset);
+    // Who seeks to the end has not read up to there; what is read where no hook is is not counted.
+    const uint64_t read = counted != 0 ? counted : to;
+    if (read != 0) {
+      found_use(entry, read < entry.size / kPart ? FileUse::kReadInPart : FileUse::kReadWhole);
+    }
+  }
+  entry.key.store(0, std::memory_order_release);
+}
+
+void sample_fds_after_fork() { g_told_lock.reset(); }
+
+}  // namespace sluice::preload

@@ -1,0 +1,66 @@
+// Descriptors that were opened while a thread read a sample, and what speaks against taking such a
+// file for a sample: that it is read in other samples through the same descriptor, locked, mapped,
+// or read in part. What is found is told to the optimizer, once a file and finding. Any thread;
+// async-signal-safe as far as the calls are that ask. errno is kept.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/control.h"
+#include "protocol/stage.h"
+
+namespace sluice::preload {
+
+struct SampleFd {
+  std::atomic<uint64_t> key{0};   // of the sample in which it was opened; 0: free
+  std::atomic<uint64_t> read{0};  // bytes, through this descriptor
+  uint64_t size = 0;              // bytes, of the file when it was opened
+  uint64_t file = 0;              // a hash of the path
+  uint16_t length = 0;
+  char path[protocol::kStagePath] = {};  // absolute
+};
+
+inline constexpr int kSampleFdChunk = 64;
+inline constexpr int kSampleFdChunks = 1024;
+extern std::atomic<SampleFd*> g_sample_fds[kSampleFdChunks];
+
+// nullptr for a descriptor that no sample opened: the fast path of every hook.
+inline SampleFd* sample_fd(int fd) {
+  const auto number = static_cast<unsigned>(fd);
+  if (number >= kSampleFdChunk * kSampleFdChunks) return nullptr;
+  SampleFd* chunk = g_sample_fds[number / kSampleFdChunk].load(std::memory_order_acquire);
+  if (__builtin_expect(chunk == nullptr, 1)) return nullptr;
+  SampleFd* entry = &chunk[number % kSampleFdChunk];
+  return entry->key.load(std::memory_order_acquire) != 0 ? entry : nullptr;
+}
+
+// `fd` was opened for reading in the sample `key`; `path` is absolute and shorter than kStagePath.
+void sample_fd_opened(int fd, uint64_t key, uint64_t size, const char* path, size_t length);
+
+void found_use(SampleFd& entry, protocol::FileUse use);
+void sample_fd_was_read(SampleFd& entry, uint64_t bytes);
+void sample_fd_was_closed(int fd, SampleFd& entry);
+
+// After `bytes` were read.
+inline void sample_fd_read(int fd, ssize_t bytes) {
+  SampleFd* entry = sample_fd(fd);
+  if (entry != nullptr && bytes > 0) sample_fd_was_read(*entry, static_cast<uint64_t>(bytes));
+}
+inline void sample_fd_locked(int fd) {
+  if (SampleFd* entry = sample_fd(fd)) found_use(*entry, protocol::FileUse::kLocked);
+}
+inline void sample_fd_mapped(int fd) {
+  if (SampleFd* entry = sample_fd(fd)) found_use(*entry, protocol::FileUse::kMapped);
+}
+// Before it is closed.
+inline void sample_fd_closes(int fd) {
+  if (SampleFd* entry = sample_fd(fd)) sample_fd_was_closed(fd, *entry);
+}
+
+void sample_fds_after_fork();
+
+}  // namespace sluice::preload

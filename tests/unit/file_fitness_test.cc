@@ -1,0 +1,61 @@
+// What is no sample's file.
+#include "optimizer/samples/file_fitness.h"
+
+#include <gtest/gtest.h>
+
+#include "optimizer/samples/file_table.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::FileUse;
+
+TEST(FileFitness, NothingIsSaidOfASample) {
+  FileFitness fitness;
+  EXPECT_FALSE(fitness.unfit(1));
+  EXPECT_EQ(fitness.count(), 0U);
+}
+
+TEST(FileFitness, WhatNoSampleIsUsedForIsEnoughOnce) {
+  for (const FileUse use : {FileUse::kShared, FileUse::kLocked, FileUse::kMapped}) {
+    FileFitness fitness;
+    EXPECT_TRUE(fitness.note(7, use));
+    EXPECT_FALSE(fitness.note(7, use)) << "it was unfit before";
+    EXPECT_TRUE(fitness.unfit(7));
+    EXPECT_FALSE(fitness.unfit(8));
+    EXPECT_FALSE(fitness.note(7, FileUse::kReadWhole));
+    EXPECT_TRUE(fitness.unfit(7)) << "a container may be read whole, too";
+    EXPECT_EQ(fitness.count(), 1U);
+  }
+}
+
+TEST(FileFitness, AHeaderThatIsLookedAtFirstIsNoPart) {
+  FileFitness fitness;
+  EXPECT_TRUE(fitness.note(3, FileUse::kReadInPart));
+  EXPECT_FALSE(fitness.note(3, FileUse::kReadWhole));
+  EXPECT_FALSE(fitness.unfit(3));
+  EXPECT_FALSE(fitness.note(3, FileUse::kReadInPart));
+  EXPECT_FALSE(fitness.unfit(3));
+  EXPECT_EQ(fitness.count(), 0U);
+}
+
+TEST(FileFitness, AnUnknownUseSaysNothing) {
+  FileFitness fitness;
+  EXPECT_FALSE(fitness.note(3, static_cast<FileUse>(1U << 20)));
+  EXPECT_FALSE(fitness.note(3, static_cast<FileUse>(1U << 20 | 1)));
+  EXPECT_FALSE(fitness.unfit(3));
+}
+
+TEST(FileTable, AnUnfitFileIsRefusedWhateverIsForgiven) {
+  FileTable files;
+  const uint32_t one = files.intern("/data/one");
+  const uint32_t other = files.intern("/data/other");
+  EXPECT_TRUE(files.note_use(one, FileUse::kLocked));
+  files.forgive();
+  files.forgive_folders();
+  EXPECT_EQ(files.refused(one), FileTable::Refused::kForGood);
+  EXPECT_EQ(files.refused(other), FileTable::Refused::kNo);
+}
+
+}  // namespace
+}  // namespace sluice::optimizer

@@ -337,10 +337,7 @@ void StageKeeper::tick(uint64_t now, uint64_t budget) {
   if (!index_.exists()) return;
   index_.beat(now);
   see_changes();
-  // A part stays free for others, who would fail where we can do without.
-  const uint64_t space = folder_->space();
-  const uint64_t fits = space == UINT64_MAX ? UINT64_MAX : plan_->used() + space / 10 * 9;
-  plan_->set_budget(std::min(budget, fits), protocol::kStageFiles);
+  plan_->set_budget(std::min(budget, folder_->room(plan_->used())), protocol::kStageFiles);
   remove_evicted();
 }
 

@@ -8,6 +8,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,8 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kLeast = 8 << 20;  // bytes; a smaller memory file system is not worth it
+// Bytes; of a smaller file system, as containers have, no more than this share is taken.
+constexpr uint64_t kSmall = 1 << 30, kSmallShare = 4;
 constexpr const char* kLock = "lock";
 
 std::vector<std::string> memory_folders() {
@@ -155,11 +158,18 @@ bool StageFolder::create(const std::string& fallback, std::string* reason) {
   return try_in(fallback, false);
 }
 
-uint64_t StageFolder::space() const {
+uint64_t StageFolder::room_in(uint64_t size, uint64_t free, uint64_t used) {
+  if (size == 0) return UINT64_MAX;
+  if (size >= kSmall) return used + free / 10 * 9;
+  return std::min(size, free + used) / kSmallShare;
+}
+
+uint64_t StageFolder::room(uint64_t used) const {
   struct statfs about {};
   if (fstatfs(fd_.get(), &about) != 0) return 0;
-  if (about.f_blocks == 0) return UINT64_MAX;  // no limit of its own
-  return static_cast<uint64_t>(about.f_bavail) * static_cast<uint64_t>(about.f_bsize);
+  const auto block = static_cast<uint64_t>(about.f_bsize);
+  return room_in(static_cast<uint64_t>(about.f_blocks) * block,
+                 static_cast<uint64_t>(about.f_bavail) * block, used);
 }
 
 void StageFolder::remove(uint64_t name) const {

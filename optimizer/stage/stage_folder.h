@@ -29,8 +29,12 @@ class StageFolder {
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
-  // Bytes that still fit; 0 if that cannot be known.
-  uint64_t space() const;
+  // How many bytes the stage may hold, of which it holds `used`: others fail where it can do
+  // without, and who writes to a mapping on a full file system dies of SIGBUS. 0 if that cannot be
+  // known.
+  uint64_t room(uint64_t used) const;
+  // The same of a file system of `size` bytes (0: it has no limit), `free` of which are.
+  static uint64_t room_in(uint64_t size, uint64_t free, uint64_t used);
   void remove(uint64_t name) const;
 
  private:

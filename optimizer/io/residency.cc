@@ -28,6 +28,8 @@ struct Cachestat {
   uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
 };
 
+constexpr uint64_t kFinest = 64 << 10;
+
 std::atomic<bool> missing{false};
 
 bool by_cachestat(int fd, Range range, uint64_t* bytes) {
@@ -82,7 +84,31 @@ bool by_samples(int fd, Range range, uint64_t* bytes) {
   return true;
 }
 
+// Halves what is cached in part: mostly all of a file is, or nothing.
+void add_uncached(int fd, Range range, bool no_cachestat, std::vector<Range>* parts) {
+  uint64_t cached = 0;
+  if (!cached_exactly(fd, range, no_cachestat, &cached) || cached >= range.length()) return;
+  if (cached == 0) {
+    if (!parts->empty() && parts->back().end == range.begin) {
+      parts->back().end = range.end;
+    } else {
+      parts->push_back(range);
+    }
+    return;
+  }
+  if (range.length() <= kFinest) return;
+  const uint64_t half = (range.length() / 2 + kFinest - 1) / kFinest * kFinest;
+  add_uncached(fd, {range.begin, range.begin + half}, no_cachestat, parts);
+  add_uncached(fd, {range.begin + half, range.end}, no_cachestat, parts);
+}
+
 }  // namespace
+
+std::vector<Range> uncached_parts(int fd, uint64_t size, bool no_cachestat) {
+  std::vector<Range> parts;
+  if (size > 0) add_uncached(fd, {0, size}, no_cachestat, &parts);
+  return parts;
+}
 
 bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
   *bytes = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "optimizer/plan/interval_set.h"
 
@@ -18,6 +19,10 @@ bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes);
 
 // The same without reading anything in any case: false for files that we neither own nor may write.
 bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes);
+
+// The parts of [0, size) that surely are not cached, to 64 KiB: what lies beside a cached page is
+// left out. Empty where it cannot be known. Thread-safe; reads nothing.
+std::vector<Range> uncached_parts(int fd, uint64_t size, bool no_cachestat);
 
 // True if the kernel has cachestat.
 bool has_cachestat();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "optimizer/io/residency.h"
 #include "optimizer/stage/pack_version.h"
 #include "optimizer/util/fd.h"
 #include "optimizer/util/transfer.h"
@@ -124,12 +125,20 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
                          const CopyResult& before) {
   const UniqueFd original = open_original(place);
   if (!original) return failed_with(errno, path);
+  const std::vector<Range> ours = uncached_parts(original.get(), before.stat.size, false);
   const int error = copy_bytes(original.get(), to.get(), before.stat.size);
-  // Not what readers need twice: the copy is.
-  posix_fadvise(original.get(), 0, 0, POSIX_FADV_DONTNEED);
   if (error != 0 && error != EAGAIN) return failed_with(error, path);
   StageStat after;
   if (error == 0 && !stat_of(original.get(), 0, &after)) return failed_with(errno, path);
+  // What is in the copy is not needed twice. But only pages that were not there before go, and none
+  // that somebody may have read meanwhile, who will read them again.
+  const bool read_by_others = error != 0 || after.accessed_s != before.stat.accessed_s ||
+                              after.accessed_ns != before.stat.accessed_ns;
+  for (const Range& range : ours) {
+    if (read_by_others) break;
+    posix_fadvise(original.get(), static_cast<off_t>(range.begin),
+                  static_cast<off_t>(range.length()), POSIX_FADV_DONTNEED);
+  }
   if (error == EAGAIN || !same(before.stat, after)) {
     return failed(Failure::kError, path + ": changed while it was copied");
   }

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <thread>
 
+#include "optimizer/io/residency.h"
 #include "optimizer/stage/stage_copy.h"
 #include "optimizer/stage/stage_folder.h"
 #include "optimizer/stage/stage_watch.h"
@@ -191,6 +192,47 @@ class StageFiles : public testing::Test {
   StageFolder stage;
   CopyRules rules;
 };
+
+TEST(StageFolder, ASmallFileSystemIsLeftToOthers) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 64 * kMiB, 0), 16 * kMiB);
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 48 * kMiB, 16 * kMiB), 16 * kMiB) << "all is its own";
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 12 * kMiB, 8 * kMiB), 5 * kMiB) << "others came";
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 0, 0), 0U);
+  EXPECT_EQ(StageFolder::room_in(4096 * kMiB, 1000 * kMiB, 50 * kMiB), 950 * kMiB);
+  EXPECT_EQ(StageFolder::room_in(0, 0, 0), UINT64_MAX) << "without a limit of its own";
+}
+
+// A copy leaves the page cache as it was.
+TEST_F(StageFiles, PagesThatWereCachedBeforeStay) {
+  constexpr uint64_t kSize = 1 << 20;
+  const std::string path = write("cached", std::string(kSize, 'x'));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(fdatasync(fd.get()), 0);
+  uint64_t before = 0;
+  if (!cached_exactly(fd.get(), {0, kSize}, false, &before) || before != kSize) {
+    GTEST_SKIP() << "this file system or kernel does not tell what is cached";
+  }
+  const auto copied = [&](uint64_t name) {
+    EXPECT_TRUE(copy_in(path, stage.fd(), name, rules).good);
+    uint64_t bytes = 0;
+    EXPECT_TRUE(cached_exactly(fd.get(), {0, kSize}, false, &bytes));
+    return bytes;
+  };
+  EXPECT_EQ(copied(5), kSize);
+  // Half of it is cached, about: the kernel drops and reads several pages as one.
+  ASSERT_EQ(posix_fadvise(fd.get(), 0, kSize, POSIX_FADV_DONTNEED), 0);
+  ASSERT_EQ(posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+  std::string half(kSize / 2, ' ');
+  ASSERT_EQ(pread(fd.get(), half.data(), half.size(), 0), static_cast<ssize_t>(half.size()));
+  ASSERT_TRUE(cached_exactly(fd.get(), {0, kSize}, false, &before));
+  ASSERT_LT(before, kSize);
+  const uint64_t after = copied(6);
+  EXPECT_GE(after, before) << "what was there stays";
+  EXPECT_LT(after, kSize) << "its own reads go";
+  ASSERT_EQ(posix_fadvise(fd.get(), 0, kSize, POSIX_FADV_DONTNEED), 0);
+  EXPECT_EQ(copied(7), 0U);
+}
 
 TEST_F(StageFiles, ACopyHasTheSameBytesAndTheOriginalsAttributes) {
   std::string content(300000, 'x');

@@ -9,6 +9,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/control/parse.cc \
   optimizer/observe/observer.cc \
   optimizer/plan/budget.cc \
+  optimizer/plan/harm_watch.cc \
   optimizer/plan/interval_set.cc \
   optimizer/plan/page_owners.cc \
   optimizer/plan/record_plan.cc \
@@ -88,6 +89,8 @@ OPTIMIZER_CORE_SRCS := \
   optimizer/core/ring_reader.cc \
   optimizer/core/server.cc \
   optimizer/core/session.cc \
+  optimizer/core/harm_keeper.cc \
+  optimizer/core/optimizer_harm.cc \
   optimizer/core/stage_keeper.cc \
   optimizer/core/status.cc \
   optimizer/record/recordings.cc \

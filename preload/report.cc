@@ -11,6 +11,7 @@
 #include "preload/own_stack.h"
 #include "preload/process.h"
 #include "preload/report_file.h"
+#include "preload/samples/datasets.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
@@ -175,6 +176,17 @@ void say_line(const Totals& totals) {
       megabytes(totals.of(ClientMetric::streamed_bytes)), samples, importance, passed);
 }
 
+void say_of_off(const Totals& totals) {
+  const bool copies = totals.of(SessionMetric::copies_off) != 0;
+  const bool records = totals.of(SessionMetric::records_off) != 0;
+  if (!copies && !records) return;
+  char name[128] = "a dataset";
+  dataset_name(static_cast<uint32_t>(totals.of(SessionMetric::off_dataset)), name, sizeof name);
+  say(LogLevel::kWarn, "%s%s%s switched off for %s: more time was lost by it than saved",
+      copies ? "copying files was" : "", copies && records ? ", and " : "",
+      records ? "reading records ahead was" : "", name);
+}
+
 void say_of_trace(const Totals& totals) {
   const auto lost = static_cast<unsigned long long>(totals.of(SessionMetric::trace_lost));
   const auto unseen = static_cast<unsigned long long>(totals.of(ClientMetric::events_dropped));
@@ -211,6 +223,7 @@ void end_run() {
     return;
   }
   if (met) say_line(totals);
+  say_of_off(totals);
   say_of_trace(totals);
   const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
   if (path != nullptr && *path != '\0') write_file(totals, path);

@@ -13,6 +13,9 @@ SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 UNIT_TESTS += file_fitness_test
 file_fitness_test_SRCS := tests/unit/file_fitness_test.cc optimizer/samples/file_table.cc optimizer/samples/file_fitness.cc
 
+UNIT_TESTS += harm_watch_test
+harm_watch_test_SRCS := tests/unit/harm_watch_test.cc optimizer/plan/harm_watch.cc
+
 UNIT_TESTS += samples_test optimizer_samples_test optimizer_hostile_test optimizer_limits_test patience_test
 patience_test_SRCS := tests/unit/patience_test.cc
 optimizer_limits_test_SRCS := tests/unit/optimizer_limits_test.cc $(OPTIMIZER_CLIENT_SRCS)

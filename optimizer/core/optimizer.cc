@@ -224,6 +224,7 @@ void Optimizer::tick() {
   }
   files_.complain_of_hung_opens(now, kHungNs);
   recordings_.tick();
+  watch_harm(now);
   publish_metrics();
   ask_for_pages();
   server_.expire(now);

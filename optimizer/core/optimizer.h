@@ -17,6 +17,7 @@
 
 #include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
+#include "optimizer/core/harm_keeper.h"
 #include "optimizer/core/mailbox.h"
 #include "optimizer/core/place_keeper.h"
 #include "optimizer/core/record_keeper.h"
@@ -103,6 +104,10 @@ class Optimizer : private Residency {
   void on_seen(const Peer& peer, const SeenMessage& seen);
   void on_file_use(const Peer& peer, const FileUseMessage& message);
   bool on_sample_event(Session& session, const TakenEvent& event);
+
+  // optimizer_harm.cc: what does more harm than good is switched off
+  void switch_off(uint32_t dataset, HarmKeeper::Mechanism mechanism);
+  void watch_harm(uint64_t now_ns);
   bool nothing_to_gain(const Session& session) const;
   void ask_for_pages();
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
@@ -149,7 +154,8 @@ class Optimizer : private Residency {
   void note_streamed(Session& session, uint64_t now_ns);
   void note_pass(Session& session, uint64_t now_ns);
   Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
-  void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+                    uint64_t time_ns);
   // False: it had not begun.
   bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
 
@@ -209,6 +215,7 @@ class Optimizer : private Residency {
     std::shared_ptr<UniqueFd> memory;     // gets the answer
   };
   std::deque<Chosen> chosen_;
+  HarmKeeper harm_;
   StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;

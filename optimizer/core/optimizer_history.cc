@@ -72,7 +72,8 @@ Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now
   return *at->second;
 }
 
-void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
+void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+                             uint64_t time_ns) {
   const std::span<const Extent> parts = samples_.begin(session.id, reader, dataset, index);
   const uint64_t now = now_ns();
   // How it went is told in one place, the counters of the session whose order it is: a worker that
@@ -91,6 +92,13 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
     at->second.begun(now, hit != 0);
   }
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
+  if (samples_.set(dataset) != nullptr) {
+    const bool copy = !parts.empty() && is_whole(parts.front());
+    harm_.begun(reader, dataset, index,
+                copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
+                hit + came_late != 0 ? HarmKeeper::How::kServed : HarmKeeper::How::kNative,
+                std::min(time_ns, now));
+  }
   history.count(EpochField::sample_hits, hit, now);
   history.count(EpochField::sample_late, came_late, now);
   history.count(EpochField::sample_misses, counter(metrics, SessionMetric::sample_misses) - misses,

@@ -240,11 +240,14 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
   const uint64_t reader = reader_of(event);
   switch (event.data.kind) {
     case EventKind::kSampleBegin:
-      begin_sample(session, reader, dataset, index);
+      begin_sample(session, reader, dataset, index, event.data.time_ns);
       recordings_.begin(session.id, reader, dataset, index, samples_);
       return true;
     case EventKind::kSampleEnd:
       if (end_sample(session, reader, dataset, index)) {
+        if (const auto off = harm_.ended(reader, dataset, index, event.data.time_ns)) {
+          switch_off(dataset, *off);
+        }
         recordings_.end(session.id, reader, dataset, index,
                         samples_.bytes_of(samples_.parts(dataset, index)));
       }

@@ -191,7 +191,10 @@ void Optimizer::end_session(uint32_t id) {
   places_.leave(id);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
-  for (const uint32_t dataset : samples_.only_of(id)) importance_.forget_dataset(dataset);
+  for (const uint32_t dataset : samples_.only_of(id)) {
+    importance_.forget_dataset(dataset);
+    harm_.forget(dataset);
+  }
   samples_.leave(id);
   importance_.forget_session(id);
   scheduler_.forget_record_session(id);

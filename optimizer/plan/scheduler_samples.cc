@@ -134,7 +134,8 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   std::vector<Taken> taken;
   while (const auto wanted = samples_->next(window, asked, file_window)) {
     if (is_whole(wanted->extent)) {
-      fetches_.push_back(stage_->start(whole_file(wanted->extent), wanted->session, now_ns));
+      fetches_.push_back(
+          stage_->start(whole_file(wanted->extent), wanted->session, now_ns, wanted->dataset));
       continue;
     }
     File& file = files_.at(wanted->extent.file);

@@ -385,6 +385,7 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
     }
     const auto parts = dataset.set.parts(*index);
     job.whole_files = !parts.empty() && is_whole(parts.front());
+    if (!parts.empty() && dataset.off[job.whole_files ? 1 : 0]) return std::nullopt;
     job.last = {
         {}, session, whose.second, job.order.epoch(), *index, job.order.cursor(), job.order.size()};
     job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(bytes_of(parts), UINT32_MAX)));

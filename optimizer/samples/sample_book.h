@@ -141,6 +141,12 @@ class SampleBook {
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
 
+  // Nothing is to be fetched of the dataset's samples that are whole `files`, or are not.
+  void set_off(uint32_t dataset, bool files, bool off) {
+    const auto at = datasets_.find(dataset);
+    if (at != datasets_.end()) at->second.off[files ? 1 : 0] = off;
+  }
+
   // Nobody has begun the sample yet, and it is to be read where it was.
   bool is_ahead(const WantedExtent& wanted) const;
 
@@ -188,6 +194,7 @@ class SampleBook {
     std::set<uint32_t> sessions;
     uint64_t last_use = 0;    // uses_ then
     bool unfollowed = false;  // it does not fit
+    bool off[2] = {false, false};  // see set_off()
   };
   struct Open {
     uint32_t session = 0, dataset = 0;

@@ -101,13 +101,14 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
   return spares_awaited(wanted) && make_room(wanted) ? Answer::kTake : Answer::kLater;
 }
 
-PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns) {
+PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset) {
   const auto [at, added] = entries_.try_emplace(file);
   Entry& entry = at->second;
   if (added) {
     entry.device = device_of(file);
     entry.charged = charge(files_->bytes(file));
     entry.wants = 1;
+    entry.dataset = dataset;
     used_ += entry.charged;
     ahead_ += entry.charged;
   } else {
@@ -147,6 +148,9 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
                           uint64_t charged, uint64_t now_ns, bool from_storage) {
   Entry* entry = find(fetch);
   if (entry == nullptr) return false;
+  // Those that were under way together shared it.
+  entry->took_ns = (now_ns - std::min(now_ns, entry->issued_ns)) /
+                   std::max(1U, mounts_[entry->device].in_flight);
   ended(*entry, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns);
   used_ -= entry->charged;
   ahead_ -= entry->charged;
@@ -255,6 +259,13 @@ bool StagePlan::spares_awaited(uint64_t bytes) const {
          ahead_ + awaited_ + bytes <= limit();
 }
 
+// Nobody has read it, and nobody will.
+void StagePlan::waste(Entry& entry) {
+  if (entry.read || entry.took_ns == 0) return;
+  wasted_.push_back({entry.dataset, entry.took_ns});
+  entry.took_ns = 0;
+}
+
 // Makes the copy the policy's if that takes it, spent if not. REQUIRES: counted in used_, not in
 // ahead_.
 void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
@@ -316,7 +327,8 @@ void StagePlan::drop_all() {
 void StagePlan::evict(uint32_t file) {
   const auto at = entries_.find(file);
   if (at == entries_.end()) return;
-  const Entry& entry = at->second;
+  Entry& entry = at->second;
+  waste(entry);
   if (entry.place == Place::kKept) policy_->drop(file);
   if (entry.place == Place::kKept && entry.awaited) awaited_ -= entry.charged;
   if (entry.place == Place::kAhead) ahead_ -= entry.charged;
@@ -373,6 +385,7 @@ void StagePlan::foretell(std::span<const uint32_t> order) {
     if (wanted[file]) continue;
     entry.wants = 0;
     if (entry.place != Place::kAhead) continue;
+    waste(entry);
     ahead_ -= entry.charged;
     spend(file, entry);
   }

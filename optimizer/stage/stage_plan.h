@@ -51,7 +51,7 @@ class StagePlan {
   void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: room is made and the fetch is under way. It must end in on_staged() or
   // on_failed().
-  PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns);
+  PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset = 0);
   // `bytes`, the file's; `charged`, what the copy takes. False: there is no use for it (the
   // budget shrank, the file was dropped meanwhile): the copy is to be removed.
   // `from_storage`: and not from a pack.
@@ -90,6 +90,14 @@ class StagePlan {
   // How long it takes for each of many, ns; 0: not known yet.
   double file_ns(uint32_t file) const;
   bool refused(uint32_t file) const { return files_->refused(file) != FileTable::Refused::kNo; }
+
+  // Copies that were fetched for a dataset and that nobody will read, by what share of the
+  // storage's time they took; the caller empties it.
+  struct Wasted {
+    uint32_t dataset = 0;
+    uint64_t ns = 0;
+  };
+  std::vector<Wasted>& wasted() { return wasted_; }
 
   // Copies to be removed; the caller empties it.
   std::vector<uint32_t>& evicted() { return evicted_; }
@@ -135,6 +143,8 @@ class StagePlan {
     bool awaited = false;   // in some order, and not read since that was told
     uint64_t token = 0;     // of its fetch or check
     uint32_t session = 0;   // for whom it was fetched
+    uint32_t dataset = 0;   // likewise
+    uint64_t took_ns = 0;   // its share of the storage's time; 0: counted as wasted
     uint32_t wants = 0;     // readers to come for whom it was fetched, or found here
     uint64_t charged = 0, bytes = 0;
     uint64_t device = 0;
@@ -148,6 +158,7 @@ class StagePlan {
   bool spares_awaited(uint64_t bytes) const;
   void set_awaited(Entry& entry, bool awaited);
   void set_place(Entry& entry, Place place);
+  void waste(Entry& entry);
   void fit_policy(uint64_t bytes);
   void offer(uint32_t session, uint32_t file, Entry& entry);
   void evict_kept();
@@ -176,6 +187,7 @@ class StagePlan {
   std::vector<uint64_t> folder_device_;  // by folder; 0: not known
   std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
   std::vector<uint32_t> evicted_, victims_;
+  std::vector<Wasted> wasted_;
 };
 
 }  // namespace sluice::optimizer

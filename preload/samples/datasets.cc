@@ -110,6 +110,18 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
   return error;
 }
 
+void dataset_name(uint32_t id, char* out, size_t size) {
+  constexpr uint32_t kMask = (1U << kFileIdBits) - 1;
+  const Locked locked(g_lock);
+  for (const Known& known : g_known) {
+    if (known.number == 0 || (static_cast<uint32_t>(known.number) & kMask) != id) continue;
+    const size_t length = strnlen(known.name, size - 1);
+    memcpy(out, known.name, length);
+    out[length] = '\0';
+    return;
+  }
+}
+
 void datasets_after_fork() { g_lock.reset(); }
 
 }  // namespace sluice::preload

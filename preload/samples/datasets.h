@@ -2,12 +2,17 @@
 // signal handler; waits for the optimizer within the process's patience (session/client.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace sluice::preload {
 
 // The dataset's number, > 0, or a negative errno.
 int declare_dataset(const char* name, uint64_t samples);
+
+// The beginning of the name of the dataset that the optimizer knows as `id`; as it was if this
+// process has declared none such.
+void dataset_name(uint32_t id, char* out, size_t size);
 
 // 0 or a negative errno.
 int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,

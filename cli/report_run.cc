@@ -208,13 +208,14 @@ std::string bandwidth_chart(const RunReport& run) {
 std::string stall_chart(const RunReport& run) {
   const std::vector<double>& stall = run.of(HistoryField::stall_ns);
   const double time = last(run.of(HistoryField::time_ns));
-  Chart chart{"stall",
-              "Stall",
-              "Estimated time that the job has waited for data that was not there yet.",
-              Quantity::kSeconds,
-              in_seconds(run.of(HistoryField::time_ns)),
-              {},
-              {}};
+  Chart chart{
+      "stall",
+      "Stall",
+      "Time that the job has waited for data, on the wall clock; overlapping waits count once.",
+      Quantity::kSeconds,
+      in_seconds(run.of(HistoryField::time_ns)),
+      {},
+      {}};
   Curve curve{"so far", "red", in_seconds(stall),
               seconds(last(stall)) +
                   (last(stall) > 0 ? ", " + percent(last(stall), time) + " of the run" : "")};

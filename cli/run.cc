@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/entry_check.h"
@@ -41,6 +43,9 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
     warn(problem + ": it runs as without Sluice");
   }
   export_settings(settings.values);
+  // The process that this one becomes, told apart from an earlier one of the same number.
+  const auto since = std::chrono::steady_clock::now().time_since_epoch().count();
+  setenv("SLUICE_JOB", fmt::format("{}-{:x}", getpid(), since).c_str(), 1);
   if (!export_preload(library)) {
     fmt::print(stderr, "sluice: {}: LD_PRELOAD cannot carry a path with a space or a colon\n",
                one_line(library));

@@ -13,6 +13,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/plan/interval_set.cc \
   optimizer/plan/page_owners.cc \
   optimizer/plan/record_plan.cc \
+  optimizer/plan/savings.cc \
   optimizer/plan/scheduler.cc \
   optimizer/plan/scheduler_pump.cc \
   optimizer/plan/scheduler_records.cc \

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/left_alone.h"
 #include "preload/own_stack.h"
 #include "preload/settings.h"
 #include "preload/sys.h"
@@ -104,6 +105,7 @@ bool named(const char* path, bool* automatic) {
       if (strcmp(pattern, "auto") == 0) {
         *automatic = true;
       } else if (matches(pattern, path)) {
+        dataset_matched();
         return true;
       }
     }

@@ -8,6 +8,7 @@
 
 #include "preload/datasets.h"
 #include "preload/keep_errno.h"
+#include "preload/left_alone.h"
 #include "preload/process.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
@@ -40,7 +41,11 @@ bool decide(int fd, FdEntry& entry) {
     entry.use.store(FdUse::kFollowed, std::memory_order_release);
     return true;
   }
-  entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+  entry.use.store(
+      entry.file.load(std::memory_order_relaxed) != 0 ? FdUse::kLeftAlone : FdUse::kOther,
+      std::memory_order_relaxed);
+  left_alone_read(entry.file.load(std::memory_order_relaxed),
+                  entry.seen.load(std::memory_order_relaxed));
   return false;
 }
 
@@ -48,6 +53,7 @@ bool decide(int fd, FdEntry& entry) {
 bool end_of_session(FdEntry& entry) {
   const uint32_t file = entry.file.load(std::memory_order_relaxed);
   if (session_of_file_lives(file)) return false;
+  entry.file.store(0, std::memory_order_relaxed);
   entry.use.store(FdUse::kPossible, std::memory_order_relaxed);
   return true;
 }
@@ -68,6 +74,12 @@ void part(const FdEntry& entry, uint64_t offset, ssize_t bytes) {
   sample_part(entry.file.load(std::memory_order_relaxed), offset, static_cast<uint64_t>(bytes));
 }
 
+bool was_left_alone(const FdEntry& entry, ssize_t bytes) {
+  if (entry.use.load(std::memory_order_relaxed) != FdUse::kLeftAlone) return false;
+  left_alone_read(entry.file.load(std::memory_order_relaxed), static_cast<uint64_t>(bytes));
+  return true;
+}
+
 // True if enough was read for an event, which is then the caller's to send.
 bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   const uint64_t pending = entry.pending.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -86,7 +98,7 @@ bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
 
 FdEntry* fd_table() { return g_fds; }
 
-void fd_opened(int fd, int flags) {
+void fd_opened(int fd, int flags, const char* path) {
   if (static_cast<unsigned>(fd) >= kMaxFds || g_settings.off) return;
   FdEntry& entry = g_fds[fd];
   const bool known = entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
@@ -96,9 +108,16 @@ void fd_opened(int fd, int flags) {
   if (in_vfork_child()) return;
   entry.use.store(FdUse::kOther, std::memory_order_relaxed);
   struct stat about;
-  if (!readable || sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !may_be_streamed(about)) {
+  if (!readable || sys::call(SYS_fstat, fd, sys::word(&about)) != 0) return;
+  const bool counts = worth_counting(about, path);
+  if (!may_be_streamed(about)) {
+    if (!counts) return;
+    entry.file.store(left_alone_opened(about, path), std::memory_order_relaxed);
+    entry.use.store(FdUse::kLeftAlone, std::memory_order_release);
     return;
   }
+  // Until it is followed.
+  entry.file.store(counts ? left_alone_opened(about, path) : 0, std::memory_order_relaxed);
   entry.device.store(about.st_dev, std::memory_order_relaxed);
   entry.inode.store(about.st_ino, std::memory_order_relaxed);
   entry.pending.store(0, std::memory_order_relaxed);
@@ -150,7 +169,7 @@ void fd_copied(int from, int to) {
 
 void fd_read(int fd, ssize_t bytes) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || bytes <= 0) return;
+  if (entry == nullptr || bytes <= 0 || was_left_alone(*entry, bytes)) return;
   const KeepErrno keep;
   if (current_sample() != 0 && entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) {
     const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
@@ -166,7 +185,7 @@ void fd_read(int fd, ssize_t bytes) {
 
 void fd_read_at(int fd, ssize_t bytes, off_t offset) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || bytes <= 0 || offset < 0) return;
+  if (entry == nullptr || bytes <= 0 || offset < 0 || was_left_alone(*entry, bytes)) return;
   const KeepErrno keep;
   const auto begin = static_cast<uint64_t>(offset);
   const auto length = static_cast<uint64_t>(bytes);

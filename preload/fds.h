@@ -19,6 +19,7 @@ enum class FdUse : uint32_t {
   kOther = 0,     // never data, or not opened through us
   kPossible = 1,  // large enough; decided at the first reads
   kFollowed = 2,
+  kLeftAlone = 3,  // nothing is done for it; `file` is its kind (left_alone.h)
 };
 
 struct FdEntry {
@@ -40,8 +41,8 @@ inline FdEntry* data_fd(int fd) {
   return entry->use.load(std::memory_order_relaxed) == FdUse::kOther ? nullptr : entry;
 }
 
-// After a successful open for reading only. errno is kept.
-void fd_opened(int fd, int flags);
+// After a successful open for reading only, of `path`, which may be null. errno is kept.
+void fd_opened(int fd, int flags, const char* path);
 void fd_closed(int fd);
 void fds_closed(unsigned first, unsigned last);
 void fd_copied(int from, int to);

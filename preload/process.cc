@@ -20,6 +20,7 @@
 #include "preload/startup.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
+#include "preload/waits.h"
 
 namespace sluice::preload {
 namespace {
@@ -84,6 +85,7 @@ void process_after_fork() {
   registry_after_fork();
   session_after_fork();
   report_after_fork();
+  waits_after_fork();
   observed_after_fork();
   renewal_after_fork();
   datasets_after_fork();

@@ -7,10 +7,12 @@
 #include <cstring>
 
 #include "preload/callsites.h"
+#include "preload/left_alone.h"
 #include "preload/log.h"
 #include "preload/own_stack.h"
 #include "preload/process.h"
 #include "preload/report_file.h"
+#include "preload/report_line.h"
 #include "preload/samples/datasets.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
@@ -18,6 +20,7 @@
 #include "preload/stage/leftover.h"
 #include "preload/startup.h"
 #include "preload/sys.h"
+#include "preload/waits.h"
 
 namespace sluice::preload {
 
@@ -41,13 +44,6 @@ SLUICE_TOUCHED_AT_START constinit Ledger* g_ledger = nullptr;  // shared with fo
 SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_ended{false};
 constinit uint32_t g_inherited = 0;  // sessions that a parent counts
 
-struct Totals {
-  uint64_t client[kClientMetricCount] = {};
-  uint64_t session[kSessionMetricCount] = {};
-  uint64_t of(ClientMetric metric) const { return client[static_cast<uint32_t>(metric)]; }
-  uint64_t of(SessionMetric metric) const { return session[static_cast<uint32_t>(metric)]; }
-};
-
 void add_session(Totals& totals, const protocol::Shared& shared) {
   for (const protocol::Slot& slot : shared.slots) {
     if (slot.tail.load(std::memory_order_relaxed) == 0 &&
@@ -66,6 +62,15 @@ void add_session(Totals& totals, const protocol::Shared& shared) {
   }
 }
 
+void add_ledger(Totals& totals) {
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += g_ledger->client[i].load(std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    totals.session[i] += g_ledger->session[i].load(std::memory_order_relaxed);
+  }
+}
+
 Totals collect() {
   Totals totals;
   for (uint32_t i = g_inherited; i < kMaxConnections; ++i) {
@@ -74,17 +79,14 @@ Totals collect() {
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
     totals.client[i] += g_unsent_metrics[i].load(std::memory_order_relaxed);
   }
-  if (!is_root_process() || g_ledger == nullptr) return totals;
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    totals.client[i] += g_ledger->client[i].load(std::memory_order_relaxed);
-  }
-  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    totals.session[i] += g_ledger->session[i].load(std::memory_order_relaxed);
-  }
+  if (is_root_process() && g_ledger != nullptr) add_ledger(totals);
+  // An optimizer that died before it heard of all of it.
+  uint64_t& stall = totals.session[static_cast<uint32_t>(SessionMetric::stall_ns)];
+  stall = stall > totals.of(ClientMetric::waited_ns) ? stall : totals.of(ClientMetric::waited_ns);
   return totals;
 }
 
-bool met_data(const Totals& totals) {
+bool counted(const Totals& totals) {
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
     // A fault of the application's own is none.
     const bool data = static_cast<ClientMetric>(i) != ClientMetric::faults_forwarded;
@@ -102,78 +104,6 @@ void leave_to_root(const Totals& totals) {
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
     g_ledger->session[i].fetch_add(totals.session[i], std::memory_order_relaxed);
   }
-}
-
-double megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
-
-// "; passed through: 2 (no optimizer answered), 1 (...)" from the metrics table.
-size_t passed_text(const Totals& totals, char* out, size_t size) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    const protocol::MetricInfo& info = protocol::kClientMetrics[i];
-    if (strncmp(info.name, "passed_", 7) != 0 || totals.client[i] == 0) continue;
-    const char* why = strchr(info.help, ':');
-    const int length = snprintf(
-        out + used, size - used, "%s %llu (%s)", used == 0 ? "; passed through:" : ",",
-        static_cast<unsigned long long>(totals.client[i]), why != nullptr ? why + 2 : info.name);
-    if (length < 0 || static_cast<size_t>(length) >= size - used) break;
-    used += static_cast<size_t>(length);
-  }
-  return used;
-}
-
-// "; of 3000 samples known 2990 were in memory when begun, 8 late, 2 not"
-void samples_text(const Totals& totals, char* out, size_t size) {
-  const auto hits = static_cast<unsigned long long>(totals.of(SessionMetric::sample_hits));
-  const auto late = static_cast<unsigned long long>(totals.of(SessionMetric::sample_late));
-  const auto misses = static_cast<unsigned long long>(totals.of(SessionMetric::sample_misses));
-  out[0] = '\0';
-  if (hits + late + misses == 0) return;
-  snprintf(out, size, "; of %llu samples known %llu were in memory when begun, %llu late, %llu not",
-           hits + late + misses, hits, late, misses);
-  const auto add = [&](const char* text, SessionMetric metric) {
-    const size_t used = strlen(out);
-    if (totals.of(metric) == 0 || used >= size) return;
-    snprintf(out + used, size - used, "; %.1f MB %s", megabytes(totals.of(metric)), text);
-  };
-  add("of them were in memory still", SessionMetric::kept_bytes);
-  add("came from packs", SessionMetric::packed_bytes);
-}
-
-// "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."
-void importance_text(const Totals& totals, char* out, size_t size) {
-  const auto of = [&](SessionMetric metric) {
-    return static_cast<unsigned long long>(totals.of(metric));
-  };
-  out[0] = '\0';
-  if (of(SessionMetric::samples_offered) == 0) return;
-  snprintf(
-      out, size,
-      "; importance: %llu of %llu samples chosen, of which %llu were important ones in memory, "
-      "%llu others in memory, %llu stood in for by others, %llu read",
-      of(SessionMetric::samples_selected), of(SessionMetric::samples_offered),
-      of(SessionMetric::h_hits), of(SessionMetric::l_hits_exact),
-      of(SessionMetric::l_hits_substituted), of(SessionMetric::importance_misses));
-}
-
-void say_line(const Totals& totals) {
-  char passed[512];
-  passed_text(totals, passed, sizeof passed);
-  char samples[256];
-  samples_text(totals, samples, sizeof samples);
-  char importance[256];
-  importance_text(totals, importance, sizeof importance);
-  say(LogLevel::kWarn,
-      "pre-cached %.1f MB, %.1f MB of it never read; about %.1f s of stall avoided, %.1f s not; "
-      "%llu "
-      "checkpoints hit; %.1f MB streamed%s%s%s",
-      megabytes(totals.of(SessionMetric::precached_bytes)),
-      megabytes(totals.of(SessionMetric::precached_unused_bytes)),
-      static_cast<double>(totals.of(SessionMetric::stall_avoided_ns)) / 1e9,
-      static_cast<double>(totals.of(SessionMetric::stall_ns)) / 1e9,
-      static_cast<unsigned long long>(totals.of(ClientMetric::checkpoints_hit)),
-      megabytes(totals.of(ClientMetric::streamed_bytes)), samples, importance, passed);
 }
 
 void say_of_off(const Totals& totals) {
@@ -212,17 +142,20 @@ void write_file(const Totals& totals, const char* path) {
 
 void end_run() {
   tell_seen(true);
+  note_faults();
   say_goodbye();
   remove_leftover_stage();
   const Totals totals = collect();
-  const bool met = met_data(totals);
+  const bool met = counted(totals);
   // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
-  if (!met && g_connection.load(std::memory_order_acquire) == nullptr) return;
+  if (!met && left_alone_bytes() == 0 && g_connection.load(std::memory_order_acquire) == nullptr) {
+    return;
+  }
   if (!is_root_process()) {
     leave_to_root(totals);
     return;
   }
-  if (met) say_line(totals);
+  say_line(totals);
   say_of_off(totals);
   say_of_trace(totals);
   const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
@@ -234,9 +167,14 @@ void end_run() {
 
 void prepare_ledger() {
   if (g_ledger != nullptr || g_settings.off) return;
-  const long page = sys::call(SYS_mmap, 0, sizeof(Ledger), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (!sys::failed(page)) g_ledger = reinterpret_cast<Ledger*>(page);
+  const long page =
+      sys::call(SYS_mmap, 0, static_cast<long>(sizeof(Ledger) + waits_size() + left_alone_size()),
+                PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (sys::failed(page)) return;
+  g_ledger = reinterpret_cast<Ledger*>(page);
+  char* rest = reinterpret_cast<char*>(g_ledger + 1);
+  share_waits(rest);
+  share_left_alone(rest + waits_size());
 }
 
 void report_after_fork() {

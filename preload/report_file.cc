@@ -107,18 +107,66 @@ int ReportFile::finish() {
   return error_;
 }
 
-// A process has several sessions only if its optimizer died; the last that had time for a point is
-// the one that tells most.
-void write_history(ReportFile& file) {
-  const long memory = sys::call(SYS_mmap, 0, sizeof(protocol::HistoryCopy), PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (sys::failed(memory)) return;
-  auto& history = *reinterpret_cast<protocol::HistoryCopy*>(memory);
-  for (uint32_t at = kMaxConnections; at-- > 0;) {
-    const protocol::Shared* shared = connections()[at].shared;
-    if (shared == nullptr || !protocol::copy(shared->history, history)) history.points = 0;
-    if (history.points != 0) break;
+namespace {
+
+// A copy of the history in memory of its own, all zero if there is none; nullptr: no memory.
+class LatestHistory {
+ public:
+  // A process has several sessions only if its optimizer died; the last that had time for a point
+  // is the one that tells most.
+  LatestHistory()
+      : memory_(sys::call(SYS_mmap, 0, sizeof(protocol::HistoryCopy), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (sys::failed(memory_)) return;
+    protocol::HistoryCopy& history = *get();
+    for (uint32_t at = kMaxConnections; at-- > 0;) {
+      const protocol::Shared* shared = connections()[at].shared;
+      if (shared == nullptr || !protocol::copy(shared->history, history)) history.points = 0;
+      if (history.points != 0) break;
+    }
+    if (history.points == 0) history.epochs = history.epochs_seen = 0;
   }
+  LatestHistory(const LatestHistory&) = delete;
+  LatestHistory& operator=(const LatestHistory&) = delete;
+  ~LatestHistory() {
+    if (!sys::failed(memory_)) sys::call(SYS_munmap, memory_, sizeof(protocol::HistoryCopy));
+  }
+  protocol::HistoryCopy* get() const {
+    return sys::failed(memory_) ? nullptr : reinterpret_cast<protocol::HistoryCopy*>(memory_);
+  }
+
+ private:
+  long memory_;
+};
+
+}  // namespace
+
+EpochsInMemory epochs_in_memory() {
+  using protocol::EpochField;
+  EpochsInMemory found;
+  const LatestHistory latest;
+  const protocol::HistoryCopy* history = latest.get();
+  if (history == nullptr) return found;
+  found.epochs = history->epochs_seen;
+  for (uint64_t at = 0; at < history->epochs; ++at) {
+    const auto of = [&](EpochField field) {
+      return static_cast<double>(history->epoch[at][static_cast<size_t>(field)]);
+    };
+    const double samples = of(EpochField::sample_hits) + of(EpochField::sample_late) +
+                           of(EpochField::sample_misses) + of(EpochField::sample_unknown);
+    const double all = samples > 0 ? samples : of(EpochField::read_bytes);
+    const double there = of(samples > 0 ? EpochField::sample_hits : EpochField::memory_bytes);
+    if (all <= 0 || there < 0.95 * all) continue;
+    if (found.in_memory++ == 0) found.first = at;
+    found.last = at;
+  }
+  return found;
+}
+
+void write_history(ReportFile& file) {
+  const LatestHistory latest;
+  if (latest.get() == nullptr) return;
+  const protocol::HistoryCopy& history = *latest.get();
   file.begin("history");
   file.number("interval_ns", history.interval_ns);
   for (uint32_t field = 0; field < protocol::kHistoryFieldCount; ++field) {
@@ -128,7 +176,6 @@ void write_history(ReportFile& file) {
   }
   file.end();
   file.begin("epochs");
-  if (history.points == 0) history.epochs = history.epochs_seen = 0;
   file.number("seen", history.epochs_seen);
   for (uint32_t field = 0; field < protocol::kEpochFieldCount; ++field) {
     file.list(protocol::kEpochFields[field].name);
@@ -136,7 +183,6 @@ void write_history(ReportFile& file) {
     file.end_list();
   }
   file.end();
-  sys::call(SYS_munmap, memory, sizeof(protocol::HistoryCopy));
 }
 
 }  // namespace sluice::preload

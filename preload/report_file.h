@@ -39,6 +39,14 @@ class ReportFile {
   char buffer_[4096];
 };
 
+// Which epochs (or passes) of that session came from memory: 95 % of their samples, or bytes.
+struct EpochsInMemory {
+  uint64_t epochs = 0;  // all
+  uint64_t in_memory = 0;
+  uint64_t first = 0, last = 0;  // of those, from 0
+};
+EpochsInMemory epochs_in_memory();
+
 // How the process's latest session went: "history" and "epochs" (docs/report.md).
 void write_history(ReportFile& file);
 

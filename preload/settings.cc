@@ -192,6 +192,8 @@ void read_settings() {
     g_settings.text[static_cast<size_t>(info.option)] = text != nullptr ? keep(text) : nullptr;
     any = any || text != nullptr;
   }
+  const char* job = getenv("SLUICE_JOB");
+  g_settings.job = job != nullptr && *job != '\0' ? keep(job) : nullptr;
   g_settings.off = false;
   if (any) {
     const char* config = g_settings.text[static_cast<size_t>(Option::kConfig)];

@@ -29,6 +29,7 @@ struct Settings {
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL
+  const char* job = nullptr;  // SLUICE_JOB: the job that this process is of; see docs/report.md
   // Text of every option as given, nullptr where it is not; static storage.
   const char* text[protocol::kOptionCount] = {};
 };

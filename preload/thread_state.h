@@ -10,6 +10,12 @@ namespace sluice::preload {
 
 struct StagedFd;
 
+// What a thread's counters said when it last tripped a checkpoint: CLOCK_MONOTONIC (0: not yet),
+// its time on a processor, its page faults that went to storage.
+struct FaultMark {
+  uint64_t time_ns, ran_ns, faults;
+};
+
 struct ThreadState {
   // The last fault that looked like a race with another thread's opening; see fault_inside.cc.
   uintptr_t retry_address;
@@ -32,6 +38,7 @@ struct ThreadState {
   uintptr_t touched[8][2];
   // What the sample's begin told samples/pages.cc: a PageWatch.
   uint8_t page_watch;
+  FaultMark faults;
   // A SIGSEGV that was sent to this thread while blocked waits as a shadow (signals/mask.h).
   bool segv_held;
 };

@@ -19,7 +19,7 @@
   X(ahead_bytes, "bytes", "in memory and not passed yet: how far the frontier is ahead")         \
   X(precached_bytes, "bytes", "read ahead from storage so far")                                  \
   X(late_bytes, "bytes", "passed before the pre-cache got there, so far")                        \
-  X(stall_ns, "ns", "estimate: time that the reader has spent at the frontier so far")           \
+  X(stall_ns, "ns", "time that the job has waited for data so far")                              \
   X(outstanding_bytes, "bytes", "of the budget in use: read ahead and not passed, or under way") \
   X(budget_bytes, "bytes", "the most that may be in use")                                        \
   X(in_flight, "count", "reads under way: the queue's depth")                                    \

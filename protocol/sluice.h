@@ -47,6 +47,13 @@ int sluice_fetch_end(int dataset);
  * for many samples may leave them out. Changes from epoch to epoch at most. */
 int sluice_wanted(void);
 
+/* The calling thread has waited `ns` nanoseconds, up to now, for its next batch: a loop that takes
+ * what workers read. Without it what the calls that read data take is what was waited. */
+int sluice_waited(uint64_t ns);
+/* This process, and what it forks, reads for a loop elsewhere that calls sluice_waited: its own
+ * reads are not counted as waits. */
+int sluice_reads_for_others(void);
+
 /* What follows tells where samples are before they were read once. */
 
 /* Samples [first, first + count) are the whole files paths[0..count); relative ones are taken from

@@ -24,13 +24,13 @@ import array
 import ctypes
 import os
 
-__all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance", "locate_extent", "locate_extents", "locate_files",
-           "locate_keys", "publish_order", "rank_of", "report_importance", "sample", "select", "selection", "serve",
-           "wanted"]
+__all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
+           "locate_extent", "locate_extents", "locate_files", "locate_keys", "publish_order", "rank_of",
+           "reads_for_others", "report_importance", "sample", "select", "selection", "serve", "waited", "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
-         "sluice_serve", "sluice_selection", "sluice_rank_of")  # may be missing
+         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_waited", "sluice_reads_for_others")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a sample is served, as protocol/sluice.h has it.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
@@ -63,6 +63,8 @@ def _find():
         (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
         (cheap, "sluice_selection", (indices,)),
         (cheap, "sluice_rank_of", (text,)),
+        (cheap, "sluice_waited", (u64,)),
+        (cheap, "sluice_reads_for_others", ()),
     )
     found = {}
     for library, name, types in table:
@@ -248,6 +250,17 @@ def locate_keys(number, first, path, keys):
         if error < 0:
             return error
     return 0
+
+
+def waited(nanoseconds):
+    """The calling thread has waited so long, up to now, for its next batch: a loop that takes what workers
+    read. Stall is what is told here where anything is, and what reads took elsewhere."""
+    return _found["sluice_waited"](nanoseconds) if "sluice_waited" in _found else 0
+
+
+def reads_for_others():
+    """This process, and what it forks, reads for a loop elsewhere that calls waited()."""
+    return _found["sluice_reads_for_others"]() if "sluice_reads_for_others" in _found else 0
 
 
 def importance():

@@ -154,6 +154,7 @@ class Optimizer : private Residency {
   void note_streamed(Session& session, uint64_t now_ns);
   void note_pass(Session& session, uint64_t now_ns);
   Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
+  void enter_epoch(const Session& session);
   void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
                     uint64_t time_ns);
   // False: it had not begun.
@@ -183,6 +184,7 @@ class Optimizer : private Residency {
 
   // optimizer_observe.cc: page tables
   void observe(uint64_t now_ns);
+  void count_faults(Session& session, const ObservedMapping& mapping, uint64_t now_ns);
   uint64_t next_observation_ns() const;
 
   void start_reads(uint64_t now_ns);

@@ -33,7 +33,7 @@ void Optimizer::add_point(Session& session, uint64_t now) {
   const StagePlan::Flow staged = stage_plan_.flow(now);
   set(HistoryField::ahead_bytes, view.ahead + stage_plan_.ahead());
   set(HistoryField::precached_bytes, counter(metrics, SessionMetric::precached_bytes));
-  set(HistoryField::stall_ns, counter(metrics, SessionMetric::stall_ns));
+  set(HistoryField::stall_ns, session.waited_ns());
   set(HistoryField::outstanding_bytes, view.outstanding + stage_plan_.used());
   set(HistoryField::budget_bytes, view.budget);
   set(HistoryField::in_flight, view.in_flight + staged.in_flight);
@@ -55,6 +55,7 @@ void Optimizer::note_pass(Session& session, uint64_t now) {
   if (passes == session.history.epoch()) return;
   note_streamed(session, now);
   session.history.enter(passes, now);
+  enter_epoch(session);
 }
 
 // Workers may be sessions of their own: the history is that of the session whose order they read.
@@ -68,8 +69,13 @@ Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now
     note_streamed(*at->second, now);
     history.set_by_order();
     history.enter(order->epoch, now);
+    enter_epoch(*at->second);
   }
   return *at->second;
+}
+
+void Optimizer::enter_epoch(const Session& session) {
+  if (Savings* savings = scheduler_.savings(session.id)) savings->enter(session.waited_ns());
 }
 
 void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
@@ -84,6 +90,11 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   const uint64_t late = counter(metrics, SessionMetric::sample_late);
   const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
   scheduler_.on_sample_begin(owner.id, parts, samples_.reads_at_random(reader));
+  if (Savings* savings = scheduler_.savings(owner.id)) {
+    // A worker reads while the process that has the order goes on.
+    savings->reads(reader, static_cast<uint32_t>(reader >> 32) != owner.peer_pid, now);
+    if (parts.empty()) savings->unknown();
+  }
 
   SessionHistory& history = owner.history;
   const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;

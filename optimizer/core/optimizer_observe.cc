@@ -1,10 +1,14 @@
 // Mappings, and following them by their page tables.
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
+#include "optimizer/io/memory.h"
 #include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
@@ -12,6 +16,20 @@ namespace {
 
 constexpr size_t kMaxMappings = 4096;  // of one session
 constexpr size_t kMaxObserved = 256;
+constexpr uint64_t kFaultsNs = 50 * kMillisecond;  // between two looks
+
+// Page faults of the process that went to storage, so far.
+std::optional<uint64_t> major_faults(uint32_t pid) {
+  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name = stat.rfind(')');  // which may hold anything
+  if (name == std::string::npos) return std::nullopt;
+  unsigned long long count = 0;
+  // state ppid pgrp session tty tpgid flags minflt cminflt majflt
+  if (sscanf(stat.c_str() + name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %llu", &count) != 1) {
+    return std::nullopt;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -37,6 +55,8 @@ void Optimizer::on_mapped(Session& session, const TakenEvent& event, uint64_t no
       {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
   if ((event.data.flags & protocol::kFlagObserve) == 0) return;
   if (session.observed.size() >= kMaxObserved) return;
+  if (const auto count = major_faults(event.pid))
+    session.faults.try_emplace(event.pid, now, *count);
   std::unique_ptr<PageTable> table = open_page_table(event.pid, no_pagemap_scan_);
   if (table == nullptr) {
     say(Level::kWarn, "process {} cannot be observed: {}", event.pid, strerror(errno));
@@ -55,6 +75,25 @@ void Optimizer::forget_mapping(Session& session, uint32_t slot, uint64_t address
   session.observed.remove_if([&](const ObservedMapping& mapping) {
     return mapping.slot == slot && mapping.address == address;
   });
+}
+
+// No hook sees a fault in a mapping that is observed. Each one that goes to storage waits for about
+// a request; together they take no longer than the time in which they came.
+void Optimizer::count_faults(Session& session, const ObservedMapping& mapping, uint64_t now) {
+  Session::Faults& faults = session.faults[mapping.pid];
+  if (now - faults.looked_ns < kFaultsNs) return;
+  const std::optional<uint64_t> count = major_faults(mapping.pid);
+  if (!count) return;
+  if (faults.looked_ns != 0 && *count > faults.count) {
+    const FileEntry* file = files_.find(mapping.file);
+    const StorageModel* model = file == nullptr ? nullptr : scheduler_.model(file->device);
+    const uint64_t request = model == nullptr ? 0 : model->latency_ns();
+    const uint64_t took = now - faults.looked_ns;
+    // Unknown: all of it was.
+    session.observed_wait_ns +=
+        request == 0 ? took : std::min(took, (*count - faults.count) * request);
+  }
+  faults = {now, *count};
 }
 
 uint64_t Optimizer::next_observation_ns() const {
@@ -83,6 +122,7 @@ void Optimizer::observe(uint64_t now) {
       }
       found.clear();
       const uint64_t begin = now_ns();
+      count_faults(*session, mapping, begin);
       const bool seen = mapping.observer.poll(*mapping.table, streams, begin, &found);
       const uint64_t end = now_ns();
       mapping.observer.spent(end - begin, end);

@@ -106,6 +106,7 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
                                                 std::memory_order_relaxed);
   }
   session.processes[slot] = {};
+  session.faults.erase(pid);
   std::erase_if(session.mappings, [slot](const Mapping& mapping) { return mapping.slot == slot; });
   session.observed.remove_if(
       [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
@@ -229,6 +230,10 @@ void Optimizer::publish_metrics() {
     (*metrics)[static_cast<size_t>(SessionMetric::trace_records)] = traced.recorded;
     (*metrics)[static_cast<size_t>(SessionMetric::trace_lost)] = traced.lost;
     count_importance(views, id, metrics);
+    const uint64_t waited = session->waited_ns();
+    (*metrics)[static_cast<size_t>(SessionMetric::stall_ns)] = waited;
+    (*metrics)[static_cast<size_t>(SessionMetric::stall_avoided_ns)] =
+        scheduler_.savings(id)->avoided_ns(waited);
     auto& shared = session->memory.get()->header.metrics;
     for (size_t i = 0; i < metrics->size(); ++i) {
       shared[i].store((*metrics)[i], std::memory_order_relaxed);

@@ -70,6 +70,16 @@ ClientMetrics Session::client_metrics() const {
   return sum;
 }
 
+uint64_t Session::waited_ns() const {
+  const ClientMetrics sum = client_metrics();
+  const auto of = [&sum](protocol::ClientMetric metric) {
+    return sum[static_cast<size_t>(metric)];
+  };
+  // Where a loop says how long it waited, faults of its workers are not to be added.
+  const bool loop = of(protocol::ClientMetric::loop_waits) != 0;
+  return of(protocol::ClientMetric::waited_ns) + (loop ? 0 : observed_wait_ns);
+}
+
 std::string command_line(uint32_t pid) {
   std::string text = read_text("/proc/" + std::to_string(pid) + "/cmdline");
   while (!text.empty() && text.back() == '\0') text.pop_back();

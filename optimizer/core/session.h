@@ -78,6 +78,12 @@ struct Session {
   std::vector<Mapping> mappings;
   std::list<ObservedMapping> observed;
   ClientMetrics freed_metrics{};  // sums of the slots that were freed
+  // Faults of processes whose mappings are observed; see optimizer_observe.cc.
+  struct Faults {
+    uint64_t looked_ns, count;
+  };
+  std::map<uint32_t, Faults> faults;  // by pid
+  uint64_t observed_wait_ns = 0;
   uint64_t events_seen = 0, events_bad = 0, mounts_refused = 0;
   SharedMemory memory;
   SessionHistory history;              // in `memory`
@@ -89,6 +95,8 @@ struct Session {
   uint32_t parent_of(uint32_t pid) const;
   // Sum over processes alive and gone.
   ClientMetrics client_metrics() const;
+  // What its job has waited for data, so far.
+  uint64_t waited_ns() const;
 };
 
 // "python3 train.py" of a process, shortened; empty if it is gone.

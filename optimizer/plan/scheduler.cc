@@ -10,7 +10,8 @@ constexpr unsigned kDefaultDepth = 32;
 constexpr uint64_t kMaxDistance = 8 << 20;
 constexpr uint64_t kPageModeSize = 50 << 20;  // the published defaults of one page per distance
 constexpr uint64_t kMinDistance = 256 << 10;
-constexpr size_t kMaxReaders = 4096;  // remembered over all files
+constexpr uint64_t kMostIdleNs = 1'000'000'000;  // longer, and nothing was being read
+constexpr size_t kMaxReaders = 4096;             // remembered over all files
 
 }  // namespace
 
@@ -55,6 +56,19 @@ SessionMetrics* Scheduler::metrics(uint32_t session) {
 
 void Scheduler::count(uint32_t session, SessionMetric metric, uint64_t by) {
   if (SessionMetrics* all = metrics(session)) (*all)[static_cast<size_t>(metric)] += by;
+}
+
+Savings* Scheduler::savings(uint32_t session) {
+  const auto at = sessions_.find(session);
+  return at == sessions_.end() ? nullptr : &at->second.savings;
+}
+
+void Scheduler::served(uint32_t session, Demand demand) {
+  if (Savings* all = savings(session)) all->served(demand);
+}
+
+void Scheduler::missed(uint32_t session, Demand demand) {
+  if (Savings* all = savings(session)) all->missed(demand);
 }
 
 void Scheduler::add_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
@@ -158,13 +172,13 @@ void Scheduler::pass(File& file, Range range, const Stream& stream, bool expecte
     if (!drops_behind(file.size, session)) continue;
     for (const Range& piece : pieces) file.behind.add(piece);
   }
-  count(stream.session, SessionMetric::stall_avoided_ns, mount.model.demand_ns(used));
+  served(stream.session, mount.model.demand(used));
   const uint64_t found = file.found.remove(range);
   note_pass(file, stream.session, range, used + found);
   const uint64_t late = range.length() - std::min(range.length(), used + found);
+  missed(stream.session, mount.model.demand(late));
   if (late == 0 || !expected) return;
   count(stream.session, SessionMetric::late_bytes, late);
-  count(stream.session, SessionMetric::stall_ns, mount.model.demand_ns(late));
   // Where our own read is under way the reader waits for that and asks storage for nothing.
   if (late > file.flying.covered(range)) mount.model.on_stall(now_ns);
 }
@@ -193,6 +207,8 @@ void Scheduler::on_access(uint32_t id, const Access& asked) {
   if (access.length == 0) return;
   if (access.kind != Access::Kind::kRead) file.mapped = true;
   file.last_session = access.session;
+  // The kernel reads ahead of it.
+  session->second.savings.reads(access.reader, true, access.time_ns, kMostIdleNs);
 
   std::vector<uint32_t> evicted;
   const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);

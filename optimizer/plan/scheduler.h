@@ -19,6 +19,7 @@
 #include "optimizer/plan/gatherer.h"
 #include "optimizer/plan/interval_set.h"
 #include "optimizer/plan/record_plan.h"
+#include "optimizer/plan/savings.h"
 #include "optimizer/plan/storage_model.h"
 #include "optimizer/plan/stream_plan.h"
 #include "optimizer/samples/sample_book.h"
@@ -102,6 +103,8 @@ class Scheduler {
   void settle_session(uint32_t session, uint64_t now_ns);
   // Counters of a session; nullptr if it is not known.
   SessionMetrics* metrics(uint32_t session);
+  // What the session's job was saved; nullptr likewise.
+  Savings* savings(uint32_t session);
 
   // Mounts are told apart by `mount` (a device number). Unknown ones begin with these values.
   void add_mount(uint64_t mount, uint32_t block, unsigned max_depth);
@@ -118,7 +121,7 @@ class Scheduler {
   void on_zapped(uint32_t file, Range range);
   void forget_process(uint32_t pid);
   // A sample that consists of `parts` is about to be read, and has been. Not `own_order`: it comes
-  // in the file's order, and its stall is that of a stream.
+  // in the file's order, and what it would take is that of a stream.
   void on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order = true);
   void on_sample_end(uint32_t session, std::span<const Extent> parts);
   // After it, where the order is the sample's own: what stays of it when memory is bounded.
@@ -212,6 +215,7 @@ class Scheduler {
     uint64_t outstanding = 0;
     uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
+    Savings savings;
     uint64_t passed = 0, passed_ready = 0, passes = 0;  // as SessionView says
     std::set<uint32_t> record_files;                    // of the datasets that it uses
     uint64_t record_bytes = 0;                          // of these files
@@ -283,6 +287,8 @@ class Scheduler {
   };
 
   void count(uint32_t session, SessionMetric metric, uint64_t by);
+  void served(uint32_t session, Demand demand);
+  void missed(uint32_t session, Demand demand);
   void pass(File& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
   void note_pass(File& file, uint32_t session, Range range, uint64_t in_memory);
   void note_begin(File& file, const Access& access);

@@ -166,7 +166,11 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
   uint64_t wanted = 0;
   uint64_t here = 0;
   uint64_t coming = 0;
-  uint64_t stall_ns = 0;
+  Demand missing;
+  const auto misses = [&missing](Demand demand) {
+    missing.alone_ns += demand.alone_ns;
+    missing.link_ns += demand.link_ns;
+  };
   for (const Extent& part : parts) {
     if (is_whole(part)) {
       if (stage_ == nullptr || stage_->refused(whole_file(part))) return;
@@ -174,7 +178,7 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
       ++wanted;
       here += has == StagePlan::Has::kStaged ? 1 : 0;
       coming += has == StagePlan::Has::kComing ? 1 : 0;
-      if (has != StagePlan::Has::kStaged) stall_ns += stage_->fetch_ns(whole_file(part));
+      if (has != StagePlan::Has::kStaged) misses(stage_->demand(whole_file(part)));
       continue;
     }
     const auto at = files_.find(part.file);
@@ -197,9 +201,9 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
     }
     here += covered;
     coming += file.flying.covered(range) + file.waiting.covered(range);
-    if (own_order) stall_ns += mounts_.at(file.mount).model.demand_ns(range.length() - covered);
+    if (own_order) misses(mounts_.at(file.mount).model.record_demand(range.length() - covered));
   }
-  count(session, SessionMetric::stall_ns, stall_ns);
+  missed(session, missing);
   count(session,
         here >= wanted ? SessionMetric::sample_hits
         : coming > 0   ? SessionMetric::sample_late
@@ -212,7 +216,7 @@ void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
     if (is_whole(part)) {
       if (stage_ == nullptr) continue;
       const StagePlan::Read read = stage_->on_read(session, whole_file(part));
-      count(session, SessionMetric::stall_avoided_ns, read.saved_ns);
+      served(session, read.saved);
       count(session, SessionMetric::precached_used_bytes, read.first_bytes);
       count(session, SessionMetric::kept_bytes, read.again_bytes);
       continue;
@@ -235,7 +239,7 @@ void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
       outstanding_ -= bytes;
       used += bytes;
     }
-    count(session, SessionMetric::stall_avoided_ns, mounts_.at(file.mount).model.demand_ns(used));
+    served(session, mounts_.at(file.mount).model.record_demand(used));
   }
 }
 

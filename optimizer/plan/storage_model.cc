@@ -10,6 +10,10 @@ constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
 constexpr uint64_t kSlotNs = 10'000'000;
 constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
 constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
+constexpr double kWindows = 2;  // of the kernel's read-ahead that are under way at a time
+constexpr unsigned kQuiet = 8;  // reads under way
+constexpr double kUsual = 0.4;  // the quantile
+constexpr double kStep = 0.1;
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;  // requests
 constexpr double kSmall = 8;    // times as small as a block
@@ -20,7 +24,7 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
   if (in_flight_before == 0) {  // idle time is nobody's rate
     begin_slot(now_ns);
   }
-  return {now_ns, in_flight_before + 1 >= depth(now_ns)};
+  return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before < kQuiet};
 }
 
 void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
@@ -36,6 +40,7 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
       latency_turn_ns_ = now_ns;
     }
   }
+  if (timed && sample.quiet) add_usual(static_cast<double>(took));
   mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
   slot_bytes_ += bytes;
   ++slot_requests_;
@@ -43,6 +48,18 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   if (now_ns - slot_ns_ < kSlotNs) return;
   end_slot(now_ns);
   begin_slot(now_ns);
+}
+
+// Follows a quantile: up by kStep times its share for what is above, down by the rest for what is
+// below.
+void StorageModel::add_usual(double took_ns) {
+  if (usual_ns_ == 0) {
+    usual_ns_ = took_ns;
+  } else if (took_ns > usual_ns_) {
+    usual_ns_ = std::min(took_ns, usual_ns_ * (1 + kStep * kUsual));
+  } else {
+    usual_ns_ = std::max(took_ns, usual_ns_ * (1 - kStep * (1 - kUsual)));
+  }
 }
 
 void StorageModel::begin_slot(uint64_t now_ns) {
@@ -97,13 +114,18 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
   return std::clamp(depth, kMinDepth, std::max(max_depth_, kMinDepth));
 }
 
-uint64_t StorageModel::demand_ns(uint64_t bytes) const {
+Demand StorageModel::demand(uint64_t bytes) const {
   const double rate = bandwidth();
-  if (rate <= 0) return 0;
-  // A lone request pays the latency and the transfer of its own block; `latency_ns` holds both.
+  if (rate <= 0) return {};
+  // A request pays the latency and the transfer of its own block; `usual_ns` holds both.
   const double blocks = static_cast<double>(bytes) / block_;
-  return static_cast<uint64_t>(std::max(blocks * static_cast<double>(latency_ns()),
-                                        static_cast<double>(bytes) * 1e9 / rate));
+  return {blocks * usual_ns() / kWindows, static_cast<double>(bytes) * 1e9 / rate};
+}
+
+Demand StorageModel::record_demand(uint64_t bytes) const {
+  if (bytes == 0) return {};
+  if (bytes >= block_) return demand(bytes);
+  return {usual_ns(), demand(bytes).link_ns};
 }
 
 }  // namespace sluice::optimizer

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "optimizer/plan/request_cost.h"
+#include "optimizer/plan/savings.h"
 
 namespace sluice::optimizer {
 
@@ -18,7 +19,8 @@ class StorageModel {
   // What a read must remember from its start.
   struct Sample {
     uint64_t issued_ns = 0;
-    bool full = false;  // the pipe was as full as depth allows
+    bool full = false;   // the pipe was as full as depth allows
+    bool quiet = false;  // few others were under way
   };
 
   // `block` bytes a read; depth stays within [kMinDepth, max_depth].
@@ -37,17 +39,23 @@ class StorageModel {
   double bandwidth() const { return bandwidth_ > bandwidth_old_ ? bandwidth_ : bandwidth_old_; }
   uint64_t latency_ns() const;  // of one block; 0: not known
   bool starting() const { return starting_; }
+  // What a read usually takes that waits for no others of ours: the lowest latency may be that of
+  // what was half cached.
+  double usual_ns() const { return usual_ns_ > 0 ? usual_ns_ : static_cast<double>(latency_ns()); }
   const RequestCost& cost() const { return cost_; }
 
-  // Time that one reader without us would spend on `bytes`: it has one request of the kernel's
-  // read-ahead size under way at a time.
-  uint64_t demand_ns(uint64_t bytes) const;
+  // What `bytes` of a sequential run would take without us: a reader has one request of the
+  // kernel's read-ahead size under way at a time.
+  Demand demand(uint64_t bytes) const;
+  // The same of something that is read for itself: it takes whole requests.
+  Demand record_demand(uint64_t bytes) const;
 
   static constexpr unsigned kMinDepth = 4;
 
  private:
   static constexpr uint64_t kStallNs = 5'000'000;
 
+  void add_usual(double took_ns);
   void begin_slot(uint64_t now_ns);
   void end_slot(uint64_t now_ns);
 
@@ -63,6 +71,7 @@ class StorageModel {
   bool slot_full_ = false;                    // some read of the slot saw the pipe full
   double bandwidth_ = 0, bandwidth_old_ = 0;  // this window's and the last's, bytes per second
   uint64_t latency_ = 0, latency_old_ = 0;
+  double usual_ns_ = 0;  // of a read among few others; 0: none was timed
   uint64_t bandwidth_turn_ns_ = 0, latency_turn_ns_ = 0;
   uint64_t stalled_until_ns_ = 0;
 };

@@ -292,7 +292,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   }
   Read read;
   (entry.read ? read.again_bytes : read.first_bytes) = entry.bytes;
-  read.saved_ns = mounts_[entry.device].model.latency_ns();
+  read.saved = demand(file);
   entry.read = true;
   set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
@@ -392,10 +392,13 @@ void StagePlan::foretell(std::span<const uint32_t> order) {
   fit_policy(0);
 }
 
-uint64_t StagePlan::fetch_ns(uint32_t file) const {
+Demand StagePlan::demand(uint32_t file) const {
   const auto at = entries_.find(file);
   const auto mount = mounts_.find(at == entries_.end() ? device_of(file) : at->second.device);
-  return mount == mounts_.end() ? 0 : mount->second.model.latency_ns();
+  if (mount == mounts_.end()) return {};
+  const StorageModel& model = mount->second.model;  // of files: each is one byte
+  const double rate = model.bandwidth();
+  return {model.usual_ns(), rate > 0 ? 1e9 / rate : 0};
 }
 
 double StagePlan::file_ns(uint32_t file) const {

@@ -66,7 +66,8 @@ class StagePlan {
   // A reader is at the end of a sample that this file was (part) of. What its copy was good for:
   // bytes that were read for the first time or again, and the time of the storage that it saved.
   struct Read {
-    uint64_t first_bytes = 0, again_bytes = 0, saved_ns = 0;
+    uint64_t first_bytes = 0, again_bytes = 0;
+    Demand saved;
   };
   Read on_read(uint32_t session, uint32_t file);
   // The file has changed, or may have: its copy is to be removed (it is in evicted() then, unless
@@ -85,8 +86,8 @@ class StagePlan {
 
   enum class Has { kStaged, kComing, kNot };
   Has has(uint32_t file) const;
-  // About how long its storage takes to give a file.
-  uint64_t fetch_ns(uint32_t file) const;
+  // What its storage takes to give the file.
+  Demand demand(uint32_t file) const;
   // How long it takes for each of many, ns; 0: not known yet.
   double file_ns(uint32_t file) const;
   bool refused(uint32_t file) const { return files_->refused(file) != FileTable::Refused::kNo; }

@@ -7,6 +7,7 @@
 #include "preload/samples/samples.h"
 #include "preload/session/events.h"
 #include "preload/sys.h"
+#include "preload/waits.h"
 
 namespace sluice::preload {
 namespace {
@@ -155,6 +156,7 @@ void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, u
   const uint32_t trip = mapping.trips.fetch_add(1, std::memory_order_relaxed) + 1;
   const bool run = continues_a_run(mapping, cell, trip);
   count(protocol::ClientMetric::checkpoints_hit);
+  note_faults();
 
   // Twice within the window, and not by coming round again in order: LMDB's meta and branch
   // pages. Such a cell says nothing about where the reader is.

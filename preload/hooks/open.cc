@@ -12,6 +12,7 @@
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 #include "preload/thread_state.h"
+#include "preload/waits.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 
@@ -27,9 +28,9 @@ void forget_fd(int fd) {
   staged_fd_closed(fd);
 }
 
-int opened(int fd, int flags) {
+int opened(int fd, int flags, const char* path) {
   renew_if_lost();
-  if (fd >= 0) fd_opened(fd, flags);
+  if (fd >= 0) fd_opened(fd, flags, path);
   return fd;
 }
 
@@ -43,7 +44,9 @@ int opened_path(int folder, const char* path, int flags, Call call) {
     file_seen(staged, folder, path);
     return staged;
   }
-  const int fd = opened(retrying(call, {path}), flags);
+  const ReadWatch watch;
+  const int fd = opened(retrying(call, {path}), flags, path);
+  watch.done(0);
   if (fd < 0) return fd;
   staged_fd_closed(fd);  // whatever had this number was closed where no hook is
   if (writes(flags)) {
@@ -79,13 +82,15 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
       REAL(close)(staged);
     }
   }
+  const ReadWatch watch;
   FILE* file = retrying(call, {path});
+  watch.done(0);
   if (file == nullptr) return nullptr;
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
   staged_fd_closed(fd);
-  fd_opened(fd, flags);
+  fd_opened(fd, flags, path);
   if (writes(flags)) {
     opened_for_writing(fd);
   } else {
@@ -108,7 +113,7 @@ FILE* opened_again(FILE* file) {
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
-  fd_opened(fd, flags);
+  fd_opened(fd, flags, path);
   if (writes(flags)) opened_for_writing(fd);
   return file;
 }

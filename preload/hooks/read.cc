@@ -5,10 +5,12 @@
 #include "preload/real.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
+#include "preload/waits.h"
 
 using sluice::preload::fd_read;
 using sluice::preload::fd_read_at;
 using sluice::preload::fd_sought;
+using sluice::preload::ReadWatch;
 using sluice::preload::renew_if_lost;
 using sluice::preload::retrying;
 using sluice::preload::sample_fd_read;
@@ -17,13 +19,15 @@ using sluice::preload::use_original;
 
 namespace {
 
-ssize_t was_read(int fd, ssize_t bytes) {
+ssize_t was_read(const ReadWatch& watch, int fd, ssize_t bytes) {
+  watch.done(bytes);
   renew_if_lost();
   fd_read(fd, bytes);
   sample_fd_read(fd, bytes);
   return bytes;
 }
-ssize_t was_read_at(int fd, ssize_t bytes, off_t offset) {
+ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset) {
+  watch.done(bytes);
   fd_read_at(fd, bytes, offset);
   sample_fd_read(fd, bytes);
   return bytes;
@@ -33,8 +37,12 @@ void seeks(int fd, off_t offset, int whence) {
   constexpr off_t kFar = 1LL << 40;
   if (whence > SEEK_END || offset > kFar) use_original(fd);
 }
-size_t was_fread(FILE* file, size_t size, size_t items) {
-  if (items != 0) was_read(fileno_unlocked(file), static_cast<ssize_t>(size * items));
+size_t was_fread(const ReadWatch& watch, FILE* file, size_t size, size_t items) {
+  if (items == 0) {
+    watch.done(0);
+  } else {
+    was_read(watch, fileno_unlocked(file), static_cast<ssize_t>(size * items));
+  }
   return items;
 }
 off_t was_sought(int fd, off_t offset) {
@@ -46,65 +54,81 @@ off_t was_sought(int fd, off_t offset) {
 
 SLUICE_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   const StagedUse use(fd);
-  return was_read(fd, REAL(read)(fd, buffer, size));
+  const ReadWatch watch(fd);
+  return was_read(watch, fd, REAL(read)(fd, buffer, size));
 }
 SLUICE_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
-  return was_read_at(fd, REAL(pread)(fd, buffer, size, offset), offset);
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd, REAL(pread)(fd, buffer, size, offset), offset);
 }
 SLUICE_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
-  return was_read_at(fd, REAL(pread64)(fd, buffer, size, offset), offset);
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd, REAL(pread64)(fd, buffer, size, offset), offset);
 }
 SLUICE_EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
   const StagedUse use(fd);
-  return was_read(fd, retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}));
+  const ReadWatch watch(fd);
+  return was_read(watch, fd, retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}));
 }
 SLUICE_EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
-  return was_read_at(fd, retrying([&] { return REAL(preadv)(fd, parts, count, offset); }, {parts}),
-                     offset);
+  const ReadWatch watch(fd);
+  return was_read_at(
+      watch, fd, retrying([&] { return REAL(preadv)(fd, parts, count, offset); }, {parts}), offset);
 }
 SLUICE_EXPORT ssize_t preadv64(int fd, const struct iovec* parts, int count, off64_t offset) {
-  return was_read_at(
-      fd, retrying([&] { return REAL(preadv64)(fd, parts, count, offset); }, {parts}), offset);
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd,
+                     retrying([&] { return REAL(preadv64)(fd, parts, count, offset); }, {parts}),
+                     offset);
 }
 // Offset -1 is the descriptor's own.
 SLUICE_EXPORT ssize_t preadv2(int fd, const struct iovec* parts, int count, off_t offset,
                               int flags) {
   const StagedUse use(fd);
+  const ReadWatch watch(fd);
   const ssize_t bytes =
       retrying([&] { return REAL(preadv2)(fd, parts, count, offset, flags); }, {parts});
-  return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
+  return offset == -1 ? was_read(watch, fd, bytes) : was_read_at(watch, fd, bytes, offset);
 }
 SLUICE_EXPORT ssize_t preadv64v2(int fd, const struct iovec* parts, int count, off64_t offset,
                                  int flags) {
   const StagedUse use(fd);
+  const ReadWatch watch(fd);
   const ssize_t bytes =
       retrying([&] { return REAL(preadv64v2)(fd, parts, count, offset, flags); }, {parts});
-  return offset == -1 ? was_read(fd, bytes) : was_read_at(fd, bytes, offset);
+  return offset == -1 ? was_read(watch, fd, bytes) : was_read_at(watch, fd, bytes, offset);
 }
 SLUICE_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
   const StagedUse use(fd);
-  return was_read(fd, REAL(__read_chk)(fd, buffer, size, limit));
+  const ReadWatch watch(fd);
+  return was_read(watch, fd, REAL(__read_chk)(fd, buffer, size, limit));
 }
 SLUICE_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
-  return was_read_at(fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset);
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset);
 }
 SLUICE_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t offset,
                                     size_t limit) {
-  return was_read_at(fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset);
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset);
 }
 SLUICE_EXPORT size_t fread(void* buffer, size_t size, size_t items, FILE* file) {
-  return was_fread(file, size, REAL(fread)(buffer, size, items, file));
+  const ReadWatch watch(fileno_unlocked(file));
+  return was_fread(watch, file, size, REAL(fread)(buffer, size, items, file));
 }
 SLUICE_EXPORT size_t fread_unlocked(void* buffer, size_t size, size_t items, FILE* file) {
-  return was_fread(file, size, REAL(fread_unlocked)(buffer, size, items, file));
+  const ReadWatch watch(fileno_unlocked(file));
+  return was_fread(watch, file, size, REAL(fread_unlocked)(buffer, size, items, file));
 }
 SLUICE_EXPORT size_t __fread_chk(void* buffer, size_t limit, size_t size, size_t items,
                                  FILE* file) {
-  return was_fread(file, size, REAL(__fread_chk)(buffer, limit, size, items, file));
+  const ReadWatch watch(fileno_unlocked(file));
+  return was_fread(watch, file, size, REAL(__fread_chk)(buffer, limit, size, items, file));
 }
 SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t size, size_t items,
                                           FILE* file) {
-  return was_fread(file, size, REAL(__fread_unlocked_chk)(buffer, limit, size, items, file));
+  const ReadWatch watch(fileno_unlocked(file));
+  return was_fread(watch, file, size, REAL(__fread_unlocked_chk)(buffer, limit, size, items, file));
 }
 SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
   seeks(fd, offset, whence);
@@ -147,28 +171,33 @@ SLUICE_EXPORT ssize_t readahead(int fd, off64_t offset, size_t size) noexcept {
 
 namespace {
 // A transfer out of a descriptor, at its own offset or at *offset, which the call has advanced.
-ssize_t was_sent(int fd, ssize_t bytes, const off_t* offset) {
-  return offset == nullptr ? was_read(fd, bytes)
-                           : was_read_at(fd, bytes, bytes > 0 ? *offset - bytes : 0);
+ssize_t was_sent(const ReadWatch& watch, int fd, ssize_t bytes, const off_t* offset) {
+  return offset == nullptr ? was_read(watch, fd, bytes)
+                           : was_read_at(watch, fd, bytes, bytes > 0 ? *offset - bytes : 0);
 }
 }  // namespace
 
 SLUICE_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t size) noexcept {
   const StagedUse use(from);
-  return was_sent(from, REAL(sendfile)(to, from, offset, size), offset);
+  const ReadWatch watch(from);
+  return was_sent(watch, from, REAL(sendfile)(to, from, offset, size), offset);
 }
 SLUICE_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t size) noexcept {
   const StagedUse use(from);
-  return was_sent(from, REAL(sendfile64)(to, from, offset, size), offset);
+  const ReadWatch watch(from);
+  return was_sent(watch, from, REAL(sendfile64)(to, from, offset, size), offset);
 }
 SLUICE_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                              size_t size, unsigned flags) {
   const StagedUse use(from);
-  return was_sent(from, REAL(splice)(from, from_offset, to, to_offset, size, flags), from_offset);
+  const ReadWatch watch(from);
+  return was_sent(watch, from, REAL(splice)(from, from_offset, to, to_offset, size, flags),
+                  from_offset);
 }
 SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                       size_t size, unsigned flags) {
+  const ReadWatch watch(from);
   use_original(from);  // between two kinds of file systems it does not work
-  return was_sent(from, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags),
+  return was_sent(watch, from, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags),
                   from_offset);
 }

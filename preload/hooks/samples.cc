@@ -16,6 +16,7 @@
 #include "preload/settings.h"
 #include "preload/stage/window.h"
 #include "preload/sys.h"
+#include "preload/waits.h"
 #include "protocol/ring.h"
 #include "protocol/sluice.h"
 
@@ -86,6 +87,18 @@ SLUICE_EXPORT int sluice_fetch_begin(int dataset) {
 SLUICE_EXPORT int sluice_fetch_end(int dataset) {
   if (dataset <= 0) return -EINVAL;
   window_ends();
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_waited(uint64_t ns) {
+  const KeepErrno keep;
+  if (!usable()) return -ENOTSUP;
+  loop_waited(ns);
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_reads_for_others() {
+  reads_for_others();
   return 0;
 }
 

@@ -8,7 +8,7 @@ itself, its class, its attributes and its pickle stay the job's.
 import functools
 import operator
 
-from torch.utils.data import dataset as torch_datasets
+from torch.utils.data import _utils, dataset as torch_datasets
 
 from . import datasets, settings
 from .told import sluice
@@ -133,10 +133,31 @@ def _number(dataset):
         return None
 
 
+_reads_for_others = False
+
+
+def _in_worker():
+    """A loader's worker: the loop that takes its batches says how long it waited."""
+    global _reads_for_others
+    if not _reads_for_others and _utils.worker.get_worker_info() is not None:
+        _reads_for_others = True
+        sluice.reads_for_others()
+
+
+def in_workers(original):
+    """_IterableDatasetFetcher.fetch, whose samples have no numbers."""
+    @functools.wraps(original)
+    def fetch(self, possibly_batched_index):
+        _in_worker()
+        return original(self, possibly_batched_index)
+    return fetch
+
+
 def bracketing(original):
     """_MapDatasetFetcher.fetch, told."""
     @functools.wraps(original)
     def fetch(self, possibly_batched_index):
+        _in_worker()
         real = self.dataset
         # A stand-in: another thread is fetching with the same fetcher.
         number = None if settings.is_off() or type(real) is Bracketed else _number(real)

@@ -1,5 +1,6 @@
 """Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
 import functools
+import time
 
 from . import fetcher, importance, loader, ranks, settings
 from .told import sluice
@@ -19,9 +20,14 @@ def install(module):
         (iterator, "_next_index", _drawing(iterator._next_index)),
         (map_fetcher, "fetch", fetcher.bracketing(map_fetcher.fetch)),
     )
+    iterable_fetcher = getattr(module._utils.fetch, "_IterableDatasetFetcher", None)
+    if iterable_fetcher is not None:
+        patches += ((iterable_fetcher, "fetch", fetcher.in_workers(iterable_fetcher.fetch)),)
+    next_batch = _timed(iterator.__next__)
     if importance.observes():
         importance.watch_losses()
-        patches += ((iterator, "__next__", _giving_out(iterator.__next__)),)
+        next_batch = _giving_out(next_batch)
+    patches += ((iterator, "__next__", next_batch),)
     if importance.selects():
         patches += ((module.DataLoader, "__len__",
                      _as_long(module.DataLoader.__len__, ranks.length, loader.length)),
@@ -60,6 +66,25 @@ def _drawing(original):
             raise
         taken(self, index)
         return index
+    return wrapper
+
+
+_thread_time = getattr(time, "thread_time_ns", lambda: 0)  # from Python 3.7 on
+
+
+def _timed(original):
+    """Tells how long the loop waits for a batch: what it is off the processor meanwhile. What it computes
+    itself, where it has no workers, is no wait."""
+    clock = getattr(time, "perf_counter_ns", lambda: int(time.perf_counter() * 1e9))
+
+    @functools.wraps(original)
+    def wrapper(self):
+        begun, ran = clock(), _thread_time()
+        try:
+            return original(self)
+        finally:
+            waited = clock() - begun - (_thread_time() - ran)
+            sluice.waited(waited if waited > 0 else 0)
     return wrapper
 
 

@@ -1,0 +1,38 @@
+// The files that a job reads and that nothing is done for, by kind: what the end-of-run line says
+// where Sluice did not help. A small fixed table; a name's ending is the kind.
+//
+// Any thread; async-signal-safe. Shared with fork children from the first fork on.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::preload {
+
+// A file of which this is true is counted when it was opened for reading and is not followed. Those
+// of the system, of programs and their parts, and small ones are none.
+bool worth_counting(const struct stat& about, const char* path);
+
+// It was opened. Returns its kind's number, to be handed to left_alone_read(); 0: not counted.
+uint32_t left_alone_opened(const struct stat& about, const char* path);
+void left_alone_read(uint32_t kind, uint64_t bytes);
+
+// A file that SLUICE_DATASET names was opened.
+void dataset_matched();
+
+// Bytes that were read of such files.
+uint64_t left_alone_bytes();
+
+// "24 .tar files of 24 MB: smaller than 256 MiB; SLUICE_DATASET=DIR takes them", and what else
+// there was; empty if nothing was counted. Not from a signal handler.
+void left_alone_text(char* out, size_t size);
+// Whether SLUICE_DATASET is given and named nothing that was opened.
+bool dataset_unmatched();
+
+size_t left_alone_size();
+// Before a fork, once: zeroed memory of left_alone_size() bytes that stays mapped in both.
+void share_left_alone(void* shared);
+
+}  // namespace sluice::preload

@@ -1,0 +1,25 @@
+// The end-of-run line: how much less was waited, what came from memory, and what was not helped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/metrics.h"
+
+namespace sluice::preload {
+
+// A job's counters, of all of its sessions.
+struct Totals {
+  uint64_t client[protocol::kClientMetricCount] = {};
+  uint64_t session[protocol::kSessionMetricCount] = {};
+  uint64_t of(protocol::ClientMetric metric) const { return client[static_cast<uint32_t>(metric)]; }
+  uint64_t of(protocol::SessionMetric metric) const {
+    return session[static_cast<uint32_t>(metric)];
+  }
+};
+
+// Says it, on the job's standard error; nothing for a job that met no data. Once, by the process
+// that loaded the library, when it ends.
+void say_line(const Totals& totals);
+
+}  // namespace sluice::preload

@@ -1,0 +1,147 @@
+// What a job is told that it was saved, and the union of waits that it rests on.
+#include "optimizer/plan/savings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "preload/wait_union.h"
+
+namespace sluice {
+namespace {
+
+using optimizer::Savings;
+using preload::WaitUnion;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+TEST(Savings, RequestsOfSeveralReadersOverlap) {
+  Savings savings;
+  savings.enter(0);
+  for (uint64_t reader = 1; reader <= 4; ++reader) savings.reads(reader, false, reader);
+  for (int i = 0; i < 400; ++i) savings.served({1e7, 1e5});
+  EXPECT_EQ(savings.avoided_ns(0), kSecond);  // 400 x 10 ms / 4
+}
+
+TEST(Savings, NoMoreReadersThanTheLinkBears) {
+  Savings savings;
+  savings.enter(0);
+  for (uint64_t reader = 1; reader <= 64; ++reader) savings.reads(reader, false, reader);
+  for (int i = 0; i < 400; ++i) savings.served({1e7, 5e6});
+  EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);  // 400 x 5 ms
+}
+
+TEST(Savings, WaitingThatNothingExplainsIsTakenOff) {
+  Savings savings;
+  savings.enter(kSecond);
+  savings.reads(1, false, 1);
+  savings.served({2e9, 0});
+  EXPECT_EQ(savings.avoided_ns(kSecond), 2 * kSecond);
+  EXPECT_EQ(savings.avoided_ns(2 * kSecond), kSecond);
+  EXPECT_EQ(savings.avoided_ns(9 * kSecond), 0U);
+}
+
+TEST(Savings, WhatWasNotServedExplainsItsOwnWaiting) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads(1, false, 1);
+  savings.served({2e9, 0});
+  savings.missed({1e9, 0});
+  EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);  // no more than was waited
+  EXPECT_EQ(savings.avoided_ns(kSecond), 2 * kSecond);
+  EXPECT_EQ(savings.avoided_ns(2 * kSecond), kSecond);
+}
+
+TEST(Savings, EpochOfUnknownSamplesIsNeitherSavedNorTakenOff) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads(1, true, 1);
+  savings.unknown();
+  EXPECT_EQ(savings.avoided_ns(17 * kSecond), 0U);
+  savings.enter(17 * kSecond);
+  savings.reads(1, false, 1);
+  savings.served({3e9, 0});
+  EXPECT_EQ(savings.avoided_ns(17 * kSecond), 3 * kSecond);
+}
+
+TEST(Savings, WhatWorkersWouldHaveReadMeanwhileIsNoSaving) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads(1, true, kSecond);
+  savings.reads(1, true, 11 * kSecond);  // ten seconds of computing
+  savings.served({8e9, 0});
+  EXPECT_EQ(savings.avoided_ns(0), 0U);
+  savings.served({4e9, 0});
+  EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
+}
+
+TEST(Savings, TimeInWhichNothingWasReadHidesNothing) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads(1, true, kSecond, kSecond);
+  savings.reads(1, true, 3600 * kSecond, kSecond);
+  savings.served({3e9, 0});
+  EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
+}
+
+// WaitUnion is all zero at first, as in shared memory.
+TEST(WaitUnion, OverlapsCountOnce) {
+  WaitUnion waits{};
+  EXPECT_EQ(waits.add(10, 20), 10U);
+  EXPECT_EQ(waits.add(15, 25), 5U);
+  EXPECT_EQ(waits.add(15, 25), 0U);
+  EXPECT_EQ(waits.add(0, 5), 5U);
+  EXPECT_EQ(waits.add(30, 40), 10U);
+  EXPECT_EQ(waits.add(0, 50), 50U - 30U);
+  EXPECT_EQ(waits.add(50, 50), 0U);
+  EXPECT_EQ(waits.add(60, 50), 0U);
+}
+
+TEST(WaitUnion, AgreesWithCountingEachMoment) {
+  std::mt19937 draw(5);
+  for (int round = 0; round < 200; ++round) {
+    WaitUnion waits{};
+    std::vector<bool> moments(400);
+    uint64_t sum = 0;
+    for (int i = 0; i < 60; ++i) {  // no more than are kept apart
+      const uint64_t begin = draw() % 350;
+      const uint64_t end = begin + 1 + draw() % 20;
+      sum += waits.add(begin, end);
+      for (uint64_t at = begin; at < end; ++at) moments[at] = true;
+    }
+    EXPECT_EQ(sum, static_cast<uint64_t>(std::count(moments.begin(), moments.end(), true)));
+  }
+}
+
+// As they come: in the order of their ends, a long one among many short ones at times.
+TEST(WaitUnion, MissesLittleOfLongWaitsAmongShortOnes) {
+  std::mt19937 draw(6);
+  WaitUnion waits{};
+  std::vector<bool> moments(300'000);
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < 20'000; ++i) {  // far more than are kept apart
+    const uint64_t end = 10'000 + i * 12 + draw() % 6;
+    const uint64_t begin = end - (draw() % 50 == 0 ? 400 : 1 + draw() % 5);
+    sum += waits.add(begin, end);
+    for (uint64_t at = begin; at < end; ++at) moments[at] = true;
+  }
+  const auto exact = static_cast<uint64_t>(std::count(moments.begin(), moments.end(), true));
+  EXPECT_LE(sum, exact);
+  EXPECT_GE(sum, exact - exact / 5);
+}
+
+TEST(WaitUnion, NeverCountsMoreThanTheTimeThatPassed) {
+  std::mt19937 draw(7);
+  WaitUnion waits{};
+  uint64_t sum = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t begin = draw() % 100'000;
+    sum += waits.add(begin, begin + 1 + draw() % 5);
+  }
+  EXPECT_LE(sum, 100'005U);
+}
+
+}  // namespace
+}  // namespace sluice

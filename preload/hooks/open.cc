@@ -113,7 +113,7 @@ FILE* opened_again(FILE* file) {
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
-  fd_opened(fd, flags, path);
+  fd_opened(fd, flags, nullptr);
   if (writes(flags)) opened_for_writing(fd);
   return file;
 }

@@ -215,7 +215,12 @@ void run_actor(int actor) {
     if (g_actor != actor) end_process(0);
     if (!g_program.race) pass_from((uint32_t)i);
   }
-  if (g_program.race) atomic_store(&g_shared->state[actor], kDead);
+  if (g_program.race) {
+    atomic_store(&g_shared->state[actor], kDead);
+  } else {
+    // What the process has locked and opened stays until the program ends.
+    wait_for_turn((uint32_t)g_program.count);
+  }
 }
 
 static void* thread_main(void* argument) {

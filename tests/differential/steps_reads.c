@@ -111,6 +111,11 @@ static void copy_range(const struct step* step) {
   close(to);
 }
 static void ring_read(const struct step* step) {
+  // The ring would take the number of a descriptor that is closed, and wait for itself.
+  if (syscall(SYS_fcntl, *slot(step, 1), F_GETFD) < 0) {
+    say_result(-1);
+    return;
+  }
   struct io_uring ring;
   const int result = io_uring_queue_init(2, &ring, 0);
   if (result < 0) {

@@ -116,7 +116,8 @@ void Optimizer::dispatch(uint64_t data, uint32_t events) {
   const uint64_t value = data & ((1ULL << 56) - 1);
   switch (static_cast<Tag>(data >> 56)) {
     case Tag::kListener:
-      server_.on_listener(now_ns());
+      deaf_ = !server_.on_listener(now_ns());
+      if (deaf_) watch(seat_->listener(), Tag::kListener, 0, 0, false);
       break;
     case Tag::kMailbox:
       run_mailbox();
@@ -217,6 +218,9 @@ void Optimizer::tick() {
   next_tick_ns_ = now + kTickNs;
   if (doomed_ != 0) end_session(std::exchange(doomed_, 0));
   relieve();
+  if (std::exchange(deaf_, false)) {
+    watch(seat_->listener(), Tag::kListener, 0, EPOLLIN, false);
+  }
   find_unwatched();
   end_empty_sessions(now);
   for (const uint64_t device : scheduler_.hung(now, kHungNs)) {

@@ -197,6 +197,7 @@ class Optimizer : private Residency {
   const int stop_fd_;
   uint32_t linger_;
   bool stopping_ = false;
+  bool deaf_ = false;  // until the next tick nobody is accepted, for want of descriptors
   UniqueFd epoll_;
   const uint64_t started_ns_;
   uint64_t idle_since_ns_;

@@ -25,7 +25,7 @@ constexpr ptrdiff_t kMaxRefused = 16;
 
 }  // namespace
 
-void Server::on_listener(uint64_t now_ns) {
+bool Server::on_listener(uint64_t now_ns) {
   for (;;) {
     if (!spare_) spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
     UniqueFd fd(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -36,10 +36,10 @@ void Server::on_listener(uint64_t now_ns) {
         say(Level::kWarn, "no descriptor is left: jobs are sent away");
       spare_.reset();
       fd.reset(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd) return;
+      if (!fd) return errno == EAGAIN;
       continue;
     }
-    if (!fd) return;
+    if (!fd) return true;
     ucred peer{};
     socklen_t size = sizeof peer;
     if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;

@@ -31,7 +31,9 @@ class Server {
   Server(int listener, Handler handler, Watch watch)
       : listener_(listener), handler_(std::move(handler)), watch_(std::move(watch)) {}
 
-  void on_listener(uint64_t now_ns);
+  // False: somebody waits, and no descriptor is left to serve it with; to be called again a little
+  // later.
+  bool on_listener(uint64_t now_ns);
   void on_ready(uint64_t connection, uint32_t events, uint64_t now_ns);
   // Closes connections that said nothing for long.
   void expire(uint64_t now_ns);

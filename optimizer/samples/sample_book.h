@@ -192,8 +192,8 @@ class SampleBook {
     std::string name;
     SampleSet set;
     std::set<uint32_t> sessions;
-    uint64_t last_use = 0;    // uses_ then
-    bool unfollowed = false;  // it does not fit
+    uint64_t last_use = 0;         // uses_ then
+    bool unfollowed = false;       // it does not fit
     bool off[2] = {false, false};  // see set_off()
   };
   struct Open {

@@ -83,10 +83,10 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) const {
     if (largest->bytes < more) return std::nullopt;
     return Surplus{largest->dataset, true};
   }
-  for (const auto& [session, count] : of_session) {
-    if (count <= kMaxOfSession) continue;
+  for (const auto& held : of_session) {
+    if (held.second <= kMaxOfSession) continue;
     const auto idle =
-        first([&](const Holder& one) { return one.entry->sessions.count(session) != 0; });
+        first([&](const Holder& one) { return one.entry->sessions.count(held.first) != 0; });
     if (idle) return idle;
   }
   if (holders.size() <= kMaxDatasets) {

@@ -63,6 +63,12 @@ void add_epochs(Line& line) {
   }
 }
 
+// "; 14.8 MB came from packs"
+void add_packs(Line& line, const Totals& totals) {
+  const uint64_t packed = totals.of(SessionMetric::packed_bytes);
+  if (packed != 0) line.add("; %.1f MB came from packs", megabytes(packed));
+}
+
 // "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."
 void add_importance(Line& line, const Totals& totals) {
   const auto of = [&](SessionMetric metric) { return number(totals.of(metric)); };
@@ -150,6 +156,7 @@ void say_line(const Totals& totals) {
   line.add("the job waited %.1f s for data", waited);
   if (avoided >= 0.05) line.add(", about %.1f s less than without Sluice", avoided);
   add_epochs(line);
+  add_packs(line, totals);
   const uint64_t unused = totals.of(SessionMetric::precached_unused_bytes);
   if (unused >= totals.of(SessionMetric::precached_bytes) / 20 && megabytes(unused) >= 0.1) {
     line.add("; %.1f of %.1f MB read ahead were not used", megabytes(unused),

@@ -160,7 +160,7 @@ bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_
   paths->clear();
   for (uint64_t i = 0; i < count; ++i) {
     const size_t end = text.find('\0');
-    if (end == std::string_view::npos || end > kLongestPath || text.front() != '/') {
+    if (end > kLongestPath || text.front() != '/') {
       return false;
     }
     paths->push_back(text.substr(0, end));

@@ -1,7 +1,7 @@
 // Mappings, and following them by their page tables.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -23,9 +23,16 @@ std::optional<uint64_t> major_faults(uint32_t pid) {
   const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
   const size_t name = stat.rfind(')');  // which may hold anything
   if (name == std::string::npos) return std::nullopt;
-  unsigned long long count = 0;
-  // state ppid pgrp session tty tpgid flags minflt cminflt majflt
-  if (sscanf(stat.c_str() + name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %llu", &count) != 1) {
+  // After the name: state ppid pgrp session tty tpgid flags minflt cminflt majflt
+  constexpr int kField = 10;
+  size_t at = name + 1;
+  for (int field = 1; field < kField && at != std::string::npos; ++field) {
+    at = stat.find(' ', at + 1);
+  }
+  if (at == std::string::npos) return std::nullopt;
+  uint64_t count = 0;
+  const char* const digits = stat.c_str() + at + 1;
+  if (std::from_chars(digits, stat.c_str() + stat.size(), count).ec != std::errc()) {
     return std::nullopt;
   }
   return count;
@@ -55,8 +62,9 @@ void Optimizer::on_mapped(Session& session, const TakenEvent& event, uint64_t no
       {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
   if ((event.data.flags & protocol::kFlagObserve) == 0) return;
   if (session.observed.size() >= kMaxObserved) return;
-  if (const auto count = major_faults(event.pid))
-    session.faults.try_emplace(event.pid, now, *count);
+  if (const auto count = major_faults(event.pid)) {
+    session.faults.try_emplace(event.pid, Session::Faults{now, *count});
+  }
   std::unique_ptr<PageTable> table = open_page_table(event.pid, no_pagemap_scan_);
   if (table == nullptr) {
     say(Level::kWarn, "process {} cannot be observed: {}", event.pid, strerror(errno));

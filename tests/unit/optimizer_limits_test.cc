@@ -159,7 +159,11 @@ TEST_F(Limits, WithoutDescriptorsTheOptimizerSleepsAllTheSame) {
   set_limit(process_.pid(), RLIMIT_NOFILE, 3);
   const uint64_t before = ticks();
   std::vector<std::unique_ptr<Connection>> waiting;
-  for (int i = 0; i < 20; ++i) waiting.push_back(std::make_unique<Connection>(process_.socket()));
+  constexpr int kWaiting = 20;
+  waiting.reserve(kWaiting);
+  for (int i = 0; i < kWaiting; ++i) {
+    waiting.push_back(std::make_unique<Connection>(process_.socket()));
+  }
   for (const auto& one : waiting) one->send(MessageKind::kStatus, "");
   EXPECT_FALSE(waiting.back()->receive(3));
   EXPECT_LT(ticks() - before, static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));

@@ -258,30 +258,8 @@ TEST(AutomaticPlan, BeginsSmallGrowsByWhatArrivesAndIsBounded) {
   stream = stream_at(8 * kMiB, 16 * kMiB, 2, false);
   plan.on_reader(stream, kInput);
   for (int i = 0; i < 1000; ++i) plan.on_filled(stream, kMiB, kInput);
-  EXPECT_EQ(plan.target(), 24 * kMiB) << "the cell, and as much again as was followed";
-  for (uint64_t cell = 2; cell < 32; ++cell) {
-    stream = stream_at(cell * 8 * kMiB, (cell + 1) * 8 * kMiB, cell + 1, false);
-    plan.on_reader(stream, kInput);
-    for (int i = 0; i < 1000; ++i) plan.on_filled(stream, kMiB, kInput);
-    EXPECT_LE(plan.target(), stream.opened + stream.position);
-  }
-  EXPECT_GE(plan.target(), stream.opened + 100 * kMiB);  // 0.3 s of the storage
-  EXPECT_LE(plan.target(), stream.opened + 256 * kMiB);
-}
-
-TEST(AutomaticPlan, NotFarAheadOfASlowReader) {
-  for (const double rate : {1e5, 1e6, 4e6}) {
-    StreamPlan plan({});
-    for (uint64_t cell = 0; cell < 8; ++cell) {
-      Stream stream = stream_at(cell * 8 * kMiB, (cell + 1) * 8 * kMiB, cell + 1, false);
-      stream.rate = cell > 0 ? rate : 0;
-      plan.on_reader(stream, kInput);
-      for (int i = 0; i < 1000; ++i) plan.on_filled(stream, kMiB, kInput);
-      EXPECT_GE(plan.target(), stream.opened);
-      const uint64_t seconds = 2 * static_cast<uint64_t>(rate);
-      EXPECT_LE(plan.target(), stream.opened + std::max({4 * kMiB, seconds, 8 * kInput.block}));
-    }
-  }
+  EXPECT_GE(plan.target(), 16 * kMiB + 100 * kMiB);  // 0.3 s of the storage
+  EXPECT_LE(plan.target(), 16 * kMiB + 256 * kMiB);
 }
 
 TEST(AutomaticPlan, OneExactEventIsFollowedByLittle) {

@@ -1,6 +1,7 @@
 // open_files FOLDER COUNT: opens, fstats, reads and closes each of the first COUNT files of FOLDER
 // again and again; prints the median time of a file, in nanoseconds, as JSON. Under Sluice the
-// files are told as a dataset first, and it waits until each is staged.
+// files are declared a dataset first, it waits until each is staged, and each batch of kBatch files
+// is one fetch, as a DataLoader's is: copies are given within a fetch only.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,10 +14,13 @@
 #include "bench/reader/pace.h"
 #include "protocol/sluice.h"
 
-enum { kMostFiles = 4096, kPasses = 9, kDeadline = 30 };
+enum { kMostFiles = 4096, kPasses = 9, kBatch = 32, kDeadline = 30 };
 
 static char* paths[kMostFiles];
 static char buffer[1 << 20];
+static int dataset_number;  // 0 without Sluice
+static int (*fetch_begin)(int);
+static int (*fetch_end)(int);
 
 static int by_name(const void* a, const void* b) {
   return strcmp(*(char* const*)a, *(char* const*)b);
@@ -50,6 +54,8 @@ static void await_stage(unsigned count) {
       dlsym(RTLD_DEFAULT, "sluice_order");
   int (*begin)(int, uint64_t) = dlsym(RTLD_DEFAULT, "sluice_begin");
   int (*end)(int, uint64_t) = dlsym(RTLD_DEFAULT, "sluice_end");
+  fetch_begin = dlsym(RTLD_DEFAULT, "sluice_fetch_begin");
+  fetch_end = dlsym(RTLD_DEFAULT, "sluice_fetch_end");
   if (dataset == NULL) return;
   struct stat original;
   static uint64_t indices[kMostFiles];
@@ -60,18 +66,31 @@ static void await_stage(unsigned count) {
       order(number, 0, 0, indices, count, SLUICE_ORDER_WHOLE) != 0) {
     die("sluice", "does not take the dataset");
   }
+  dataset_number = number;
   const uint64_t deadline = now_ns() + kDeadline * UINT64_C(1000000000);
   for (unsigned i = 0; i < count;) {
+    fetch_begin(number);
     const int fd = open(paths[i], O_RDONLY);
     if (fd < 0) die(paths[i], strerror(errno));
     const int staged = device_behind(fd) != original.st_dev;
     close(fd);
+    fetch_end(number);
     if (staged) {  // read, so that those behind it are fetched
       begin(number, i);
       end(number, i++);
     }
     if (now_ns() > deadline) die(paths[i], "is not staged");
   }
+}
+
+static void read_whole(const char* path, uint64_t* bytes) {
+  const int fd = open(path, O_RDONLY);
+  struct stat about;
+  if (fd < 0 || fstat(fd, &about) != 0) die(path, strerror(errno));
+  const ssize_t got = read(fd, buffer, sizeof buffer);
+  if (got != about.st_size) die(path, "is not read in one piece");
+  *bytes += (uint64_t)got;
+  close(fd);
 }
 
 static int by_value(const void* a, const void* b) {
@@ -90,14 +109,11 @@ int main(int argc, char** argv) {
   uint64_t bytes = 0;
   for (unsigned pass = 0; pass < kPasses; ++pass) {
     const uint64_t started = now_ns();
-    for (unsigned i = 0; i < count; ++i) {
-      const int fd = open(paths[i], O_RDONLY);
-      struct stat about;
-      if (fd < 0 || fstat(fd, &about) != 0) die(paths[i], strerror(errno));
-      const ssize_t got = read(fd, buffer, sizeof buffer);
-      if (got != about.st_size) die(paths[i], "is not read in one piece");
-      bytes += (uint64_t)got;
-      close(fd);
+    for (unsigned i = 0; i < count;) {
+      const unsigned end = i + kBatch < count ? i + kBatch : count;
+      if (dataset_number > 0) fetch_begin(dataset_number);
+      for (; i < end; ++i) read_whole(paths[i], &bytes);
+      if (dataset_number > 0) fetch_end(dataset_number);
     }
     each[pass] = (double)(now_ns() - started) / count;
   }

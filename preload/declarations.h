@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -36,6 +39,8 @@
 #include <utime.h>
 
 extern "C" {
+int capset(cap_user_header_t, const cap_user_data_t) noexcept;
+int pivot_root(const char*, const char*) noexcept;
 int __open_2(const char*, int);
 int __open64_2(const char*, int);
 int __openat_2(int, const char*, int);

@@ -57,9 +57,13 @@
   X(__readlink_chk) X(__readlinkat_chk) X(realpath) X(__realpath_chk) X(canonicalize_file_name) \
   X(chdir) X(chmod) X(fchmodat) \
   X(chown) X(lchown) X(fchownat) X(truncate) X(truncate64) X(utimensat) X(utimes) X(utime) \
-  X(opendir) X(mknod) X(mkfifo) X(chroot) X(mount) X(umount) X(umount2) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
+  X(opendir) X(mknod) X(mkfifo) X(mount) X(umount) X(umount2) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
   X(fgetxattr) X(setxattr) X(lsetxattr) X(fsetxattr) X(removexattr) X(lremovexattr) \
   X(fremovexattr) X(listxattr) X(llistxattr) X(memfd_create) X(setsockopt) X(bind) X(connect)
+#define SLUICE_HOOKS_IDENTITY(X) \
+  X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
+  X(setfsuid) X(setfsgid) X(setgroups) X(initgroups) X(capset) X(unshare) X(setns) X(chroot) \
+  X(pivot_root)
 // Not libc's, resolved by their callers (hooks/lmdb.cc), and our own (hooks/samples.cc).
 #define SLUICE_HOOKS_OTHERS(X) \
   X(mdb_get) X(mdb_cursor_get) \
@@ -70,7 +74,7 @@
 #define SLUICE_HOOKS(X) \
   SLUICE_HOOKS_OPEN(X) SLUICE_HOOKS_READ(X) SLUICE_HOOKS_MEMORY(X) SLUICE_HOOKS_SIGNAL(X) \
   SLUICE_HOOKS_PROCESS(X) SLUICE_HOOKS_WRITE(X) SLUICE_HOOKS_STDIO(X) SLUICE_HOOKS_PATH(X) \
-  SLUICE_HOOKS_FD(X)
+  SLUICE_HOOKS_FD(X) SLUICE_HOOKS_IDENTITY(X)
 // clang-format on
 
 namespace sluice::preload {

@@ -30,6 +30,9 @@ struct ThreadState {
   // Windows on samples that are open: in them the thread may be given staged copies
   // (stage/window.h).
   uint32_t windows;
+  // In this window the paths of this thread were found to lead where the optimizer's do
+  // (stage/identity.cc); 0: not yet.
+  uint64_t place_known;
   // The staged descriptor that the thread is using, for whoever changes it over in a signal handler
   // that interrupted the use; nullptr: none.
   StagedFd* staged_use;

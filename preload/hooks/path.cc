@@ -4,6 +4,7 @@
 
 #include "preload/cells/retry.h"
 #include "preload/real.h"
+#include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 
@@ -101,7 +102,10 @@ RENAMING(rename, (Path p, Path q), (p, q), kHere, p, AT_FDCWD, q)
 RENAMING(renameat, (int d, Path p, int e, Path q), (d, p, e, q), d, p, e, q)
 RENAMING(renameat2, (int d, Path p, int e, Path q, unsigned f), (d, p, e, q, f), d, p, e, q)
 
-RETRIED(int, chroot, (Path p), (p), p)
+SLUICE_EXPORT int chroot(Path p) noexcept {
+  const IdentityChange change;
+  return retrying([&] { return REAL(chroot)(p); }, {p});
+}
 
 // What is mounted here the optimizer learns a moment later: this process does not wait for it.
 #define MOUNTING(name, parameters, arguments, ...)                                  \

@@ -74,6 +74,7 @@ SLUICE_EXPORT pid_t fork() noexcept {
 }
 SLUICE_EXPORT pid_t _Fork() noexcept {
   resolve_hooks();
+  use_all_originals();  // as the handler does for fork
   const pid_t pid = REAL(_Fork)();
   if (pid == 0 && process_is_new()) process_after_fork();
   return pid;
@@ -84,7 +85,14 @@ SLUICE_EXPORT pid_t _Fork() noexcept {
 namespace {
 class ExecState {
  public:
-  ExecState() { use_originals_for_exec(); }
+  // `actions`: of a spawn, which may hand over any descriptor under another number.
+  explicit ExecState(const posix_spawn_file_actions_t* actions = nullptr) {
+    if (actions != nullptr) {
+      use_all_originals();
+    } else {
+      use_originals_for_exec();
+    }
+  }
   ~ExecState() {
     if (ignored_) reinstall_fault_handler();
   }
@@ -129,7 +137,7 @@ SLUICE_EXPORT int posix_spawn(pid_t* pid, const char* path,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const argv[],
                               char* const environment[]) {
-  const ExecState state;
+  const ExecState state(actions);
   return retrying_lists(
       [&] { return REAL(posix_spawn)(pid, path, actions, attributes, argv, environment); }, path,
       argv, environment);
@@ -138,7 +146,7 @@ SLUICE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                const posix_spawn_file_actions_t* actions,
                                const posix_spawnattr_t* attributes, char* const argv[],
                                char* const environment[]) {
-  const ExecState state;
+  const ExecState state(actions);
   return retrying_lists(
       [&] { return REAL(posix_spawnp)(pid, file, actions, attributes, argv, environment); }, file,
       argv, environment);

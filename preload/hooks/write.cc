@@ -7,9 +7,11 @@
 #include "preload/cells/retry.h"
 #include "preload/cells/user_calls.h"
 #include "preload/real.h"
+#include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 
+using sluice::preload::IdentityChange;
 using sluice::preload::open_for_good;
 using sluice::preload::Pins;
 using sluice::preload::renew_if_lost;
@@ -189,6 +191,7 @@ SLUICE_EXPORT long syscall(long number, ...) noexcept {
   va_start(arguments, number);
   for (long& word : words) word = va_arg(arguments, long);
   va_end(arguments);
+  const IdentityChange change(sluice::preload::changes_identity(number));
   if (nothing_protected()) {
     return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
   }

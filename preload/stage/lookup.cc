@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "preload/settings.h"
+#include "preload/stage/identity.h"
 #include "preload/stage/probe.h"
 #include "preload/sys.h"
 #include "protocol/stage_io.h"
@@ -145,12 +146,6 @@ bool still_staged(const Stage& stage, const StagePath& path, const StageCopy& co
   StageState state = StageState::kFree;
   return protocol::find_copy(stage, path.key, &now, &state) != protocol::kNoStageFile &&
          state == StageState::kStaged && now.name == copy.name;
-}
-
-bool same_identity(const Stage& stage) {
-  protocol::AccessIdentity mine = {};
-  const auto call = [](long number, long a, long b, long c) { return sys::call(number, a, b, c); };
-  return protocol::read_access_identity(call, &mine) && mine == stage.header.identity;
 }
 
 bool still_same(const char* path, const StageCopy& copy) {

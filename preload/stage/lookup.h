@@ -56,9 +56,6 @@ bool is_fresh(const protocol::StageCopy& copy);
 bool still_staged(const protocol::Stage& stage, const StagePath& path,
                   const protocol::StageCopy& copy);
 
-// Whether the calling thread sees the files that the optimizer sees, and may read what it may.
-bool same_identity(const protocol::Stage& stage);
-
 // Whether `path` still is the file that was copied: one look at the original.
 bool still_same(const char* path, const protocol::StageCopy& copy);
 

@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "preload/session/client.h"
 #include "preload/settings.h"
+#include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/settled.h"

@@ -7,7 +7,7 @@ namespace sluice::preload {
 
 void window_begins() {
   if (t_state.sample_tid == 0) t_state.sample_tid = static_cast<uint32_t>(sys::tid());
-  ++t_state.windows;
+  if (t_state.windows++ == 0) t_state.place_known = 0;
 }
 
 void window_ends() {

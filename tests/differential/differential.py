@@ -31,8 +31,7 @@ ACCEPTED = []
 NOT_YET = {"bind", "mount", "umount"}
 # With these, samples that a program begins itself are left out (`load` has its own): a descriptor that
 # was opened within a sample shows the file as it was, not what another process writes in place before
-# the sample ends; and its original cannot be opened once the process has given up the right to.
-NOT_YET_WITHIN = {"setgroups", "setgid", "setuid", "seteuid"}
+# the sample ends.
 NOT_YET_BY_OTHERS = {"writefile", "truncate", "write", "pwrite", "ftruncate", "mwrite", "mmap"}
 
 
@@ -116,8 +115,6 @@ def program_of(seed, options):
         left_out |= NOT_YET
         if has & NOT_YET_BY_OTHERS:
             left_out |= {"begin", "end"}
-    if has & NOT_YET_WITHIN:
-        left_out |= {"begin", "end"}
     if not program.race:
         program = program.with_steps(s for s in program.steps if s[1][0] not in left_out)
     return program

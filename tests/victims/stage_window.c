@@ -288,6 +288,35 @@ static void offset_of_vfork_child(void) {
   say("at %ld", (long)lseek(atoi(strrchr(command, ' ')), 0, SEEK_CUR));
 }
 
+// A descriptor that ends at exec, under another number that does not.
+static void given_to_spawned(void) {
+  stage_all();
+  const int fd = open_copy(at("f3"), O_RDONLY | O_CLOEXEC);
+  char* argv[] = {self, "other_reads", folder, "61", NULL};
+  char* environment[] = {NULL};
+  posix_spawn_file_actions_t actions;
+  CHECK(posix_spawn_file_actions_init(&actions) == 0);
+  CHECK(posix_spawn_file_actions_adddup2(&actions, fd, 61) == 0);
+  pid_t pid;
+  CHECK(posix_spawn(&pid, self, &actions, NULL, argv, environment) == 0);
+  CHECK(posix_spawn_file_actions_destroy(&actions) == 0);
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  say("at %ld, copy %d", (long)lseek(fd, 0, SEEK_CUR), is_copy(fd));
+}
+
+// Its handlers for fork() do not run.
+static void forked_without_handlers(void) {
+  stage_all();
+  const int fd = open_copy(at("f3"), O_RDONLY);
+  char byte;
+  const pid_t pid = _Fork();
+  if (pid == 0) _exit(is_copy(fd) || read(fd, &byte, 1) != 1);
+  int status;
+  CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+  say("status %d, at %ld, copy %d", status, (long)lseek(fd, 0, SEEK_CUR), is_copy(fd));
+}
+
 // --- another thread of credentials, another name space -------------------------------------------
 
 static void say_opens(const char* what) {
@@ -323,6 +352,35 @@ static void hidden_by_another(void) {
 static void other_mounts(void) {
   CHECK(mount(at("far"), at("sub"), NULL, MS_BIND, NULL) == 0);
   _exit(0);
+}
+
+// What is open stays open when the right to open it again is given up, within a window too.
+static void rights_given_up_while_open(void) {
+  if (chown(at("f2"), 1, 1) != 0 || chmod(at("f2"), 0600) != 0 || chown(at("f3"), 1, 1) != 0 ||
+      chmod(at("f3"), 0600) != 0) {
+    say("not root");
+    return;
+  }
+  stage_all();
+  const int first = open_copy(at("f2"), O_RDONLY), second = open_copy(at("f3"), O_RDONLY);
+  CHECK(setegid(2) == 0 && seteuid(2) == 0);
+  SAY_RESULT(flock(first, LOCK_SH));
+  say_file("again", at("f2"));
+  end_window();
+  say("copies %d %d, digest %lx", is_copy(first), is_copy(second), digest_rest(second));
+}
+
+// The same by a system call of the program's own.
+static void rights_given_up_by_system_call(void) {
+  if (chown(at("f2"), 1, 1) != 0 || chmod(at("f2"), 0600) != 0) {
+    say("not root");
+    return;
+  }
+  stage_all();
+  const int fd = open_copy(at("f2"), O_RDONLY);
+  CHECK(syscall(SYS_setresuid, -1, 2, -1) == 0);
+  SAY_RESULT(flock(fd, LOCK_SH));
+  say("copy %d", is_copy(fd));
 }
 
 static void give_up(unsigned capability) {
@@ -432,6 +490,10 @@ static const struct stage_case kCases[] = {
     {"mapped", mapped},
     {"given_away", given_away},
     {"offset_of_vfork_child", offset_of_vfork_child},
+    {"given_to_spawned", given_to_spawned},
+    {"forked_without_handlers", forked_without_handlers},
+    {"rights_given_up_while_open", rights_given_up_while_open},
+    {"rights_given_up_by_system_call", rights_given_up_by_system_call},
     {"hidden_by_mount", hidden_by_mount},
     {"hidden_by_another", hidden_by_another},
     {"group_given_up", group_given_up},

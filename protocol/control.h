@@ -57,8 +57,8 @@ enum class MessageKind : uint32_t {
   // answer. No body; one descriptor: the memfd of the stage's index (stage.h).
   kStageKnown = 17,
   // job -> optimizer. Body Settle. Answered by kDone once no copy can be opened of any file that
-  // changed on this host before. Asked by jobs that may not look at the optimizer's inotify
-  // themselves (stage.h: draining).
+  // changed on this host before, or lies below what was mounted before. Asked by jobs that may not
+  // look at the optimizer's inotify themselves (stage.h: draining), and after a mount.
   kSettle = 18,
   // job -> optimizer. Body Samples, then as text `count` pairs of a sample's number, 4 bytes, and
   // its absolute path, ended by a NUL: a worker opened these files while it read these samples.

@@ -58,6 +58,7 @@ void Optimizer::on_settle(const Peer& peer, const SettleMessage& message) {
   if (session_or_refuse(peer, message.settle.session, message.settle.token) == nullptr) return;
   stage_.drop(message.settle.device, message.settle.inode);
   stage_.see_changes();
+  stage_.see_mounts();
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

@@ -1,5 +1,7 @@
 #include "optimizer/core/stage_keeper.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -310,6 +312,12 @@ void StageKeeper::drop(uint64_t device, uint64_t inode) {
   for (const uint32_t file : same) plan_->drop(file);
   view_.drops += same.size();
   remove_evicted();
+}
+
+void StageKeeper::see_mounts() {
+  if (mounts_ == nullptr) return;
+  pollfd changed = {mounts_->fd(), POLLPRI, 0};
+  if (poll(&changed, 1, 0) > 0) mounts_changed();
 }
 
 void StageKeeper::mounts_changed() {

@@ -61,8 +61,9 @@ class StageKeeper {
   void see_changes();
   // Drops all copies of a file, whatever they are named; without effect if it has none.
   void drop(uint64_t device, uint64_t inode);
-  // Drops copies of what was mounted over, or uncovered.
+  // Drops copies of what was mounted over, or uncovered: looks; only if the kernel says so.
   void mounts_changed();
+  void see_mounts();
   // Keeps the index alive, and the budget within `budget` and what the memory file system has.
   void tick(uint64_t now_ns, uint64_t budget);
 

@@ -259,9 +259,13 @@ void StageWatch::mounted(const std::string& point, std::vector<Change>* changes)
            (path.size() == prefix.size() || path[prefix.size()] == '/');
   };
   const std::lock_guard lock(mutex_);
+  const size_t slash = point.rfind('/');
+  const std::string folder = point.substr(0, slash), name = point.substr(slash);  // "/name"
   std::vector<std::string> labels;  // folders by the names that jobs use, which links may lead to
   for (const auto& [label, real] : real_) {
     if (below(label) || below(real)) labels.push_back(label);
+    // A file may be mounted over, too.
+    if (label == folder || real == folder) changes->push_back({label + name});
   }
   for (const std::string& label : labels) {
     changes->push_back({label});

@@ -107,11 +107,11 @@ SLUICE_EXPORT int chroot(Path p) noexcept {
   return retrying([&] { return REAL(chroot)(p); }, {p});
 }
 
-// What is mounted here the optimizer learns a moment later: this process does not wait for it.
 #define MOUNTING(name, parameters, arguments, ...)                                  \
   SLUICE_EXPORT int name parameters noexcept {                                      \
+    const IdentityChange change;                                                    \
     const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
-    if (done == 0) give_up_stage();                                                 \
+    if (done == 0) mounts_changed();                                                \
     return done;                                                                    \
   }
 MOUNTING(mount, (Path s, Path t, Path y, unsigned long f, const void* d), (s, t, y, f, d), s, t, y,

@@ -10,6 +10,7 @@
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
+#include "preload/stage/redirect.h"
 
 using sluice::preload::IdentityChange;
 using sluice::preload::open_for_good;
@@ -192,16 +193,18 @@ SLUICE_EXPORT long syscall(long number, ...) noexcept {
   for (long& word : words) word = va_arg(arguments, long);
   va_end(arguments);
   const IdentityChange change(sluice::preload::changes_identity(number));
-  if (nothing_protected()) {
+  const auto real = [&] {
     return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  };
+  if (sluice::preload::changes_mounts(number)) {
+    const long done = real();
+    if (done == 0) sluice::preload::mounts_changed();
+    return done;
   }
+  if (nothing_protected()) return real();
   Pins pins;
   sluice::preload::pin_system_call(pins, number, words);
-  return retrying(
-      [&] {
-        return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
-      },
-      {reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]),
-       reinterpret_cast<void*>(words[2]), reinterpret_cast<void*>(words[3]),
-       reinterpret_cast<void*>(words[4])});
+  return retrying(real, {reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]),
+                         reinterpret_cast<void*>(words[2]), reinterpret_cast<void*>(words[3]),
+                         reinterpret_cast<void*>(words[4])});
 }

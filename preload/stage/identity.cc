@@ -39,6 +39,11 @@ IdentityChange::~IdentityChange() {
   if (changes_) g_changes.fetch_add(1, std::memory_order_acq_rel);
 }
 
+bool changes_mounts(long number) {
+  constexpr long kMoveMount = 429;
+  return number == SYS_mount || number == SYS_umount2 || number == kMoveMount;
+}
+
 bool changes_identity(long number) {
   switch (number) {
     case SYS_setuid:
@@ -57,7 +62,7 @@ bool changes_identity(long number) {
     case SYS_pivot_root:
       return true;
     default:
-      return false;
+      return changes_mounts(number);
   }
 }
 

@@ -28,7 +28,8 @@ class IdentityChange {
   const bool changes_;
 };
 
-// Whether the system call of this number is such a call.
+// Whether the system call of this number is such a call; whether it mounts or unmounts.
 bool changes_identity(long number);
+bool changes_mounts(long number);
 
 }  // namespace sluice::preload

@@ -71,6 +71,17 @@ bool usable_copy(const Stage& stage, const StagePath& path, bool follow, bool wa
   return still_same(path.text, *copy);
 }
 
+// Returns once the optimizer has seen what changed on this host before; at once without one.
+void settle(uint64_t device, uint64_t inode) {
+  protocol::Settle body = {};
+  body.device = device;
+  body.inode = inode;
+  ask_in_session({.kind = protocol::MessageKind::kSettle,
+                  .expected = protocol::MessageKind::kDone,
+                  .body = &body,
+                  .body_size = sizeof body});
+}
+
 bool holds_originals(const Stage& stage, uint64_t device) {
   for (const std::atomic<uint64_t>& known : stage.header.devices) {
     const uint64_t value = known.load(std::memory_order_relaxed);
@@ -146,13 +157,14 @@ void path_linked(int folder, const char* path) {
   const Stage* stage = stage_in_use();
   if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
   if (process_is_new()) process_after_fork();
-  protocol::Settle body = {};
-  body.device = about.st_dev;
-  body.inode = about.st_ino;
-  ask_in_session({.kind = protocol::MessageKind::kSettle,
-                  .expected = protocol::MessageKind::kDone,
-                  .body = &body,
-                  .body_size = sizeof body});
+  settle(about.st_dev, about.st_ino);
+}
+
+void mounts_changed() {
+  if (stage_in_use() == nullptr || in_vfork_child()) return;
+  if (process_is_new()) process_after_fork();
+  give_up_stage();
+  settle(0, 0);
 }
 
 void opened_for_writing(int fd) {

@@ -25,5 +25,8 @@ void path_linked(int folder, const char* path);
 // The caller opened `fd` for writing: this process takes no copy of that file any more, since what
 // it writes through a mapping is not reported.
 void opened_for_writing(int fd);
+// The caller mounted or unmounted something: copies of what lies below are dropped before this
+// returns, for all processes; this one uses none any more, whoever answers.
+void mounts_changed();
 
 }  // namespace sluice::preload

@@ -26,8 +26,8 @@ SHRINK_SECONDS = 15
 # before the open.
 ACCEPTED = []
 
-# Steps that are left out without --all, in programs of several processes: another process learns of a
-# mount when the optimizer has, a moment later.
+# Left out without --all. In programs of several processes, mounts by a process without the library:
+# others learn of them when the optimizer has, a moment later.
 NOT_YET = {"bind", "mount", "umount"}
 # With these, samples that a program begins itself are left out (`load` has its own): a descriptor that
 # was opened within a sample shows the file as it was, not what another process writes in place before
@@ -112,7 +112,8 @@ def program_of(seed, options):
         return program
     left_out, has = set(), {words[0] for _, words in program.steps}
     if has & set(generate.BIRTHS[1:]):
-        left_out |= NOT_YET
+        if "outside" in has:
+            left_out |= NOT_YET
         if has & NOT_YET_BY_OTHERS:
             left_out |= {"begin", "end"}
     if not program.race:

@@ -4,9 +4,11 @@
 #include "preload/fds.h"
 #include "preload/real.h"
 #include "preload/samples/sample_fds.h"
+#include "preload/stage/copy_range.h"
 #include "preload/stage/original.h"
 #include "preload/waits.h"
 
+using sluice::preload::copy_range_of_staged;
 using sluice::preload::fd_read;
 using sluice::preload::fd_read_at;
 using sluice::preload::fd_sought;
@@ -198,6 +200,8 @@ SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, of
                                       size_t size, unsigned flags) {
   const ReadWatch watch(from);
   use_original(from);  // between two kinds of file systems it does not work
-  return was_sent(watch, from, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags),
-                  from_offset);
+  ssize_t bytes = REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags);
+  if (bytes < 0 && errno == EXDEV)
+    bytes = copy_range_of_staged(from, from_offset, to, to_offset, size);
+  return was_sent(watch, from, bytes, from_offset);
 }

@@ -61,5 +61,10 @@ uint64_t sys::now_ns() {
   }
   return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
 }
+uint64_t sys::thread_cpu_ns() {
+  struct timespec now = {};
+  sys::call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, sys::word(&now));
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
 
 }  // namespace sluice::preload

@@ -83,6 +83,7 @@ class SignalsBlocked {
   SignalSet old_;
 };
 
-uint64_t now_ns();  // CLOCK_MONOTONIC, by the vDSO; async-signal-safe
+uint64_t now_ns();         // CLOCK_MONOTONIC, by the vDSO; async-signal-safe
+uint64_t thread_cpu_ns();  // what the calling thread had of the processor; async-signal-safe
 
 }  // namespace sluice::preload::sys

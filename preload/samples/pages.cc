@@ -24,7 +24,7 @@ enum PageWatch : uint8_t {
   kWatched = 2,  // and its pages are looked up when it ends
 };
 
-constexpr uint64_t kLongestNs = 5'000'000;  // of one look
+constexpr uint64_t kLongestNs = 5'000'000;  // of one look, of processor time
 constexpr uint64_t kFreeNs = 5'000'000;     // looking may take as much in any case
 constexpr uint64_t kShare = 32;             // and besides, one part in so many of the time
 constexpr uint64_t kMostNs = 50'000'000;    // saved up for looking
@@ -43,9 +43,11 @@ constinit std::atomic<uint32_t> g_inside{0};  // threads; writers: all
 constinit std::atomic<bool> g_alone{false};   // since the watched sample began; writers: all
 constinit std::atomic<bool> g_busy{false};    // a sample is watched; its thread writes what follows
 
-bool g_looking = false;                   // a signal handler that unmaps does not look again
-bool g_failed = false;                    // the page table cannot be read
-uint64_t g_began_ns = 0, g_spent_ns = 0;  // time for looking is counted from there
+bool g_looking = false;  // a signal handler that unmaps does not look again
+bool g_failed = false;   // the page table cannot be read
+// Time for looking is counted from g_began_ns. What is spent is the thread's own: that others had
+// the processor during a look is no cost of it.
+uint64_t g_began_ns = 0, g_spent_ns = 0;
 uint32_t g_vain = 0, g_skip = 0, g_skipped = 0;
 Part g_parts[kMostParts];            // of the watched sample
 uint32_t g_part_count = 0;           // may be more
@@ -153,7 +155,7 @@ void tell_parts() {
 bool look_for(bool wanted, uintptr_t begin = 0, uintptr_t end = UINTPTR_MAX) {
   if (g_looking) return false;
   g_looking = true;
-  const uint64_t began = sys::now_ns();
+  const uint64_t began = sys::thread_cpu_ns();
   uint64_t now = began;
   bool all = false;
   Look look = {-1, wanted, begin, end, 0, true};
@@ -169,13 +171,13 @@ bool look_for(bool wanted, uintptr_t begin = 0, uintptr_t end = UINTPTR_MAX) {
         all = look.good;
         break;
       }
-      now = sys::now_ns();
+      now = sys::thread_cpu_ns();
     }
     g_failed = !look.good && !busy;
   }
   // Mappings that take so long are not worth it.
   if (now - began >= kLongestNs) g_skip = kMostSkipped;
-  g_spent_ns += sys::now_ns() - began + look.pages * kPageNs;
+  g_spent_ns += sys::thread_cpu_ns() - began + look.pages * kPageNs;
   g_looking = false;
   return all;
 }

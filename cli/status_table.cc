@@ -77,6 +77,7 @@ const std::vector<Table>& known_tables() {
         {"l_exact", "L exact"},
         {"l_substituted", "L substituted"},
         {"misses", "misses"},
+        {"broken", "lost hits"},
         {"benefit", "benefit"},
         {"heap_swaps", "heap swaps"}},
        {"reported", "refused", "displaced"}},

@@ -92,7 +92,7 @@ class Job {
       });
       timed(&longest->read, [&] {
         for (const SampleId sample : some)
-          book_.on_read(who.session, who.process, who.dataset, sample);
+          book_.on_read(who.session, who.process, who.dataset, sample, true);
       });
     }
     return true;

@@ -179,7 +179,7 @@ void Run::run_batch(Job* job) {
     const ImportanceBook::Who& who = job->who;
     orders_.begin(who.session, who.job, dataset_, sample);
     orders_.end(who.job, dataset_, sample);
-    for (const auto& one : book_.on_read(who.session, who.process, dataset_, sample)) {
+    for (const auto& one : book_.on_read(who.session, who.process, dataset_, sample, true)) {
       memory_->set_importance(one.sample, one.rank);
     }
     missed += memory_->access(who.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;

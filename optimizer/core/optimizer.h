@@ -74,6 +74,7 @@ class Optimizer : private Residency {
   uint64_t timeout_ns() const;
   void turn(uint64_t timeout_ns);  // waits for something to happen, and lets it
   void run_mailbox();
+  void after_events(std::function<void()> then);
   void relax();
   void tick();
   void pump();
@@ -123,12 +124,13 @@ class Optimizer : private Residency {
   void begin_epoch();
   bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
              int fd);
-  uint64_t importance_capacity(uint32_t dataset) const;
+  uint64_t importance_capacity(uint32_t dataset);
   struct ByImportance {
     bool files = false, records = false;  // whether a session's are kept by what they matter
   };
   uint64_t kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const;
   bool in_memory(uint32_t dataset, uint32_t sample) const;
+  bool retained(uint32_t dataset, uint32_t sample) const;
   void judge_benefit(Session* session, const ImportanceBook::Who& who);
   double storage_ns(uint32_t dataset, uint64_t samples);
   void choose_policy();

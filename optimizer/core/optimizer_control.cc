@@ -91,7 +91,9 @@ void Optimizer::on_message(const Peer& peer, std::span<const std::byte> packet,
   } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
     on_bye(peer, *bye);
   } else if (std::holds_alternative<StatusMessage>(message)) {
-    server_.send_text(peer.connection, status());
+    after_events([this, connection = peer.connection] {
+      if (server_.connected(connection)) server_.send_text(connection, status());
+    });
   } else {
     say(Level::kInfo, "asked to stop by process {}", peer.pid);
     stopping_ = true;

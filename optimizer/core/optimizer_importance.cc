@@ -102,7 +102,10 @@ bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook:
     const std::shared_ptr<EpochChoice> choice = asked.lock();
     if (choice != nullptr) choose(choice.get());
     mailbox->post([this, choice, who, connection, fd] {
-      chosen_.push_back({connection, who, choice, fd});
+      // The epoch before is over once its last readings are known.
+      after_events([this, choice, who, connection, fd] {
+        chosen_.push_back({connection, who, choice, fd});
+      });
     });
   });
   return true;
@@ -182,11 +185,8 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
   const ByImportance kept{
       stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
       by_importance(scheduler_.records().policy(who.dataset))};
-  if (session.shared || stage_plan_.policy() == kOfSeveral ||
-      scheduler_.records().policy(who.dataset) == kOfSeveral) {
-    importance_.forget_lost(who.dataset,
-                            [&](SampleId sample) { return in_memory(who.dataset, sample); });
-  }
+  importance_.forget_lost(who.dataset,
+                          [&](SampleId sample) { return in_memory(who.dataset, sample); });
   const auto bytes_of = [&](SampleId sample) { return kept_bytes(who.dataset, sample, kept); };
   for (uint32_t& sample : samples) {
     const Answer answer = importance_.serve(who, sample, bytes_of);
@@ -209,11 +209,11 @@ uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance k
   return sum;
 }
 
-// All of it is kept, or comes.
+// All of it is there.
 bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return is_whole(part) ? stage_plan_.has(whole_file(part)) != StagePlan::Has::kNot
+    return is_whole(part) ? stage_plan_.has(whole_file(part)) == StagePlan::Has::kStaged
                           : scheduler_.records().keeps(dataset, sample);
   });
 }
@@ -225,7 +225,6 @@ void Optimizer::choose_policy() {
   bool any_selects = false, any_shares = false, all_may = true;
   for (const auto& [id, session] : sessions_) {
     const bool shares = session->selects && importance_.shares(id);
-    session->shared |= shares;
     if (session->selects && session->options.policy.empty()) {
       scheduler_.set_policy(id, shares ? kOfSeveral : kByImportance);
     }
@@ -242,11 +241,20 @@ void Optimizer::choose_policy() {
   orders_new_ |= stage_plan_.policy() != before;  // it is to be told them
 }
 
+// All of it has been in memory since it was read last.
+bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
+  const std::span<const Extent> parts = samples_.parts(dataset, sample);
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
+    return is_whole(part) ? stage_plan_.retains(whole_file(part))
+                          : scheduler_.records().keeps(dataset, sample);
+  });
+}
+
 // Bytes that may stay of the dataset from epoch to epoch: what reading ahead leaves of the budget.
-uint64_t Optimizer::importance_capacity(uint32_t dataset) const {
+uint64_t Optimizer::importance_capacity(uint32_t dataset) {
   if (scheduler_.records().tracks(dataset)) return scheduler_.records().capacity(dataset);
   const size_t others = importance_.datasets();
-  return stage_.exists() ? stage_plan_.budget() / 10 * 9 / std::max<size_t>(others, 1) : 0;
+  return stage_.exists() ? stage_plan_.keepable() / std::max<size_t>(others, 1) : 0;
 }
 
 // What is worth keeping changes as samples are read: before the store decides who stays.
@@ -257,7 +265,9 @@ void Optimizer::rank_samples(const Session& session, const Session& owner, uint3
       !importance_.is_rank(owner.id, process, dataset)) {
     process = session.parent_of(process);
   }
-  for (const KeepRanks::Rank& one : importance_.on_read(owner.id, process, dataset, index)) {
+  const bool was_retained = retained(dataset, static_cast<uint32_t>(index));
+  for (const KeepRanks::Rank& one :
+       importance_.on_read(owner.id, process, dataset, index, was_retained)) {
     for (const Extent& part : samples_.parts(dataset, one.sample)) {
       if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
     }
@@ -299,6 +309,7 @@ nlohmann::json Optimizer::importance_status() const {
                    {"l_exact", view.served.of(Served::kLExact)},
                    {"l_substituted", view.served.of(Served::kSubstituted)},
                    {"misses", view.served.of(Served::kMiss) + view.served.of(Served::kMissOther)},
+                   {"broken", view.broken},
                    {"displaced", view.displaced},
                    {"benefit", view.benefit},
                    {"heap_swaps", view.swaps}});

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
@@ -175,6 +178,16 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
     default:
       break;
   }
+}
+
+// Runs `then` once all has been taken in that jobs told before this call.
+void Optimizer::after_events(std::function<void()> then) {
+  const auto left = std::make_shared<std::atomic<size_t>>(sessions_.size() + 1);
+  const std::function<void()> one_less = [left, mailbox = mailbox_, then = std::move(then)] {
+    if (left->fetch_sub(1) == 1) mailbox->post(then);
+  };
+  for (const auto& [id, session] : sessions_) session->reader->after_events(one_less);
+  one_less();
 }
 
 void Optimizer::end_session(uint32_t id) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -61,6 +62,14 @@ void RingReader::free_slot(uint32_t slot, uint32_t pid) {
   ring();
 }
 
+void RingReader::after_events(std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(then));
+  }
+  ring();
+}
+
 bool RingReader::drain(uint32_t index, bool dead) {
   Slot& slot = shared_->slots[index];
   Seen& seen = seen_[index];
@@ -101,7 +110,7 @@ bool RingReader::drain(uint32_t index, bool dead) {
 
 bool RingReader::scan() {
   bool any = false;
-  unfinished_ = false;
+  unfinished_ = cut_ = false;
   for (uint32_t index = 0; index < protocol::kSlots; ++index) {
     Slot& slot = shared_->slots[index];
     const uint32_t pid = slot.pid.load(std::memory_order_acquire);
@@ -111,12 +120,36 @@ bool RingReader::scan() {
       seen_[index] = {pid, 0};
     }
     any |= drain(index, false);
-    if (batch_.size() >= kBatch) break;
+    if (batch_.size() >= kBatch) {
+      cut_ = true;
+      break;
+    }
   }
   if (!batch_.empty()) {
     handler_.events(std::move(batch_));
     batch_ = {};
   }
+  return any;
+}
+
+// Whoever waits has waited since before the scan: what they wait for is handed on with it, unless
+// it was cut short. An entry that is being filled was not told yet.
+bool RingReader::scan_all() {
+  size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    count = waiting_.size();
+  }
+  const bool any = scan();
+  if (count == 0 || cut_) return any;
+  std::vector<std::function<void()>> done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
+    done.assign(std::move_iterator(waiting_.begin()), std::move_iterator(end));
+    waiting_.erase(waiting_.begin(), end);
+  }
+  for (const auto& then : done) then();
   return any;
 }
 
@@ -176,21 +209,22 @@ void RingReader::serve() {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
-    if (scan()) continue;
+    if (scan_all()) continue;
     const bool doze = std::exchange(sampled_, false) && handler_.patient && handler_.patient();
     const uint32_t word =
         protocol::may_sleep(header, doze ? protocol::Waiting::kDozes : protocol::Waiting::kSleeps);
     bool more = scan();
     {
       const std::lock_guard lock(mutex_);
-      more |= !to_free_.empty() || stop_;
+      more |= !to_free_.empty() || !waiting_.empty() || stop_;
     }
     const uint64_t longest = unfinished_ ? 10 * kMillisecond : kSecond;
     if (!more) futex_wait(header.doorbell, word, doze ? kDozeNs : longest);
     protocol::woke(header);
   }
   free_slots();
-  scan();
+  while (scan_all() && cut_) {
+  }
 }
 
 }  // namespace sluice::optimizer

@@ -42,6 +42,9 @@ class RingReader {
 
   // The process of a slot has ended: take what is left in it and free it. Any thread.
   void free_slot(uint32_t slot, uint32_t pid);
+  // Calls `then` on the reader's thread once everything that was in the rings before this call has
+  // been handed on; at the latest when the reader ends. Any thread.
+  void after_events(std::function<void()> then);
 
  private:
   struct Seen {
@@ -52,6 +55,7 @@ class RingReader {
   void run();
   void serve();
   bool scan();
+  bool scan_all();
   bool drain(uint32_t index, bool dead);
   void free_slots();
   void free_now(uint32_t slot, uint32_t pid);
@@ -62,10 +66,12 @@ class RingReader {
   std::array<Seen, protocol::kSlots> seen_;
   std::vector<TakenEvent> batch_;
   bool unfinished_ = false;
+  bool cut_ = false;      // the last scan left rings out
   bool sampled_ = false;  // events of samples have come since it last slept
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::deque<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_
+  std::vector<std::function<void()>> waiting_;         // guarded by mutex_: after_events()
   std::thread thread_;
 };
 

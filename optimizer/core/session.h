@@ -64,8 +64,7 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
-  bool selects = false;  // it has asked which samples an epoch fetches
-  bool shared = false;   // so has another job, of the same dataset, some time
+  bool selects = false;                          // it has asked which samples an epoch fetches
   std::map<uint32_t, BenefitEstimate> benefits;  // likewise, by dataset
   UniqueFd peer_pidfd;                           // watched until the first slot is taken
   bool had_slot = false;

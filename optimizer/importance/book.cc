@@ -170,11 +170,10 @@ Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& 
   if (size != 0 || (ledger != nullptr && ledger->served(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
     answer = shared.request(asking.number, requested, known);
-    const bool fetched = answer.how == Served::kMiss || answer.how == Served::kMissOther;
-    asking.kept.decide(answer.sample, shared.rank(answer.sample), fetched, shared.evicted());
-  } else if (ledger != nullptr) {
-    shared.serve_itself(asking.number, requested);
+    asking.kept.decide(answer.sample, shared.rank(answer.sample), answer.how, shared.evicted());
+    return answer;  // counted when it is read
   }
+  if (ledger != nullptr) shared.serve_itself(asking.number, requested);
   ++own.served.by_kind[static_cast<size_t>(answer.how)];
   return answer;
 }
@@ -206,13 +205,22 @@ bool ImportanceBook::is_rank(uint32_t session, uint32_t process, uint32_t datase
 }
 
 std::span<const KeepRanks::Rank> ImportanceBook::on_read(uint32_t session, uint32_t process,
-                                                         uint32_t dataset, uint64_t sample) {
+                                                         uint32_t dataset, uint64_t sample,
+                                                         bool retained) {
   const auto own = entries_.find({session, dataset});
   if (own == entries_.end() || sample >= own->second.known->values.samples()) return {};
   std::map<uint32_t, Rank>& ranks = own->second.ranks;
   const auto reading = ranks.size() == 1 ? ranks.begin() : ranks.find(process);
   if (reading == ranks.end()) return {};
-  return reading->second.kept.on_read(static_cast<SampleId>(sample));
+  KeepRanks& kept = reading->second.kept;
+  const size_t promised = kept.promised(static_cast<SampleId>(sample));
+  if (promised < kServedKinds) {
+    const auto how = static_cast<Served>(promised);
+    const bool hit = how != Served::kMiss && how != Served::kMissOther;
+    if (hit && !retained) ++own->second.broken;
+    ++own->second.served.by_kind[hit && !retained ? static_cast<size_t>(Served::kMiss) : promised];
+  }
+  return kept.on_read(static_cast<SampleId>(sample));
 }
 
 uint64_t ImportanceBook::displaced(uint32_t dataset, const Rank& rank) const {
@@ -278,6 +286,7 @@ std::vector<ImportanceBook::View> ImportanceBook::views() const {
               .all_offered = own.all_offered,
               .all_selected = own.all_selected,
               .served = own.served,
+              .broken = own.broken,
               .displaced = own.displaced,
               .swaps = own.swaps};
     const auto shared = systems_.find(key.second);

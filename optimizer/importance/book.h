@@ -30,7 +30,7 @@ struct ImportanceOptions {
   double most_substituted = kMostSubstituted;
 };
 
-// What an epoch's requests came to, of all epochs.
+// What requests came to when they were read, of all epochs.
 struct ServedCounts {
   std::array<uint64_t, kServedKinds> by_kind{};  // by Served
   uint64_t of(Served how) const { return by_kind[static_cast<size_t>(how)]; }
@@ -76,9 +76,9 @@ class ImportanceBook {
   // Whether the rank's questions have come to that position of the epoch, which begin() has begun,
   // and to no other. If so, serve() may be called for `count` positions from there on.
   bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);
-  // Where several jobs share the memory it is not only the ranks' lists that decide who stays:
-  // whoever was to stay, has been read and is not in memory is forgotten, so that nobody counts on
-  // it. Of many, some with each call: at most kMostLooked, a few milliseconds.
+  // Not only the ranks' lists decide what stays: budgets shrink, files change, jobs share. What was
+  // to stay, has been read and is not in memory is dropped, so that no later request counts on it.
+  // Of many, some with each call: at most kMostLooked, a few milliseconds.
   void forget_lost(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
   // Who is served for `requested`, the next position of the rank's epoch. `bytes`: what samples
   // take of the memory; 0: nothing that could be kept, such a sample is served itself. REQUIRES:
@@ -92,10 +92,11 @@ class ImportanceBook {
   size_t ranks(uint32_t session, uint32_t dataset) const;
   bool is_rank(uint32_t session, uint32_t process, uint32_t dataset) const;
   // The session has read the sample, in a process that is the rank `process`, or a worker of it; it
-  // does not matter where there is one rank. What that changes of what samples are worth keeping,
-  // higher is more, 0 is nothing.
+  // does not matter where there is one rank. `retained`: its data has been in memory since it was
+  // read last; a hit that was promised counts as one only then. What that changes of what samples
+  // are worth keeping, higher is more, 0 is nothing.
   std::span<const KeepRanks::Rank> on_read(uint32_t session, uint32_t process, uint32_t dataset,
-                                           uint64_t sample);
+                                           uint64_t sample, bool retained);
   // Datasets whose samples are kept by these ranks: they share the memory.
   size_t datasets() const { return systems_.size(); }
 
@@ -112,6 +113,7 @@ class ImportanceBook {
     uint64_t selected = 0;               // for `epoch`, the last that was asked for
     uint64_t all_offered = 0, all_selected = 0;  // candidates and selected, of all epochs
     ServedCounts served;
+    uint64_t broken = 0;     // promised as hits and not in memory when read; counted as misses
     uint64_t displaced = 0;  // samples in whose place others were trained, and that were not
     double benefit = 1;
     uint64_t swaps = 0;  // of the H-heap, by the dataset
@@ -148,6 +150,7 @@ class ImportanceBook {
     std::shared_ptr<Known> known;    // outlives the ranks, which refer to its labels
     std::map<uint32_t, Rank> ranks;  // by process
     ServedCounts served;
+    uint64_t broken = 0;
     uint64_t reported = 0, refused = 0, selected = 0;
     uint64_t all_offered = 0, all_selected = 0;
     uint64_t displaced = 0, swaps = 0;  // of ranks that are gone

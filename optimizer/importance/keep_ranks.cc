@@ -2,13 +2,19 @@
 
 namespace sluice::optimizer {
 
-void KeepRanks::decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone) {
+void KeepRanks::decide(SampleId served, float rank, Served how, std::span<const SampleId> gone) {
   Decided& decided = decided_[served];
-  decided.fetched |= fetched;
+  decided.how = how;
+  decided.fetched |= how == Served::kMiss || how == Served::kMissOther;
   for (const SampleId sample : gone) {
     if (sample != served) decided.ranks.push_back({sample, 0});
   }
   decided.ranks.push_back({served, rank});
+}
+
+size_t KeepRanks::promised(SampleId sample) const {
+  const auto at = decided_.find(sample);
+  return at == decided_.end() ? kServedKinds : static_cast<size_t>(at->second.how);
 }
 
 std::span<const KeepRanks::Rank> KeepRanks::on_read(SampleId sample) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "optimizer/importance/ledger.h"
 #include "optimizer/policies/policy.h"
 
 namespace sluice::optimizer {
@@ -19,9 +20,11 @@ class KeepRanks {
     float rank = 0;  // what it is worth to keep it; 0: nothing
   };
 
-  // With the reading of `served` these ranks come to hold, beside `rank` for itself. `fetched`: it
-  // was not in memory before.
-  void decide(SampleId served, float rank, bool fetched, std::span<const SampleId> gone);
+  // With the reading of `served`, which is promised as `how`, these ranks come to hold, beside
+  // `rank` for itself.
+  void decide(SampleId served, float rank, Served how, std::span<const SampleId> gone);
+  // What the next reading of the sample was promised as; kServedKinds: nothing was decided of it.
+  size_t promised(SampleId sample) const;
   // Something was decided of a reading of the sample that has not come yet.
   bool awaits(SampleId sample) const { return decided_.count(sample) != 0; }
   // The sample was read. Empty if nothing was decided of it. Good until the next call.
@@ -35,7 +38,8 @@ class KeepRanks {
  private:
   struct Decided {
     std::vector<Rank> ranks;
-    bool fetched = false;
+    Served how = Served::kMiss;
+    bool fetched = false;  // it was not in memory before
   };
   std::unordered_map<SampleId, Decided> decided_;  // by who is read
   std::unordered_set<SampleId> overdue_;           // gone, and nobody was told

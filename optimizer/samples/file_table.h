@@ -23,6 +23,8 @@ class FileTable {
  public:
   static constexpr uint32_t kNone = 0;
   static constexpr uint32_t kMaxFiles = 1U << 25;
+  // What a memory file system takes for a file of so many bytes.
+  static uint64_t charge(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1024; }
   static constexpr uint64_t kMaxBytes = 1ULL << 30;  // of memory: about 20 million files
 
   // The number of `path`, new or known, from 1; kNone if there is no room for more. `path` is

@@ -165,6 +165,15 @@ uint64_t SampleBook::bytes_of(std::span<const Extent> parts) const {
   return sum;
 }
 
+uint64_t SampleBook::charge_of(std::span<const Extent> parts) const {
+  uint64_t sum = 0;
+  for (const Extent& part : parts) {
+    sum += is_whole(part) && files_ != nullptr ? FileTable::charge(files_->bytes(whole_file(part)))
+                                               : part.length;
+  }
+  return sum;
+}
+
 const std::set<uint32_t>& SampleBook::sessions_of(uint32_t dataset) const {
   static const std::set<uint32_t> kNobody;
   const auto at = datasets_.find(dataset);
@@ -388,7 +397,7 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
     if (!parts.empty() && dataset.off[job.whole_files ? 1 : 0]) return std::nullopt;
     job.last = {
         {}, session, whose.second, job.order.epoch(), *index, job.order.cursor(), job.order.size()};
-    job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(bytes_of(parts), UINT32_MAX)));
+    job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(charge_of(parts), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }
   return std::nullopt;

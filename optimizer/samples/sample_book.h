@@ -155,6 +155,8 @@ class SampleBook {
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
 
   uint64_t bytes_of(std::span<const Extent> parts) const;
+  // The memory that they take once fetched.
+  uint64_t charge_of(std::span<const Extent> parts) const;
 
   // Whole files in the order in which all jobs together will read them, as far as that is known.
   std::vector<uint32_t> upcoming_files() const;

@@ -13,6 +13,7 @@ constexpr uint64_t kMinWindow = 4 << 20;
 constexpr uint64_t kMayTake = 1 << 20;
 constexpr uint64_t kLargeWindow = 4;  // times the window: less memory is little
 constexpr uint64_t kMaxWindow = 512 << 20;
+constexpr uint64_t kSpareShare = 8;  // of the window, for readers that are out of order
 constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one for the unforeseen
 constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
 constexpr const char* kDefaultPolicy = "auto";
@@ -25,6 +26,7 @@ void StagePlan::set_policy(const std::string& name) {
   const PolicyInfo* info = find_policy(name);
   if (info == nullptr || name == policy_name_) return;
   policy_name_ = name;
+  most_ahead_ = UINT64_MAX;
   policy_ = info->make(limit() - std::min(limit(), ahead_), files_->size());
   for (auto& [file, entry] : entries_) {
     if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
@@ -44,6 +46,7 @@ void StagePlan::set_budget(uint64_t bytes, uint64_t copies) {
   budget_ = bytes;
   max_copies_ = copies;
   limit_ = UINT64_MAX;
+  most_ahead_ = UINT64_MAX;
   make_room(0);
 }
 
@@ -67,11 +70,22 @@ uint64_t StagePlan::window(uint64_t spread, uint64_t now_ns) {
   uint64_t most = kMinWindow;
   for (const auto& [device, mount] : mounts_) {
     if (mount.files == 0) continue;
-    const uint64_t mean = mount.bytes / mount.files + 1;
+    const uint64_t mean = mount.charged / mount.files + 1;
     most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
   }
   window_ = std::min({most, kMaxWindow, limit() / 2});
-  return window_;
+  return std::min(window_, most_ahead_);
+}
+
+uint64_t StagePlan::keepable() {
+  const uint64_t window = std::max(window_, std::min(kMinWindow, limit() / 2));
+  most_ahead_ = std::min(window + window / kSpareShare, limit());
+  return limit() - most_ahead_;
+}
+
+bool StagePlan::retains(uint32_t file) const {
+  const auto at = entries_.find(file);
+  return at != entries_.end() && at->second.place != Place::kFetching && at->second.read;
 }
 
 StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
@@ -84,9 +98,10 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
     const bool look = entry.place != Place::kFetching && old && !entry.checking;
-    if (look && busy) return Answer::kLater;
+    const bool comes_back = entry.place == Place::kSpent;
+    if ((look && busy) || (comes_back && !may_be_ahead(entry.charged))) return Answer::kLater;
     ++entry.wants;
-    if (entry.place == Place::kSpent) {
+    if (comes_back) {
       entry.place = Place::kAhead;
       ahead_ += entry.charged;
     }
@@ -98,6 +113,7 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
     files_->refuse(file);
     return Answer::kNever;
   }
+  if (!may_be_ahead(wanted)) return Answer::kLater;
   return spares_awaited(wanted) && make_room(wanted) ? Answer::kTake : Answer::kLater;
 }
 
@@ -129,6 +145,7 @@ void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_
   --flying_;
   if (counts == Counts::kNot) return;
   mount.bytes += bytes;
+  mount.charged += charge(bytes);
   ++mount.files;
   mount.model.on_done(entry.sample, 1, now_ns, counts == Counts::kRateAndLatency);
 }
@@ -166,6 +183,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   if (mounts_[device].files == 0) {
     mounts_[device].files = 1;
     mounts_[device].bytes = bytes;
+    mounts_[device].charged = charged;
   }
   entry->device = device;
   entry->bytes = bytes;
@@ -236,6 +254,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   entries_.erase(fetch.file);
   if (failure == Failure::kFull) {  // what is there now is about what fits
     limit_ = used_ / 8 * 7;
+    most_ahead_ = UINT64_MAX;
     make_room(0);
   }
 }
@@ -252,6 +271,11 @@ void StagePlan::set_place(Entry& entry, Place place) {
   if (entry.awaited && entry.place == Place::kKept) awaited_ -= entry.charged;
   if (entry.awaited && place == Place::kKept) awaited_ += entry.charged;
   entry.place = place;
+}
+
+// One may in any case: it would never come.
+bool StagePlan::may_be_ahead(uint64_t bytes) const {
+  return ahead_ == 0 || ahead_ + bytes <= most_ahead_;
 }
 
 bool StagePlan::spares_awaited(uint64_t bytes) const {

@@ -117,21 +117,28 @@ class StagePlan {
   Flow flow(uint64_t now_ns) const;
   // Fetches and looks under way.
   uint64_t in_flight() const { return flying_; }
-  // How much should be ahead of the readers so that no link runs dry, bytes; `spread`: how many
-  // samples lie between the first that was not read and the last that was.
+  // How much should be ahead of the readers so that no link runs dry, as charged; `spread`: how
+  // many samples lie between the first that was not read and the last that was.
   uint64_t window(uint64_t spread, uint64_t now_ns);
+  // Bytes, as charged, that may be promised to stay in memory until they are read again: what is
+  // fetched ahead takes no more than the rest of the limit from now on, until this is asked again
+  // or the budget or the policy changes.
+  uint64_t keepable();
+  // The file's copy was read before and has been in memory since.
+  bool retains(uint32_t file) const;
 
   struct Mount {
     Mount() : model(1, kMaxDepth) {}
     StorageModel model;  // in files rather than bytes
     unsigned in_flight = 0;
     uint64_t bytes = 0, files = 0;  // all that came, for the mean
+    uint64_t charged = 0;           // for the same files
   };
   const std::map<uint64_t, Mount>& mounts() const { return mounts_; }
 
   static constexpr unsigned kMaxDepth = 128;
   // What tmpfs takes for a file of so many bytes.
-  static uint64_t charge(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1024; }
+  static uint64_t charge(uint64_t bytes) { return FileTable::charge(bytes); }
 
  private:
   enum class Place : uint8_t { kFetching, kAhead, kKept, kSpent };
@@ -156,6 +163,7 @@ class StagePlan {
   uint64_t device_of(uint32_t file) const;
   uint64_t limit() const { return std::min(budget_, limit_); }
   bool make_room(uint64_t bytes);
+  bool may_be_ahead(uint64_t bytes) const;
   bool spares_awaited(uint64_t bytes) const;
   void set_awaited(Entry& entry, bool awaited);
   void set_place(Entry& entry, Place place);
@@ -175,10 +183,11 @@ class StagePlan {
   std::string policy_name_;
   std::vector<float> importance_;  // by file, as it was told, whatever the policy goes by
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
-  uint64_t used_ = 0, ahead_ = 0;  // ahead_: with what is being fetched
-  uint64_t awaited_ = 0;           // kept, and awaited
-  uint64_t flying_ = 0;            // fetches and looks
-  uint64_t window_ = 0;            // what window() said last
+  uint64_t used_ = 0, ahead_ = 0;     // ahead_: with what is being fetched
+  uint64_t awaited_ = 0;              // kept, and awaited
+  uint64_t flying_ = 0;               // fetches and looks
+  uint64_t window_ = 0;               // what window() said last
+  uint64_t most_ahead_ = UINT64_MAX;  // what keepable() left
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
   std::unordered_map<uint32_t, Entry> entries_;

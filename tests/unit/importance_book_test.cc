@@ -217,7 +217,7 @@ struct Job {
     return served;
   }
 
-  void read(SampleId sample) { book.on_read(who.session, who.process, who.dataset, sample); }
+  void read(SampleId sample) { book.on_read(who.session, who.process, who.dataset, sample, true); }
 
   static constexpr uint64_t kBytes = 8192;
   const Who who;
@@ -331,7 +331,7 @@ TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
       if (!chosen[sample]) continue;
       const Answer answer = book.serve(who, sample, bytes);
       ++how[static_cast<size_t>(answer.how)];
-      if (sample % 2 == 0) book.on_read(who.session, who.process, 7, answer.sample);
+      if (sample % 2 == 0) book.on_read(who.session, who.process, 7, answer.sample, true);
     }
     return how;
   };
@@ -425,14 +425,14 @@ TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   EXPECT_FALSE(book.follows(who, 4, 11, 10)) << "with a gap";
   EXPECT_TRUE(book.follows(who, 4, 10, 5));
   EXPECT_FALSE(book.follows(who, 4, 15, 5 * kSamples)) << "without end";
-  EXPECT_TRUE(book.on_read(1, 101, 7, 3).empty());
-  EXPECT_TRUE(book.on_read(1, 101, 7, UINT64_MAX).empty());
+  EXPECT_TRUE(book.on_read(1, 101, 7, 3, true).empty());
+  EXPECT_TRUE(book.on_read(1, 101, 7, UINT64_MAX, true).empty());
 }
 
 TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
   KeepRanks ranks;
   const std::vector<SampleId> gone = {4, 5};
-  ranks.decide(1, 2.0F, true, gone);
+  ranks.decide(1, 2.0F, Served::kMiss, gone);
   EXPECT_TRUE(ranks.on_read(2).empty());
   const auto now = ranks.on_read(1);
   ASSERT_EQ(now.size(), 3U);
@@ -443,8 +443,8 @@ TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
 
 TEST(KeepRanks, WhoIsGoneGoesWithTheNextReadingAndWhoWasNeverReadIsTold) {
   KeepRanks ranks;
-  ranks.decide(1, 2.0F, true, std::vector<SampleId>{4});
-  ranks.decide(2, 2.0F, false, {});
+  ranks.decide(1, 2.0F, Served::kMiss, std::vector<SampleId>{4});
+  ranks.decide(2, 2.0F, Served::kHHit, {});
   EXPECT_EQ(ranks.end_epoch(), std::vector<SampleId>{1}) << "2 was in memory, and is";
   for (uint32_t again = 0; again < 100; ++again) ranks.begin_epoch(std::vector<SampleId>{4, 6});
   const auto now = ranks.on_read(9);

@@ -71,7 +71,7 @@ class Ranks : public testing::TestWithParam<bool> {
       EXPECT_TRUE(served_[rank].insert(answer.sample).second) << "twice in epoch " << epoch;
       substituted_ += answer.how == Served::kSubstituted ? 1 : 0;
       hits_ += answer.how == Served::kHHit ? 1 : 0;
-      book_.on_read(who(rank).session, who(rank).process, kDataset, answer.sample);
+      book_.on_read(who(rank).session, who(rank).process, kDataset, answer.sample, true);
     }
   }
 
@@ -150,8 +150,8 @@ TEST_P(Ranks, ReadersCountForTheirOwnRank) {
   book_.serve(who(0), mine, [](SampleId) { return kBytes; });
   EXPECT_TRUE(book_.is_rank(who(0).session, who(0).process, kDataset));
   EXPECT_FALSE(book_.is_rank(who(0).session, 999, kDataset));
-  EXPECT_TRUE(book_.on_read(who(1).session, who(1).process, kDataset, mine).empty());
-  EXPECT_FALSE(book_.on_read(who(0).session, who(0).process, kDataset, mine).empty());
+  EXPECT_TRUE(book_.on_read(who(1).session, who(1).process, kDataset, mine, true).empty());
+  EXPECT_FALSE(book_.on_read(who(0).session, who(0).process, kDataset, mine, true).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(InOneSession, Ranks, testing::Values(true));

@@ -174,6 +174,29 @@ TEST(RingReader, EventsOfSamplesWaitForAPatientReaderToLookAgain) {
   EXPECT_EQ(slot->metrics[static_cast<size_t>(protocol::ClientMetric::events_dropped)].load(), 0U);
 }
 
+TEST(RingReader, WhoWaitsIsCalledAfterWhatWasToldBefore) {
+  Bench bench;
+  Slot* slot = protocol::claim_slot(*bench.shared_, 7);
+  ASSERT_NE(slot, nullptr);
+  bench.patient_ = true;  // nobody wakes it for these
+  constexpr uint64_t kTold = protocol::kRingEntries / 8;
+  for (uint64_t round = 1; round <= 50; ++round) {
+    for (uint64_t i = 0; i < kTold; ++i) tell_quietly(bench, *slot, i);
+    std::atomic<size_t> taken{0};
+    bench.reader_->after_events([&] {
+      const std::lock_guard lock(bench.mutex_);
+      taken = bench.events_.size();
+    });
+    ASSERT_TRUE(bench.eventually([&] { return taken.load() != 0; }));
+    EXPECT_EQ(taken.load(), round * kTold);
+  }
+  bool called = false;
+  bench.congested_ = true;
+  bench.reader_->after_events([&] { called = true; });
+  bench.reader_.reset();
+  EXPECT_TRUE(called) << "nobody waits for a reader that is gone";
+}
+
 TEST(RingReader, ADozingReaderIsWokenBeforeTheRingIsFull) {
   auto shared = std::make_unique<Shared>();
   Slot* slot = protocol::claim_slot(*shared, 7);

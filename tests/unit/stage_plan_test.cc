@@ -329,6 +329,52 @@ TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
   EXPECT_EQ(plan.used(), 0U);
 }
 
+TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
+  const uint64_t charge = StagePlan::charge(kBytes);
+  plan.set_policy("shade");
+  plan.set_budget(100 * charge, 1000);
+  plan.window(0, now);
+  for (int i = 0; i < 100; ++i) {
+    plan.set_importance(file(i), 1.0F);
+    want(i);
+    arrive();
+    plan.on_read(1, file(i));
+  }
+  const uint64_t keepable = plan.keepable();
+  EXPECT_GT(keepable, 40 * charge);
+  EXPECT_LT(keepable, 100 * charge);
+  EXPECT_LE(plan.window(1000, now), 100 * charge - keepable);
+  int ahead = 0;
+  while (ahead < 100 && want(1000 + ahead)) {
+    ++ahead;
+    arrive();
+  }
+  EXPECT_GE(plan.kept(), keepable - charge);
+  EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
+  for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
+  EXPECT_TRUE(want(2000)) << "they make way";
+  // A copy that was read and not kept comes back as one that is ahead: no more of them either.
+  arrive();
+  for (int i = 1; i < ahead; ++i) want(2000 + i);
+  EXPECT_LE(plan.ahead(), 100 * charge - keepable);
+  arrive();
+  plan.set_budget(200 * charge, 1000);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(want(3000 + i)) << "nothing is promised of that budget";
+    arrive();
+  }
+}
+
+TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
+  plan.set_budget(16 << 20, 1000);
+  plan.window(0, now);
+  const uint64_t most = (16 << 20) - plan.keepable();
+  for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
+  EXPECT_TRUE(want(1));
+  EXPECT_FALSE(want(2));
+  EXPECT_EQ(flying.size(), 1U);
+}
+
 TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
   plan.set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);

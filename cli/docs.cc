@@ -8,6 +8,7 @@
 #include "cli/program.h"
 #include "cli/text.h"
 #include "protocol/history.h"
+#include "protocol/importance.h"
 #include "protocol/metrics.h"
 #include "protocol/options.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr const char* kOpening = R"(# Configuration
 
-<!-- Made by `sluice docs` from the tables in protocol/options.h and protocol/metrics.h. -->
+<!-- Made by `sluice docs` from the tables in protocol/options.h, protocol/importance.h and
+     protocol/metrics.h. -->
 
 Every option has three spellings that mean the same:
 
@@ -64,6 +66,18 @@ std::string options_table() {
   return text;
 }
 
+std::string importance_table() {
+  std::string text =
+      "\n### Keys of `iis`\n\n`SLUICE_IMPORTANCE=iis:share=50,warmup=5`: what tunes importance, in "
+      "any "
+      "order.\n\n| key | values | default | meaning |\n|---|---|---|---|\n";
+  for (const protocol::ImportanceKeyInfo& info : protocol::kImportanceKeys) {
+    text += fmt::format("| `{}` | {} | {} | {} |\n", info.name, values_of(info), info.default_text,
+                        cell(info.help));
+  }
+  return text;
+}
+
 std::string metrics_table(const char* title, std::span<const protocol::MetricInfo> metrics) {
   std::string text = fmt::format("\n## {}\n\n| name | unit | meaning |\n|---|---|---|\n", title);
   for (const protocol::MetricInfo& metric : metrics) {
@@ -77,6 +91,7 @@ std::string metrics_table(const char* title, std::span<const protocol::MetricInf
 int print_configuration() {
   std::string text = kOpening;
   text += options_table();
+  text += importance_table();
   text +=
       "\nThe figures of `sluice status --json` and of `SLUICE_REPORT` count from the start of\n";
   text += "a job and only grow.\n";

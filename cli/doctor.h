@@ -30,7 +30,13 @@ void probe_limits(Findings* findings);
 void probe_installation(Findings* findings);
 void probe_path(const std::string& path, Findings* findings);
 
-// Prints all of it. Returns the exit status: 1 if something is broken.
-int doctor(const std::vector<std::string>& paths, bool json);
+struct DoctorOptions {
+  std::vector<std::string> paths;
+  bool json = false;
+  bool verbose = false;  // what each finding means, and what to do about it; JSON always has it
+};
+
+// Prints a line for each finding, and a verdict. Returns the exit status: 1 if something is broken.
+int doctor(const DoctorOptions& options);
 
 }  // namespace sluice::cli

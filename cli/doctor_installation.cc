@@ -30,7 +30,7 @@ Finding optimizer_socket() {
     return {"optimizer", Level::kBroken, folder.text,
             "The optimizer listens only in a folder that belongs to its user alone; jobs run as "
             "without Sluice until then.",
-            "Remove that folder, or name a socket elsewhere with SLUICE_SOCKET."};
+            folder.mend};
   }
   const Reply status = ask_status(socket);
   switch (status.answer) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "cli/text.h"
 
 namespace sluice::cli {
@@ -15,6 +17,12 @@ constexpr size_t kWidth = 98;
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   if (app->get_name() == "run") return "Usage: sluice run [options] -- COMMAND...\n";
   return CLI::Formatter::make_usage(app, std::move(name));
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  if (group == kFurtherOptions && !all_) return "";
+  return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "cli/run_arguments.h"
 #include "cli/simulate.h"
 #include "cli/status.h"
+#include "cli/suggest.h"
 #include "cli/text.h"
 #include "protocol/version.h"
 
@@ -26,6 +28,8 @@ namespace {
 
 constexpr const char* kSocketHelp =
     "where the optimizer listens; SLUICE_SOCKET, or else your own one";
+
+constexpr const char* kHelpAll = "--help-all";
 
 void add_run_options(CLI::App* run, Given* given) {
   for (const protocol::OptionInfo& info : protocol::kOptions) {
@@ -36,6 +40,7 @@ void add_run_options(CLI::App* run, Given* given) {
         },
         option_help(info));
     option->type_name("VALUE");
+    if (!info.common) option->group(kFurtherOptions);
     if (info.kind == protocol::OptionKind::kPaths) {
       option->multi_option_policy(CLI::MultiOptionPolicy::Join)->delimiter(':');
     } else {
@@ -44,21 +49,71 @@ void add_run_options(CLI::App* run, Given* given) {
   }
 }
 
-int usage_error(const CLI::ParseError& error) {
-  fmt::print(stderr, "sluice: {}\n", one_line(error.what()));
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+int usage_error(const std::string& problem) {
+  fmt::print(stderr, "sluice: {}\n", one_line(problem));
   return kExitUsage;
 }
 
+// The first word that names no command, where one is expected; "" if each does.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].empty() || words[0][0] == '-') return "";
+  const std::vector<std::string> commands = names_of_commands(app);
+  if (std::find(commands.begin(), commands.end(), words[0]) != commands.end()) return "";
+  return fmt::format("there is no command {}{}", words[0], did_you_mean(words[0], commands));
+}
+
+// What the parser says, and what the option that it does not know was meant to be.
+std::string explained(const CLI::ParseError& error, const CLI::App& app,
+                      const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
+  const std::vector<std::string> known = names_of_options(*command);
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() < 3 || name.compare(0, 2, "--") != 0 ||
+        std::find(known.begin(), known.end(), name) != known.end()) {
+      continue;
+    }
+    const std::string meant = did_you_mean(name, known);
+    if (!meant.empty()) return fmt::format("there is no option {}{}", name, meant);
+  }
+  return error.what();
+}
+
 int dispatch(std::vector<std::string> words) {
+  RunArguments split;
+  if (!words.empty() && words[0] == "run") {
+    split = split_run_arguments({words.begin() + 1, words.end()});
+    words = {"run"};
+    words.insert(words.end(), split.options.begin(), split.options.end());
+  }
+  const bool all = std::find(words.begin(), words.end(), kHelpAll) != words.end();
   CLI::App app("Sluice feeds I/O-bound jobs: the bytes that they ask for next are in memory.",
                "sluice");
   app.set_version_flag("--version",
                        fmt::format("sluice {} (protocol {})", kProgramVersion, protocol::kVersion));
-  app.formatter(std::make_shared<HelpFormatter>());  // and of the subcommands, which inherit it
+  app.formatter(std::make_shared<HelpFormatter>(all));  // and of the subcommands, which inherit it
   app.require_subcommand(1);
   CLI::App* run_command = app.add_subcommand("run", "run a command with Sluice");
   Given given;
   add_run_options(run_command, &given);
+  run_command->set_help_all_flag(kHelpAll, "all options");
   CLI::App* status_command = app.add_subcommand("status", "show what the optimizer is doing");
   StatusOptions status;
   status_command->add_flag("--json", status.json, "as JSON, on one line");
@@ -69,10 +124,11 @@ int dispatch(std::vector<std::string> words) {
   stop_command->add_option("--socket", stop_socket, kSocketHelp)->type_name("PATH");
   CLI::App* doctor_command =
       app.add_subcommand("doctor", "say what this machine, and mounts on it, offer to Sluice");
-  bool doctor_json = false;
-  std::vector<std::string> doctor_paths;
-  doctor_command->add_flag("--json", doctor_json, "as JSON");
-  doctor_command->add_option("PATH", doctor_paths, "datasets, or folders of some");
+  DoctorOptions examination;
+  doctor_command->add_flag("--json", examination.json, "as JSON");
+  doctor_command->add_flag("--verbose", examination.verbose,
+                           "what each line means, and what to do about it");
+  doctor_command->add_option("PATH", examination.paths, "datasets, or folders of some");
   CLI::App* simulate_command = app.add_subcommand(
       "simulate", "what replacement policies and memory sizes would do for a job");
   SimulateOptions simulation;
@@ -97,11 +153,12 @@ int dispatch(std::vector<std::string> words) {
   CLI::App* layout_command =
       docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
 
-  RunArguments split;
-  if (!words.empty() && words[0] == "run") {
-    split = split_run_arguments({words.begin() + 1, words.end()});
-    words = {"run"};
-    words.insert(words.end(), split.options.begin(), split.options.end());
+  if (words.empty()) {
+    fmt::print("{}", app.help());
+    return fflush(stdout) == 0 ? 0 : kExitProblem;
+  }
+  if (const std::string problem = unknown_command(app, words); !problem.empty()) {
+    return usage_error(problem + " (`sluice --help` lists them)");
   }
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as the parser wants it
   try {
@@ -109,12 +166,12 @@ int dispatch(std::vector<std::string> words) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return usage_error(error);
+    return usage_error(explained(error, app, words));
   }
   if (run_command->parsed()) return run(given, split.command);
   if (status_command->parsed()) return print_status(status);
   if (stop_command->parsed()) return stop(stop_socket);
-  if (doctor_command->parsed()) return doctor(doctor_paths, doctor_json);
+  if (doctor_command->parsed()) return doctor(examination);
   if (simulate_command->parsed()) return simulate(simulation);
   if (report_command->parsed()) return report(page);
   if (verify_command->parsed()) return verify_packs(packs);

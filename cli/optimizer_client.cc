@@ -147,13 +147,19 @@ Reply check_folder(const std::string& socket) {
   if (lstat(folder.c_str(), &status) != 0) {
     return errno == ENOENT ? none(socket) : problem(shown + ": " + strerror(errno));
   }
-  if (!S_ISDIR(status.st_mode)) return problem(shown + ": not a folder: refused");
+  const std::string another = "name another with SLUICE_SOCKET";
+  if (!S_ISDIR(status.st_mode)) {
+    return {Answer::kProblem, shown + ": not a folder: refused", another};
+  }
   if (status.st_uid != geteuid()) {
-    return problem(fmt::format("{}: belongs to user {}: refused", shown, status.st_uid));
+    return {Answer::kProblem, fmt::format("{}: belongs to user {}: refused", shown, status.st_uid),
+            another};
   }
   if ((status.st_mode & 0777) != 0700) {
-    return problem(
-        fmt::format("{}: its mode is {:04o} and not 0700: refused", shown, status.st_mode & 0777));
+    return {
+        Answer::kProblem,
+        fmt::format("{}: its mode is {:04o} and not 0700: refused", shown, status.st_mode & 0777),
+        fmt::format("chmod 700 {}, or {}", shown, another)};
   }
   return {Answer::kGood, ""};
 }

@@ -19,6 +19,7 @@ enum class Answer {
 struct Reply {
   Answer answer = Answer::kProblem;
   std::string text;  // kGood: what was asked for; else one line that says why
+  std::string mend;  // what the user can do about it; may be empty
 };
 
 // The socket's path: `chosen`, or if that is empty the one that protocol/place.h names.

@@ -19,6 +19,18 @@ constexpr const char* kLibrary = "libsluice.so";
 
 void warn(const std::string& text) { fmt::print(stderr, "sluice: warning: {}\n", text); }
 
+void warn_of_unknown(const std::vector<std::string>& variables) {
+  std::vector<std::string> shown;
+  for (const std::string& name : variables) {
+    const protocol::OptionInfo* meant = protocol::misspelled_variable(name.c_str(), name.size());
+    shown.push_back(one_line(name));
+    if (meant == nullptr) continue;
+    shown.back() += fmt::format(" (did you mean {}?)", meant->variable);
+    unsetenv(name.c_str());  // the library would say it again
+  }
+  if (!shown.empty()) warn(fmt::format("no option is called {}; ignored", fmt::join(shown, ", ")));
+}
+
 }  // namespace
 
 int run(const Given& command_line, const std::vector<std::string>& command) {
@@ -31,9 +43,7 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
     fmt::print(stderr, "sluice: {}\n", settings.problem);
     return kExitUsage;
   }
-  if (!settings.unknown.empty()) {
-    warn(fmt::format("no option is called {}; ignored", fmt::join(settings.unknown, ", ")));
-  }
+  warn_of_unknown(settings.unknown);
   const std::string library = companion(kLibrary);
   if (library.empty()) {
     fmt::print(stderr, "sluice: {} is neither beside this program nor in ../lib\n", kLibrary);

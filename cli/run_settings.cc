@@ -16,8 +16,6 @@ using protocol::kOptions;
 using protocol::Option;
 using protocol::OptionInfo;
 
-constexpr const char* kPrefix = "SLUICE_";
-
 size_t index_of(Option option) { return static_cast<size_t>(option); }
 
 std::string environment(const char* name) {
@@ -60,11 +58,12 @@ std::string add_file(const std::string& path, Given* values) {
 std::vector<std::string> unknown_variables() {
   std::vector<std::string> unknown;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    if (strncmp(*at, kPrefix, strlen(kPrefix)) != 0) continue;
+    if (strncmp(*at, protocol::kVariablePrefix, strlen(protocol::kVariablePrefix)) != 0) continue;
     const std::string name(*at, strcspn(*at, "="));
     bool known = false;
     for (const OptionInfo& info : kOptions) known = known || name == info.variable;
-    if (!known) unknown.push_back(one_line(name));
+    for (const char* own : protocol::kOwnVariables) known = known || name == own;
+    if (!known) unknown.push_back(name);
   }
   return unknown;
 }

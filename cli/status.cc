@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kWatchInterval{1};
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 int complain(const Reply& reply) {
-  fmt::print(stderr, "sluice: {}\n", reply.text);
+  fmt::print(stderr, "sluice: {}{}{}\n", reply.text, reply.mend.empty() ? "" : "; ", reply.mend);
   return kExitProblem;
 }
 

@@ -62,6 +62,12 @@ std::string format_time(double nanoseconds) {
   return fmt::format("{:.1f} s", nanoseconds / 1e9);
 }
 
+std::string values_of(const protocol::ImportanceKeyInfo& info) {
+  if (*info.choices != '\0') return replaced(info.choices, '|', ", ");
+  if (info.high == UINT64_MAX) return "a whole number";
+  return fmt::format("a number from {} to {}", info.low, info.high);
+}
+
 std::string values_of(const protocol::OptionInfo& info) {
   using protocol::OptionKind;
   std::string text;
@@ -86,6 +92,9 @@ std::string values_of(const protocol::OptionInfo& info) {
       break;
     case OptionKind::kSwitch:
       text = "on or off";
+      break;
+    case OptionKind::kImportance:
+      text = "off, loss, iis, or iis:KEY=VALUE,...";
       break;
   }
   if (info.autos) text += ", or auto";

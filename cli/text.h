@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/importance.h"
 #include "protocol/options.h"
 
 namespace sluice::cli {
@@ -24,6 +25,7 @@ std::string format_time(double nanoseconds);
 
 // The values that an option takes, for help and manual: "SIZE (64K to 1T) or auto".
 std::string values_of(const protocol::OptionInfo& info);
+std::string values_of(const protocol::ImportanceKeyInfo& info);
 
 // `text` in lines of at most `width` characters, each after `margin` and with a line end.
 std::string wrapped(std::string_view text, std::string_view margin, size_t width);

@@ -38,7 +38,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/samples/sample_set.cc \
   optimizer/stage/stage_plan.cc \
   optimizer/streams/tracker.cc \
-  protocol/options.cc \
+  protocol/importance.cc protocol/options.cc \
   $(POLICY_SRCS) \
   $(IMPORTANCE_SRCS)
 

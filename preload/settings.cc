@@ -9,6 +9,8 @@
 #include "preload/log.h"
 #include "preload/self.h"
 #include "preload/startup.h"
+#include "protocol/importance.h"
+#include "protocol/words.h"
 
 namespace sluice::preload {
 
@@ -79,24 +81,22 @@ bool switch_of(Option option) {
 
 uint32_t choice_of(Option option) {
   const char* value = value_of(option);
-  const size_t length = strlen(value);
-  uint32_t index = 0;
-  for (const char* at = protocol::option_info(option).choices; *at != '\0'; ++index) {
-    const char* end = strchrnul(at, '|');
-    if (static_cast<size_t>(end - at) == length && strncmp(at, value, length) == 0) return index;
-    at = *end == '|' ? end + 1 : end;
-  }
-  return 0;
+  const int number =
+      protocol::choice_number(protocol::option_info(option).choices, value, strlen(value));
+  return number > 0 ? static_cast<uint32_t>(number) : 0;
 }
 
-uint32_t number_of(Option option) {
-  return static_cast<uint32_t>(strtoul(value_of(option), nullptr, 10));
-}
-
-// The mean that the selector gives: that of (a percentile)^beta over all percentiles, or the share.
-double selected_share() {
-  if (choice_of(Option::kSelector) == 1) return number_of(Option::kSelectedShare) / 100.0;
-  return 1 / (1 + number_of(Option::kBeta) / 100.0);
+void apply_importance() {
+  using Key = protocol::ImportanceKey;
+  protocol::Importance chosen;
+  protocol::parse_importance(value_of(Option::kImportance), &chosen);
+  g_settings.importance = static_cast<uint32_t>(chosen.mode);
+  g_settings.warm_up = static_cast<uint32_t>(chosen.value(Key::kWarmUp));
+  g_settings.full_every = static_cast<uint32_t>(chosen.value(Key::kFullEvery));
+  // The mean that is selected: the share, or that of (a percentile)^beta over all percentiles.
+  g_settings.selected_share = chosen.has(Key::kShare)
+                                  ? static_cast<double>(chosen.value(Key::kShare)) / 100.0
+                                  : 1 / (1 + static_cast<double>(chosen.value(Key::kBeta)) / 100.0);
 }
 
 // In place: some programs (bash) have an unsetenv of their own.
@@ -143,11 +143,28 @@ void find_places() {
 
 // Most programs have none of our variables, and are to learn that at once.
 bool any_variable() {
-  static constexpr char kPrefix[] = "SLUICE_";
+  using protocol::kVariablePrefix;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    if (strncmp(*at, kPrefix, sizeof kPrefix - 1) == 0) return true;
+    if (strncmp(*at, kVariablePrefix, sizeof kVariablePrefix - 1) == 0) return true;
   }
   return false;
+}
+
+// Names that are nearly an option's. Others may be somebody else's.
+void check_names() {
+  for (char** at = environ; *at != nullptr;) {
+    const size_t length = strcspn(*at, "=");
+    const OptionInfo* meant = protocol::misspelled_variable(*at, length);
+    char name[48];
+    if (meant == nullptr || length >= sizeof name) {
+      ++at;
+      continue;
+    }
+    memcpy(name, *at, length);
+    name[length] = '\0';
+    say(LogLevel::kWarn, "%s is not an option; did you mean %s?", name, meant->variable);
+    forget_variable(name);  // once for a job, as of a bad value
+  }
 }
 
 void apply() {
@@ -166,10 +183,7 @@ void apply() {
   g_settings.stage_all = stage == 1;
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
-  g_settings.importance = choice_of(Option::kImportance);
-  g_settings.warm_up = number_of(Option::kWarmUp);
-  g_settings.full_every = number_of(Option::kFullEvery);
-  g_settings.selected_share = selected_share();
+  apply_importance();
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {
@@ -201,6 +215,7 @@ void read_settings() {
     check_values();
     apply();
   }
+  if (look && !g_settings.off) check_names();
   find_places();
 }
 

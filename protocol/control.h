@@ -155,7 +155,7 @@ struct DatasetKnown {
 struct Samples {
   uint64_t session;
   uint64_t token;
-  uint64_t first;
+  uint64_t first;  // kSelect: the seed of the job's own random numbers
   uint64_t count;
   uint64_t bytes;  // of the memfd
   uint32_t dataset;

@@ -2,33 +2,15 @@
 
 #include <cstring>
 
+#include "protocol/importance.h"
+#include "protocol/words.h"
+
 namespace sluice::protocol {
 namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
-
-bool parse_number(const char* text, uint64_t* number) {
-  uint64_t value = 0;
-  if (!digit(*text)) return false;
-  for (; digit(*text); ++text) {
-    if (__builtin_mul_overflow(value, 10U, &value)) return false;
-    if (__builtin_add_overflow(value, static_cast<uint64_t>(*text - '0'), &value)) return false;
-  }
-  *number = value;
-  return *text == '\0';
-}
-
-bool is_choice(const char* choices, const char* value) {
-  const size_t length = strlen(value);
-  for (const char* at = choices; length > 0 && *at != '\0';) {
-    const char* end = strchrnul(at, '|');
-    if (static_cast<size_t>(end - at) == length && strncmp(at, value, length) == 0) return true;
-    at = *end == '|' ? end + 1 : end;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -108,15 +90,41 @@ const char* option_problem(const OptionInfo& info, const char* value) {
       if (number < info.low || number > info.high) return "is a size out of range";
       return nullptr;
     case OptionKind::kNumber:
-      if (!parse_number(value, &number)) return "is not a whole number";
+      if (!parse_number(value, strlen(value), &number)) return "is not a whole number";
       if (number < info.low || number > info.high) return "is a number out of range";
       return nullptr;
     case OptionKind::kChoice:
-      return is_choice(info.choices, value) ? nullptr : "is not one of the choices";
+      return choice_number(info.choices, value, strlen(value)) >= 0 ? nullptr
+                                                                    : "is not one of the choices";
     case OptionKind::kSwitch:
       return parse_switch(value, &on) ? nullptr : "is neither on nor off";
+    case OptionKind::kImportance: {
+      Importance importance;
+      return parse_importance(value, &importance);
+    }
   }
   return "is of an unknown kind";
+}
+
+const OptionInfo* misspelled_variable(const char* name, size_t length) {
+  constexpr size_t kPrefix = sizeof kVariablePrefix - 1;
+  if (length < kPrefix || memcmp(name, kVariablePrefix, kPrefix) != 0) return nullptr;
+  const auto is = [name, length](const char* other) {
+    return strlen(other) == length && memcmp(name, other, length) == 0;
+  };
+  for (const char* own : kOwnVariables) {
+    if (is(own)) return nullptr;
+  }
+  const OptionInfo* nearest = nullptr;
+  unsigned least = ~0U;
+  for (const OptionInfo& info : kOptions) {
+    if (is(info.variable)) return nullptr;
+    const unsigned distance = edit_distance(
+        name + kPrefix, length - kPrefix, info.variable + kPrefix, strlen(info.variable) - kPrefix);
+    if (distance < least) nearest = &info;
+    least = distance < least ? distance : least;
+  }
+  return nearest != nullptr && is_near(least, length - kPrefix) ? nearest : nullptr;
 }
 
 }  // namespace sluice::protocol

@@ -11,12 +11,13 @@
 namespace sluice::protocol {
 
 enum class OptionKind : uint8_t {
-  kText,    // anything
-  kPaths,   // colon-separated
-  kBytes,   // "50M", "auto" where autos is set; K, M, G, T are powers of 1024
-  kNumber,  // decimal, within [low, high]
-  kChoice,  // one of `choices`, separated by '|'
-  kSwitch,  // on|off|1|0|yes|no|true|false
+  kText,        // anything
+  kPaths,       // colon-separated
+  kBytes,       // "50M", "auto" where autos is set; K, M, G, T are powers of 1024
+  kNumber,      // decimal, within [low, high]
+  kChoice,      // one of `choices`, separated by '|'
+  kSwitch,      // on|off|1|0|yes|no|true|false
+  kImportance,  // importance.h
 };
 
 enum class Option : uint8_t {
@@ -31,15 +32,6 @@ enum class Option : uint8_t {
   kStale,
   kPolicy,
   kImportance,
-  kSubstitute,
-  kSelector,
-  kWarmUp,
-  kFullEvery,
-  kBeta,
-  kHistory,
-  kSelectedShare,
-  kHShare,
-  kMostSubstituted,
   kCacheDir,
   kPacks,
   kPlaces,
@@ -68,6 +60,7 @@ struct OptionInfo {
   uint64_t low, high;        // kNumber, kBytes: inclusive bounds
   const char* default_text;  // as a user would write it; "" is unset
   const char* help;          // one line, no full stop
+  bool common = false;       // one of the few that people need: --help and README have it
 };
 
 inline constexpr uint64_t kNoLimit = UINT64_MAX;
@@ -75,7 +68,8 @@ inline constexpr uint64_t kNoLimit = UINT64_MAX;
 inline constexpr OptionInfo kOptions[] = {
     {Option::kDataset, "dataset", "SLUICE_DATASET", OptionKind::kPaths, false, "", 0, 0, "",
      "colon-separated files, folders or globs that are data; LMDB files are recognised without "
-     "it; `auto` adds every read-only file of at least 256 MiB"},
+     "it; `auto` adds every read-only file of at least 256 MiB",
+     true},
     {Option::kDistance, "distance", "SLUICE_DISTANCE", OptionKind::kBytes, true, "", 65536,
      1ULL << 40, "auto", "bytes between checkpoints"},
     {Option::kSize, "size", "SLUICE_SIZE", OptionKind::kBytes, true, "", 65536, 1ULL << 40, "auto",
@@ -90,7 +84,8 @@ inline constexpr OptionInfo kOptions[] = {
      "off detects and never reads"},
     {Option::kMemory, "memory", "SLUICE_MEMORY", OptionKind::kBytes, true, "", 1 << 20, kNoLimit,
      "auto",
-     "byte budget for staged and pre-cached data; auto is 20 % of what the memory cgroup leaves"},
+     "byte budget for staged and pre-cached data; auto is 20 % of what the memory cgroup leaves",
+     true},
     {Option::kStage, "stage", "SLUICE_STAGE", OptionKind::kChoice, false, "auto|always|never", 0, 0,
      "auto",
      "which sample files are copied to memory before they are opened: those on a network or FUSE "
@@ -100,37 +95,16 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
      "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed", 0, 0, "auto",
      "which staged files are kept for the next epoch when not all fit the budget"},
-    {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kChoice, false,
-     "off|loss|iis", 0, 0, "off",
+    {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kImportance, false, "", 0,
+     0, "off",
      "what a PyTorch job trains on: all samples (off); all, observing what loss each has (loss); "
-     "or, after some epochs, those that matter more by that (iis), which changes what is trained"},
-    {Option::kSubstitute, "substitute", "SLUICE_SUBSTITUTE", OptionKind::kChoice, false,
-     "never|class|any", 0, 0, "never",
-     "with importance iis: whether a sample that matters little and is not in memory may be stood "
-     "in for by another that is: by any, by one of its class, or never"},
-    {Option::kSelector, "selector", "SLUICE_SELECTOR", OptionKind::kChoice, false, "loss|share", 0,
-     0, "loss",
-     "with importance iis: each sample by the percentile of its loss (loss), or a fixed share with "
-     "chances in proportion to it (share)"},
-    {Option::kWarmUp, "warm-up", "SLUICE_WARM_UP", OptionKind::kNumber, false, "", 0, 1000000, "5",
-     "with importance iis: epochs that fetch all samples to begin with"},
-    {Option::kFullEvery, "full-every", "SLUICE_FULL_EVERY", OptionKind::kNumber, false, "", 0,
-     1000000, "3", "with importance iis: after them each so manieth epoch fetches all; 0 is none"},
-    {Option::kBeta, "beta", "SLUICE_BETA", OptionKind::kNumber, false, "", 0, 10000, "100",
-     "selector loss: the percentile's power, in hundredths; more fetches less"},
-    {Option::kHistory, "history", "SLUICE_HISTORY", OptionKind::kNumber, false, "", 1, 1000000,
-     "1024", "selector loss: losses among which the percentile is taken"},
-    {Option::kSelectedShare, "selected-share", "SLUICE_SELECTED_SHARE", OptionKind::kNumber, false,
-     "", 1, 100, "50", "selector share: percent of the samples that an epoch fetches"},
-    {Option::kHShare, "h-share", "SLUICE_H_SHARE", OptionKind::kNumber, false, "", 0, 100, "70",
-     "percent of the selected samples that matter much: they are kept first, and none stands in "
-     "for them"},
-    {Option::kMostSubstituted, "most-substituted", "SLUICE_MOST_SUBSTITUTED", OptionKind::kNumber,
-     false, "", 0, 100, "12", "percent of an epoch's samples that others may stand in for"},
+     "or, after some epochs, those that matter more by that (iis), which changes what is trained",
+     true},
     {Option::kCacheDir, "cache-dir", "SLUICE_CACHE_DIR", OptionKind::kText, false, "", 0, 0, "",
      "folder on a fast disk: for packs of the samples that were fetched, which are read from there "
      "instead of once more from their storage, and for staged files where no memory file system "
-     "can take them"},
+     "can take them",
+     true},
     {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
      "bytes that packs may take in the cache folder; 0 is none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
@@ -142,14 +116,14 @@ inline constexpr OptionInfo kOptions[] = {
      "seconds that the optimizer outlives its last job"},
     {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
      "off|error|warn|info|debug|trace", 0, 0, "warn",
-     "log level; the end-of-run line is printed at warn and above"},
+     "log level; the end-of-run line is printed at warn and above", true},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",
-     "file that gets the end-of-run figures as JSON"},
+     "file that gets the end-of-run figures as JSON", true},
     {Option::kRecord, "record", "SLUICE_RECORD", OptionKind::kText, false, "", 0, 0, "",
      "file that gets the trace of the job's samples, for `sluice simulate`; what it held is lost, "
      "but with a + in front it is added to"},
     {Option::kOff, "off", "SLUICE_OFF", OptionKind::kSwitch, false, "", 0, 0, "off",
-     "on passes everything through"},
+     "on passes everything through", true},
     {Option::kPython, "python", "SLUICE_PYTHON", OptionKind::kSwitch, false, "", 0, 0, "on",
      "off leaves Python programs without the PyTorch adapter"},
     {Option::kCallsites, "callsites", "SLUICE_CALLSITES", OptionKind::kSwitch, false, "", 0, 0,
@@ -157,7 +131,7 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kCrashTrace, "crash-trace", "SLUICE_CRASH_TRACE", OptionKind::kSwitch, false, "", 0, 0,
      "off", "on prints a backtrace on a real crash before passing it on"},
     {Option::kConfig, "config", "SLUICE_CONFIG", OptionKind::kText, false, "", 0, 0, "",
-     "TOML file with these options"},
+     "TOML file with these options", true},
     {Option::kForceFallback, "force-fallback", "SLUICE_FORCE_FALLBACK", OptionKind::kText, false,
      "", 0, 0, "",
      "for tests: comma-separated noguard, nocachestat, nopagemapscan, nouring; acts as an older "
@@ -168,6 +142,15 @@ static_assert(sizeof(kOptions) / sizeof(kOptions[0]) == kOptionCount);
 constexpr const OptionInfo& option_info(Option option) {
   return kOptions[static_cast<uint32_t>(option)];
 }
+
+// Of environment variables that begin with it only these are ours: the options' and kOwnVariables.
+inline constexpr char kVariablePrefix[] = "SLUICE_";
+// What Sluice's parts tell each other; not for users.
+inline constexpr const char* kOwnVariables[] = {"SLUICE_JOB", "SLUICE_PYTHONPATH_WAS"};
+
+// The option whose variable the name was meant to be: it begins with the prefix, is no variable of
+// ours, and nearly one. nullptr: none. `name` is `length` characters.
+const OptionInfo* misspelled_variable(const char* name, size_t length);
 
 // Parses "8M", "50m", "1.5G", "4096"; "MiB", "MB" and "M" are the same. A fraction of a byte is
 // cut off. False if it is anything else or overflows; *bytes is then untouched. REQUIRES: text is

@@ -99,6 +99,12 @@ int sluice_selection(struct sluice_selection_rule* rule);
  * with those that they start. -ENOTSUP without SLUICE_IMPORTANCE. */
 int sluice_rank_of(const char* name);
 
+/* The seed of the job's own random numbers: which samples sluice_select() chooses follows from it,
+ * unless the user gave another (SLUICE_IMPORTANCE=iis:seed=N); of several ranks it is that of the
+ * first that asks. Without this call it is 1. To be said before the first sluice_select(). -ENOTSUP
+ * without SLUICE_IMPORTANCE=iis. */
+int sluice_seed(uint64_t seed);
+
 /* The samples ids[0..count) were trained and mattered values[0..count), any scale, more is more: a
  * loss, usually. A value replaces what was told of the sample before; those that are no numbers or
  * infinite are ignored. -ENOTSUP without SLUICE_IMPORTANCE. */
@@ -106,7 +112,7 @@ int sluice_report_importance(int dataset, const uint64_t* ids, const double* val
                              uint64_t count);
 
 /* The same, and sample ids[i] is of class labels[i], 0xffffffff where that is not known: what
- * SLUICE_SUBSTITUTE=class goes by. */
+ * SLUICE_IMPORTANCE=iis:substitute=class goes by. */
 int sluice_report_labelled(int dataset, const uint64_t* ids, const double* values,
                            const uint32_t* labels, uint64_t count);
 

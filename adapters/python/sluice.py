@@ -26,11 +26,11 @@ import os
 
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
            "locate_extent", "locate_extents", "locate_files", "locate_keys", "publish_order", "rank_of",
-           "reads_for_others", "report_importance", "sample", "select", "selection", "serve", "waited", "wanted"]
+           "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve", "waited", "wanted"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
-         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_waited", "sluice_reads_for_others")  # may be missing
+         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited", "sluice_reads_for_others")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a sample is served, as protocol/sluice.h has it.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
@@ -63,6 +63,7 @@ def _find():
         (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
         (cheap, "sluice_selection", (indices,)),
         (cheap, "sluice_rank_of", (text,)),
+        (cheap, "sluice_seed", (u64,)),
         (cheap, "sluice_waited", (u64,)),
         (cheap, "sluice_reads_for_others", ()),
     )
@@ -288,13 +289,19 @@ def rank_of(name):
     return _found["sluice_rank_of"](_text(name)) if "sluice_rank_of" in _found else 0
 
 
+def seed(value):
+    """The seed of the job's own random numbers: which samples select() chooses follows from it, unless the user
+    gave another. Its lowest 64 bits count. To be said before the first select()."""
+    return _found["sluice_seed"](value % (1 << 64)) if "sluice_seed" in _found else 0
+
+
 def report_importance(number, ids, values, labels=None):
     """The samples `ids` were trained and mattered `values`: losses, usually; any scale, more is more.
 
     `ids`: as indices elsewhere; `values`: anything with a contiguous buffer of 64-bit floats, or any
     iterable of numbers, as many. A value replaces what was told of the sample before; NaN and infinite ones
     are ignored. `labels`: the samples' classes, as many whole numbers, below 0 where that is not known;
-    SLUICE_SUBSTITUTE=class goes by them. Without effect where SLUICE_IMPORTANCE is off."""
+    SLUICE_IMPORTANCE=iis:substitute=class goes by them. Without effect where SLUICE_IMPORTANCE is off."""
     if not importance():
         return 0
     indices, count = _integers(ids)

@@ -68,7 +68,7 @@ def two(bench, source, size, wanted, **settings):
     read_below(source)
     touch_memory(1 << 30)
     command = ["/usr/bin/python3", "-W", "ignore", os.path.join(TOP, "bench/reader/train_importance.py")]
-    with jobs.Sluice(memory=size * MEMORY // 100, warm_up=WARM_UP, **OURS["sluice"], **settings) as sluice, \
+    with jobs.Sluice(memory=size * MEMORY // 100, **OURS["sluice"], **settings) as sluice, \
             SlowMount(bench, "icache", source, *MOUNT) as mount:
         with Watch(sluice) as watch:
             result = jobs.run([[*command, mount.folder, str(EPOCHS), str(compute), "--seed", str(seed)]

@@ -95,11 +95,11 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
 
 
 def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, **settings):
-    with jobs.Sluice(memory=size * MEMORY // 100, warm_up=WARM_UP, **settings) as sluice:
+    with jobs.Sluice(memory=size * MEMORY // 100, **settings) as sluice:
         return run_job(bench, source, compute, sluice, workers=workers, options=options)
 
 
-OURS = {"sluice": {"importance": "iis", "substitute": "any"}, "sluice iis": {"importance": "iis"},
+OURS = {"sluice": {"importance": f"iis:warmup={WARM_UP},substitute=any"}, "sluice iis": {"importance": f"iis:warmup={WARM_UP}"},
         "sluice exact": {}}
 
 

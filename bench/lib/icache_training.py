@@ -65,7 +65,7 @@ def pair(folder, count, model, epochs, seed):
     plain = train(folder, model, epochs, seed, None)
     # Local files are staged for this, or nothing would be kept of which samples could stand in.
     with jobs.Sluice(memory=max(count * KEPT * MEMORY // 100, 1 << 20), stage="always",
-                     importance="iis", substitute="any", warm_up=WARM_UP) as sluice:
+                     importance=f"iis:warmup={WARM_UP},substitute=any") as sluice:
         return plain, train(folder, model, epochs, seed, sluice)
 
 

@@ -57,6 +57,7 @@ const OptionInfo* find_option(std::string_view flag) {
 const char* wanted_type(OptionKind kind) {
   switch (kind) {
     case OptionKind::kText:
+    case OptionKind::kImportance:
       return "text in quotes";
     case OptionKind::kPaths:
       return "text in quotes or an array of such";

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "protocol/importance.h"
 #include "protocol/options.h"
 
 namespace sluice::optimizer {
@@ -54,43 +55,26 @@ void apply_fallbacks(std::string_view list, SessionOptions* options) {
   }
 }
 
-void apply_importance(protocol::Option option, const std::string& value,
-                      ImportanceOptions* options) {
+ImportanceOptions importance_options(const protocol::Importance& chosen) {
+  using Key = protocol::ImportanceKey;
   using StandIns = ImportanceOptions::StandIns;
-  const double percent = number(value) / 100.0;
-  switch (option) {
-    case protocol::Option::kSubstitute:
-      options->stand_ins = value == "any"     ? StandIns::kAny
-                           : value == "class" ? StandIns::kSameLabel
-                                              : StandIns::kNever;
-      break;
-    case protocol::Option::kSelector:
-      options->selector = value;
-      break;
-    case protocol::Option::kWarmUp:
-      options->selection.warm_up = number(value);
-      break;
-    case protocol::Option::kFullEvery:
-      options->selection.full_every = number(value);
-      break;
-    case protocol::Option::kBeta:
-      options->selection.beta = percent;
-      break;
-    case protocol::Option::kHistory:
-      options->selection.history = number(value);
-      break;
-    case protocol::Option::kSelectedShare:
-      options->selection.share = percent;
-      break;
-    case protocol::Option::kHShare:
-      options->h_share = percent;
-      break;
-    case protocol::Option::kMostSubstituted:
-      options->most_substituted = percent;
-      break;
-    default:  // concerns the library alone
-      break;
-  }
+  static constexpr StandIns kStandIns[] = {StandIns::kNever, StandIns::kSameLabel, StandIns::kAny};
+  const auto hundredths = [&chosen](Key key) {
+    return static_cast<double>(chosen.value(key)) / 100.0;
+  };
+  ImportanceOptions options;
+  options.selector = chosen.has(Key::kShare) ? "share" : "loss";
+  options.selection = {.warm_up = static_cast<uint32_t>(chosen.value(Key::kWarmUp)),
+                       .full_every = static_cast<uint32_t>(chosen.value(Key::kFullEvery)),
+                       .beta = hundredths(Key::kBeta),
+                       .history = static_cast<uint32_t>(chosen.value(Key::kHistory)),
+                       .share = hundredths(Key::kShare),
+                       .seed = chosen.value(Key::kSeed)};
+  options.seed_given = chosen.has(Key::kSeed);
+  options.h_share = hundredths(Key::kHShare);
+  options.stand_ins = kStandIns[chosen.value(Key::kSubstitute)];
+  options.most_substituted = hundredths(Key::kMostSubstituted);
+  return options;
 }
 
 void apply(protocol::Option option, const std::string& value, SessionOptions* options) {
@@ -136,14 +120,18 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kPlaces:
       options->places = value == "off" ? "" : value;
       break;
-    case protocol::Option::kImportance:
-      options->selects = value == "iis";
+    case protocol::Option::kImportance: {
+      protocol::Importance chosen;
+      protocol::parse_importance(value.c_str(), &chosen);
+      options->selects = chosen.mode == protocol::ImportanceMode::kIis;
+      options->importance = importance_options(chosen);
       break;
+    }
     case protocol::Option::kForceFallback:
       apply_fallbacks(value, options);
       break;
-    default:
-      apply_importance(option, value, &options->importance);
+    default:  // concerns the library alone
+      break;
   }
 }
 
@@ -217,11 +205,6 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
     } else {
       apply(info->option, value, &options);
     }
-  }
-  using StandIns = ImportanceOptions::StandIns;
-  if (!options.selects && options.importance.stand_ins != StandIns::kNever) {
-    report("substitute: has no effect unless importance is iis");
-    options.importance.stand_ins = StandIns::kNever;
   }
   return options;
 }

@@ -93,8 +93,10 @@ bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook:
     return false;
   }
   judge_benefit(session, who);
+  ImportanceOptions options = session->options.importance;
+  if (!options.seed_given) options.selection.seed = told.first;
   const std::weak_ptr<EpochChoice> asked =
-      importance_.ask(who, told.epoch, session->options.importance, std::move(bytes));
+      importance_.ask(who, told.epoch, options, std::move(bytes));
   if (asked.expired()) return false;
   choosing_.insert(peer.connection);
   choosers_.run(kNoMount, [this, asked, who, connection = peer.connection, mailbox = mailbox_,

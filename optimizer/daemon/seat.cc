@@ -50,11 +50,15 @@ bool Seat::make_folder(std::string* reason) {
   if (lstat(folder_.c_str(), &info) != 0) {
     *reason = error_text(folder_);
   } else if (!S_ISDIR(info.st_mode)) {
-    *reason = folder_ + ": not a folder";
+    *reason = folder_ + ": not a folder; name another with SLUICE_SOCKET";
   } else if (info.st_uid != geteuid()) {
-    *reason = folder_ + ": belongs to user " + std::to_string(info.st_uid);
+    *reason = folder_ + ": belongs to user " + std::to_string(info.st_uid) +
+              "; name another with SLUICE_SOCKET";
   } else if ((info.st_mode & 0777) != 0700) {
-    *reason = folder_ + ": its mode is not 0700";
+    char mode[8];
+    snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777U);
+    *reason =
+        folder_ + ": its mode is " + mode + "; chmod 700 it, or name another with SLUICE_SOCKET";
   } else {
     return true;
   }

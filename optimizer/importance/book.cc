@@ -33,20 +33,24 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
   for (const auto& [key, other] : entries_)
     all += other.ranks.size() * other.known->values.samples();
   if (all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
+  // Ranks of one job choose alike.
+  SelectionSettings selection = options.selection;
+  selection.seed = own->known->seed.value_or(selection.seed);
+  own->known->seed = selection.seed;
   std::unique_ptr<ICacheSystem>& system = systems_[who.dataset];
   if (system == nullptr) {
     const SystemSettings settings = {.samples = static_cast<uint32_t>(who.samples),
                                      .h_share = options.h_share,
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
-                                     .seed = options.selection.seed};
+                                     .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
   }
   Rank& created = own->ranks[who.process];
   created.number = next_number_++;
   using StandIns = ImportanceOptions::StandIns;
   const SelectorInfo* info = find_selector(options.selector);
-  created.selector = (info != nullptr ? *info : selectors()[0]).make(options.selection);
+  created.selector = (info != nullptr ? *info : selectors()[0]).make(selection);
   Labels labels;
   if (options.stand_ins == StandIns::kSameLabel) {
     std::vector<uint32_t>& all_labels = own->known->labels;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,10 +21,11 @@
 
 namespace sluice::optimizer {
 
-// What a job asked for (protocol/options.h).
+// What a job asked for (protocol/importance.h).
 struct ImportanceOptions {
   std::string selector = "loss";
   SelectionSettings selection;
+  bool seed_given = false;  // else it is the job's own
   double h_share = kHShare;
   enum class StandIns : uint8_t { kNever, kSameLabel, kAny };
   StandIns stand_ins = StandIns::kNever;
@@ -135,6 +137,7 @@ class ImportanceBook {
     explicit Known(uint64_t samples) : values(static_cast<uint32_t>(samples)) {}
     ImportanceValues values;
     std::vector<uint32_t> labels;  // by sample; empty: any stands in for any
+    std::optional<uint64_t> seed;  // of selections: the first rank's
   };
   struct Rank {
     uint32_t number = 0;  // its job of the system

@@ -148,6 +148,12 @@ SLUICE_EXPORT int sluice_rank_of(const char* name) {
   return 0;
 }
 
+SLUICE_EXPORT int sluice_seed(uint64_t seed) {
+  if (g_settings.off || g_settings.importance < 2) return -ENOTSUP;
+  select_by_seed(seed);
+  return 0;
+}
+
 SLUICE_EXPORT int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
                                            uint64_t count) {
   const KeepErrno keep;

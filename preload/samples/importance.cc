@@ -14,6 +14,7 @@ namespace sluice::preload {
 namespace {
 
 constinit std::atomic<uint64_t> g_group{0};  // of ranks of one job; 0: none
+constinit std::atomic<uint64_t> g_seed{1};
 
 protocol::Samples about_dataset(int dataset) {
   protocol::Samples about = {};
@@ -64,6 +65,8 @@ void become_rank_of(const char* name) {
   g_group.store(group, std::memory_order_relaxed);
 }
 
+void select_by_seed(uint64_t seed) { g_seed.store(seed, std::memory_order_relaxed); }
+
 int report_importance(int dataset, const uint64_t* ids, const double* values,
                       const uint32_t* labels, uint64_t count) {
   if ((ids == nullptr || values == nullptr) && count != 0) return -EINVAL;
@@ -89,6 +92,7 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
   MemoryFile memory;
   if (!memory.add(chosen, samples)) return -ENOSPC;
   protocol::Samples about = about_dataset(dataset);
+  about.first = g_seed.load(std::memory_order_relaxed);
   about.count = samples;
   about.epoch = epoch;
   if (const int error = tell_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {

@@ -8,6 +8,8 @@ namespace sluice::preload {
 
 // Ranks of the job of that name are one to the optimizer; nullptr: of none. Waits for nobody.
 void become_rank_of(const char* name);
+// The job's own seed, of selections.
+void select_by_seed(uint64_t seed);
 
 // `labels` may be null.
 int report_importance(int dataset, const uint64_t* ids, const double* values,

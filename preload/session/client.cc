@@ -206,7 +206,11 @@ bool begin_session_here() {
   }
   bool exists = false;
   if (!folder_is_ours(g_place.folder, &exists) && exists) {
-    complain("the socket's folder is not this user's alone");
+    char text[256];
+    snprintf(text, sizeof text,
+             "%.140s is not this user's alone (chmod 700 it, or name another with SLUICE_SOCKET)",
+             g_place.folder);
+    complain(text);
     return false;
   }
   Asked asked = exists ? hello() : Asked::kNobody;

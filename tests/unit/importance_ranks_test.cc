@@ -154,6 +154,18 @@ TEST_P(Ranks, ReadersCountForTheirOwnRank) {
   EXPECT_FALSE(book_.on_read(who(0).session, who(0).process, kDataset, mine, true).empty());
 }
 
+TEST_P(Ranks, ChooseByTheFirstOnesSeed) {
+  const auto chosen = [this](uint32_t rank, uint64_t seed) {
+    ImportanceOptions chosen = options();
+    chosen.selection.warm_up = chosen.selection.full_every = 0;
+    chosen.selection.seed = seed;
+    return test::selected(&book_, who(rank), 0, chosen, std::vector<uint8_t>(kSamples, 1), kKept);
+  };
+  const std::vector<bool> first = chosen(0, 7);
+  EXPECT_EQ(first, chosen(1, 8)) << "ranks must agree";
+  EXPECT_LT(std::count(first.begin(), first.end(), true), kSamples);
+}
+
 INSTANTIATE_TEST_SUITE_P(InOneSession, Ranks, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(InTheirOwn, Ranks, testing::Values(false));
 

@@ -171,8 +171,8 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
 TEST(Parse, WhatImportanceAsksFor) {
   std::vector<std::string> problems;
   const SessionOptions options = parse_options(
-      "importance=iis\nsubstitute=class\nselector=share\nwarm-up=2\nfull-every=0\nbeta=150\n"
-      "history=7\nselected-share=40\nh-share=60\nmost-substituted=5\n",
+      "importance=iis:substitute=class,share=40,warmup=2,full-every=0,beta=150,history=7,"
+      "h-share=60,most-substituted=5,seed=9\n",
       &problems);
   EXPECT_TRUE(problems.empty());
   EXPECT_TRUE(options.selects);
@@ -185,13 +185,32 @@ TEST(Parse, WhatImportanceAsksFor) {
   EXPECT_DOUBLE_EQ(options.importance.selection.share, 0.4);
   EXPECT_DOUBLE_EQ(options.importance.h_share, 0.6);
   EXPECT_DOUBLE_EQ(options.importance.most_substituted, 0.05);
+  EXPECT_EQ(options.importance.selection.seed, 9U);
+  EXPECT_TRUE(options.importance.seed_given);
+}
+
+TEST(Parse, ImportanceIsAsItIsWhereNothingIsSaidOfIt) {
+  std::vector<std::string> problems;
+  const ImportanceOptions said = parse_options("importance=iis\n", &problems).importance;
+  EXPECT_TRUE(problems.empty());
+  const ImportanceOptions meant;
+  EXPECT_EQ(said.selector, meant.selector);
+  EXPECT_EQ(said.selection.warm_up, meant.selection.warm_up);
+  EXPECT_EQ(said.selection.full_every, meant.selection.full_every);
+  EXPECT_EQ(said.selection.beta, meant.selection.beta);
+  EXPECT_EQ(said.selection.history, meant.selection.history);
+  EXPECT_EQ(said.selection.seed, meant.selection.seed);
+  EXPECT_EQ(said.seed_given, meant.seed_given);
+  EXPECT_DOUBLE_EQ(said.h_share, meant.h_share);
+  EXPECT_EQ(said.stand_ins, meant.stand_ins);
+  EXPECT_DOUBLE_EQ(said.most_substituted, meant.most_substituted);
 }
 
 TEST(Parse, NobodyStandsInWhereNothingIsSelected) {
   std::vector<std::string> problems;
-  const SessionOptions options = parse_options("importance=loss\nsubstitute=any\n", &problems);
+  const SessionOptions options = parse_options("importance=loss:substitute=any\n", &problems);
   EXPECT_EQ(options.importance.stand_ins, ImportanceOptions::StandIns::kNever);
-  EXPECT_EQ(options.policy, "");
+  EXPECT_FALSE(options.selects);
   ASSERT_EQ(problems.size(), 1U);
 }
 

@@ -299,6 +299,7 @@ def selection_for(told, course, loader):
         return None, None
     turn = turns.Turn(course)
     allowed = _flags(told.length, candidates)
+    sluice.seed(torch.initial_seed())
     chosen = sluice.select(told.number, turn.number, allowed)
     if chosen is None:
         settings.warn_once("samples are not selected: no optimizer answers, or there are too many of them")

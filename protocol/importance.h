@@ -1,0 +1,79 @@
+// The value of SLUICE_IMPORTANCE: a mode and what tunes it, "iis:share=50,warmup=5". The one table
+// of its keys, which the library, the optimizer and the documents go by.
+//
+// Freestanding: no allocation, no locale, usable before main and in any process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::protocol {
+
+enum class ImportanceMode : uint8_t { kOff, kLoss, kIis };
+
+enum class ImportanceKey : uint8_t {
+  kShare,
+  kWarmUp,
+  kFullEvery,
+  kBeta,
+  kHistory,
+  kHShare,
+  kSubstitute,
+  kMostSubstituted,
+  kSeed,
+  kCount,
+};
+inline constexpr size_t kImportanceKeyCount = static_cast<size_t>(ImportanceKey::kCount);
+
+struct ImportanceKeyInfo {
+  ImportanceKey key;
+  const char* name;
+  const char* choices;       // "a|b|c": the value is the number of one, from 0; "": a whole number
+  uint64_t low, high;        // of a number, inclusive
+  uint64_t value;            // where none is given
+  const char* default_text;  // the same, as a user would write it, or in a few words
+  const char* help;          // one line, no full stop
+};
+
+inline constexpr uint64_t kMostEpochs = 1'000'000;
+inline constexpr ImportanceKeyInfo kImportanceKeys[] = {
+    {ImportanceKey::kShare, "share", "", 1, 100, 0, "by percentile",
+     "percent of the samples that an epoch fetches, with chances in proportion to their loss; "
+     "without it each is fetched with the chance that the percentile of its loss is"},
+    {ImportanceKey::kWarmUp, "warmup", "", 0, kMostEpochs, 5, "5",
+     "epochs that fetch all samples to begin with"},
+    {ImportanceKey::kFullEvery, "full-every", "", 0, kMostEpochs, 3, "3",
+     "after them each so manieth epoch fetches all; 0 is none"},
+    {ImportanceKey::kBeta, "beta", "", 0, 10000, 100, "100",
+     "the percentile's power, in hundredths; more fetches less"},
+    {ImportanceKey::kHistory, "history", "", 1, 1'000'000, 1024, "1024",
+     "losses among which the percentile is taken"},
+    {ImportanceKey::kHShare, "h-share", "", 0, 100, 70, "70",
+     "percent of the fetched samples that matter much: they are kept first, and none stands in for "
+     "them"},
+    {ImportanceKey::kSubstitute, "substitute", "never|class|any", 0, 0, 0, "never",
+     "whether a sample that matters little and is not in memory may be stood in for by another "
+     "that "
+     "is: by any, by one of its class, or never"},
+    {ImportanceKey::kMostSubstituted, "most-substituted", "", 0, 100, 12, "12",
+     "percent of an epoch's samples that others may stand in for"},
+    {ImportanceKey::kSeed, "seed", "", 0, UINT64_MAX, 1, "the job's own",
+     "of the choice of samples; the job's own is `torch.initial_seed()` of the first rank that "
+     "trains, and 1 for programs that tell none"},
+};
+static_assert(sizeof kImportanceKeys / sizeof *kImportanceKeys == kImportanceKeyCount);
+
+struct Importance {
+  ImportanceMode mode = ImportanceMode::kOff;
+  uint64_t values[kImportanceKeyCount] = {};
+  bool given[kImportanceKeyCount] = {};
+
+  uint64_t value(ImportanceKey key) const { return values[static_cast<size_t>(key)]; }
+  bool has(ImportanceKey key) const { return given[static_cast<size_t>(key)]; }
+};
+
+// nullptr if `text` is such a value, *importance is it then. Else the reason, a static string such
+// as "has a key without a value"; *importance is `off`. REQUIRES: text is NUL-terminated.
+const char* parse_importance(const char* text, Importance* importance);
+
+}  // namespace sluice::protocol

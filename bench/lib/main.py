@@ -8,7 +8,7 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, icache_all, link, noncached, order, overhead, packs, pictures,
-                       runs, samples, scale, slow, small, staged, sweep, train)
+                       runs, samples, scale, slow, small, staged, sweep, told, train)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -37,6 +37,7 @@ GROUPS = [
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
     ("packs", packs.PROVIDES, packs.run),
+    ("told", told.PROVIDES, told.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]

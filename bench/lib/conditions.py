@@ -62,8 +62,9 @@ def note_as(raw, name, settings):
     figures.store(_path(raw), {**figures.load(_path(raw)), name: [machine(), settings, commit()]})
 
 
-def sentences(folder, names):
-    """One sentence for all of the figures, or one for each group that was taken alike."""
+def sentences(folder, names, others=False):
+    """One sentence for all of the figures, or one for each group that was taken alike. `others`: these are not
+    all that there are."""
     alike = {}
     for name, (where, settings, *rest) in figures.load(_path(folder)).items():
         if name in names:
@@ -71,6 +72,6 @@ def sentences(folder, names):
             alike.setdefault((where, settings, of), []).append(name)
     sentences_of = []
     for (where, settings, of), some in alike.items():
-        which = "All" if len(alike) == 1 else ", ".join(f"`{name}`" for name in some)
+        which = "All" if len(alike) == 1 and not others else ", ".join(f"`{name}`" for name in some)
         sentences_of.append(f"{which}: {settings}; on {where}; of {of}.")
     return sentences_of

@@ -1,5 +1,7 @@
-"""Writes the figures of bench.json into docs/benchmarks.md, between two marks."""
+"""Writes the figures of bench.json into docs/benchmarks.md, between two marks. What bench.json does not have stays
+as the document has it, with what is said there of how it was taken: groups are measured one at a time."""
 import os
+import re
 
 from bench.lib import conditions, figures
 from bench.lib.place import TOP, Failed
@@ -32,11 +34,15 @@ def verdict(name, entry):
     return "yes" if met else "**no**"
 
 
-def table(measured):
+def table(measured, known=()):
+    """The rows of all figures: anew of those that are `measured`, else as `known` has them, by name."""
     lines = ["| figure | value | spread | unit | goal | met | meaning |",
              "|---|---|---|---|---|---|---|"]
     for name, figure in {**figures.FIGURES, **figures.ELSEWHERE}.items():
         start = f"| `{name}` | "
+        if name not in measured and name in known:
+            lines.append(known[name])
+            continue
         if name not in measured:
             lines.append(f"{start}not measured | | {figure.unit} | {goal_of(name)} | | "
                          f"{figure.meaning} |")
@@ -48,17 +54,43 @@ def table(measured):
     return lines
 
 
-def write(out):
+def rows(text):
+    """The rows of figures that were measured, by name."""
+    found = ((re.match(r"\| `(\w+)` \|", line), line) for line in text.splitlines())
+    return {match[1]: line for match, line in found if match and "| not measured |" not in line}
+
+
+def still_said(text, measured):
+    """Sentences on how figures were taken, without those that are `measured` anew."""
+    kept = []
+    for line in text.splitlines():
+        which, colon, how = line.partition(": ")
+        names = re.findall(r"`(\w+)`", which)
+        if not colon or line.startswith(("|", "<")):
+            continue
+        if which in ("All", "All others"):
+            kept.append(f"All others: {how}")
+        elif names and set(names) - set(measured):
+            left = ", ".join(f"`{name}`" for name in names if name not in measured)
+            kept.append(f"{left}: {how}")
+    return kept
+
+
+def write(out, document=DOCUMENT):
     """Replaces what is between the marks. Failed if the document has lost them."""
-    with open(DOCUMENT, encoding="utf-8") as text:
+    with open(document, encoding="utf-8") as text:
         content = text.read()
     if content.count(BEGIN) != 1 or content.count(END) != 1:
-        raise Failed(f"{DOCUMENT} has not one pair of marks for its figures")
+        raise Failed(f"{document} has not one pair of marks for its figures")
     before, rest = content.split(BEGIN)
-    after = rest.split(END)[1]
+    between, after = rest.split(END)
     measured = figures.load(os.path.join(out, "bench.json"))
-    lines = table(measured)
-    for sentence in conditions.sentences(os.path.join(out, "bench"), measured):
+    known = rows(between)
+    lines = table(measured, known)
+    others = set(known) & {*figures.FIGURES, *figures.ELSEWHERE} - set(measured)
+    for sentence in conditions.sentences(os.path.join(out, "bench"), measured, bool(others)):
         lines += ["", sentence]
-    with open(DOCUMENT, "w", encoding="utf-8") as text:
+    for sentence in still_said(between, measured) if others else ():
+        lines += ["", sentence]
+    with open(document, "w", encoding="utf-8") as text:
         text.write("\n".join([before + BEGIN, "", *lines, "", END + after]))

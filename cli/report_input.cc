@@ -127,6 +127,9 @@ RunReport run_report(const Json& root) {
   if (const auto at = root.find("epochs"); at != root.end() && at->contains("seen")) {
     run.epochs_seen = std::max(run.epochs_seen, amount(at->at("seen"), "epochs.seen"));
   }
+  if (const auto at = root.find("processes"); at != root.end()) {
+    run.processes = amount(*at, "processes");
+  }
   thin(&run);
   return run;
 }

@@ -22,6 +22,7 @@ struct RunReport {
   std::array<std::vector<double>, protocol::kHistoryFieldCount> history;
   std::array<std::vector<double>, protocol::kEpochFieldCount> epochs;
   double epochs_seen = 0;
+  double processes = 1;  // whose figures these are, besides those that they forked
 
   const std::vector<double>& of(protocol::HistoryField field) const {
     return history[static_cast<size_t>(field)];

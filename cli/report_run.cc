@@ -326,6 +326,16 @@ std::string notices_html(const RunReport& run) {
          "</ul></section>\n";
 }
 
+// Whose figures these are.
+std::string covered(const RunReport& run) {
+  if (run.processes <= 1) return "Of all processes of the job, from its start to its end.";
+  return fmt::format(
+      "Of {} programs that the job ran at once or one after the other, and of what they forked: "
+      "times of programs that ran at once add up. Pictures and epochs are of the one that ran "
+      "longest.",
+      grouped(run.processes, 0));
+}
+
 std::string figures_html(const RunReport& run) {
   std::string rows;
   std::string zeros;
@@ -342,8 +352,8 @@ std::string figures_html(const RunReport& run) {
       "</tr></thead><tbody>\n";
   const auto table = [head](const std::string& body) { return head + body + "</tbody></table>"; };
   std::string text =
-      "<section class=\"card\" id=\"figures\"><h2>All figures</h2><p class=\"note\">Of all "
-      "processes of the job, from its start to its end.</p>";
+      "<section class=\"card\" id=\"figures\"><h2>All figures</h2><p class=\"note\">" +
+      covered(run) + "</p>";
   if (!rows.empty()) text += table(rows);
   if (!zeros.empty()) {
     text += "<details><summary>Those that are 0</summary>" + table(zeros) + "</details>";

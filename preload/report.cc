@@ -13,6 +13,7 @@
 #include "preload/process.h"
 #include "preload/report_file.h"
 #include "preload/report_line.h"
+#include "preload/report_merge.h"
 #include "preload/samples/datasets.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
@@ -127,15 +128,35 @@ void say_of_trace(const Totals& totals) {
       lost, unseen);
 }
 
+// Several processes' figures are added up, but for these: the last that has one says it.
+bool adds_up(SessionMetric metric) {
+  return metric != SessionMetric::benefit_permille && metric != SessionMetric::off_dataset;
+}
+
 void write_file(const Totals& totals, const char* path) {
-  ReportFile file(path);
+  const EarlierReport earlier(path);
+  ReportFile file(path, earlier.replaceable());
+  file.number("job", job_number());
+  file.number("processes", earlier.number("processes") + 1);
   for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    file.number(protocol::kSessionMetrics[i].name, totals.session[i]);
+    const char* name = protocol::kSessionMetrics[i].name;
+    const uint64_t own = totals.session[i], others = earlier.number(name);
+    const bool add = adds_up(static_cast<SessionMetric>(i));
+    file.number(name, add ? own + others : own != 0 ? own : others);
   }
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    file.number(protocol::kClientMetrics[i].name, totals.client[i]);
+    const char* name = protocol::kClientMetrics[i].name;
+    file.number(name, totals.client[i] + earlier.number(name));
   }
-  write_history(file);
+  const uint64_t own = history_ns(), others = earlier.number("history_ns");
+  file.number("history_ns", own >= others ? own : others);
+  if (own >= others) {
+    write_history(file);
+  } else {
+    size_t length = 0;
+    const char* text = earlier.history(&length);
+    file.members(text, length);
+  }
   const int error = file.finish();
   if (error != 0) say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %d)", path, error);
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "preload/session/client.h"
@@ -12,9 +13,23 @@
 
 namespace sluice::preload {
 
-ReportFile::ReportFile(const char* path)
-    : fd_(sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                    0644)) {
+namespace {
+
+long open_new(const char* path, int flags) {
+  return sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_WRONLY | O_CREAT | O_CLOEXEC | flags,
+                   0644);
+}
+
+}  // namespace
+
+ReportFile::ReportFile(const char* path, bool replaces) : path_(path) {
+  static constinit char beside[4096];  // of one report at a time; stacks may be small
+  const int length = snprintf(beside, sizeof beside, "%s.%d.new", path, sys::pid());
+  if (replaces && length > 0 && static_cast<size_t>(length) < sizeof beside) {
+    fd_ = open_new(beside, O_EXCL);
+    if (!sys::failed(fd_)) beside_ = beside;
+  }
+  if (beside_ == nullptr) fd_ = open_new(path, O_TRUNC);
   if (sys::failed(fd_)) error_ = static_cast<int>(-fd_);
   add("{");
 }
@@ -23,10 +38,10 @@ ReportFile::~ReportFile() {
   if (!sys::failed(fd_)) sys::close(static_cast<int>(fd_));
 }
 
-void ReportFile::flush() {
-  for (size_t done = 0; done < used_ && error_ == 0;) {
+void ReportFile::put(const char* text, size_t length) {
+  for (size_t done = 0; done < length && error_ == 0;) {
     const long wrote =
-        sys::call(SYS_write, fd_, sys::word(buffer_ + done), static_cast<long>(used_ - done));
+        sys::call(SYS_write, fd_, sys::word(text + done), static_cast<long>(length - done));
     if (wrote == -EINTR) continue;
     if (wrote <= 0) {
       error_ = wrote < 0 ? static_cast<int>(-wrote) : EIO;
@@ -34,7 +49,19 @@ void ReportFile::flush() {
       done += static_cast<size_t>(wrote);
     }
   }
+}
+
+void ReportFile::flush() {
+  put(buffer_, used_);
   used_ = 0;
+}
+
+void ReportFile::members(const char* text, size_t length) {
+  if (length == 0) return;
+  add(first_ ? "\n" : ",\n");
+  first_ = false;
+  flush();
+  put(text, length);
 }
 
 void ReportFile::add(const char* text) {
@@ -104,6 +131,13 @@ void ReportFile::end_list() {
 int ReportFile::finish() {
   add("\n}\n");
   flush();
+  if (beside_ == nullptr) return error_;
+  if (error_ == 0) {
+    const long renamed =
+        sys::call(SYS_renameat, AT_FDCWD, sys::word(beside_), AT_FDCWD, sys::word(path_));
+    error_ = static_cast<int>(-renamed);
+  }
+  if (error_ != 0) sys::call(SYS_unlinkat, AT_FDCWD, sys::word(beside_), 0);
   return error_;
 }
 
@@ -161,6 +195,12 @@ EpochsInMemory epochs_in_memory() {
     found.last = at;
   }
   return found;
+}
+
+uint64_t history_ns() {
+  const LatestHistory latest;
+  const protocol::HistoryCopy* history = latest.get();
+  return history == nullptr ? 0 : history->points * history->interval_ns;
 }
 
 void write_history(ReportFile& file) {

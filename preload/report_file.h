@@ -9,8 +9,10 @@ namespace sluice::preload {
 // One JSON object of numbers and arrays of numbers. Not thread-safe; errors are kept until the end.
 class ReportFile {
  public:
-  // Creates or empties the file; error() says whether that went well.
-  explicit ReportFile(const char* path);
+  // `replaces`: the file is written beside `path` and takes its place in finish(), if all went well
+  // (and in its place after all where the folder is not ours to write). Else it is created or
+  // emptied.
+  ReportFile(const char* path, bool replaces);
   ReportFile(const ReportFile&) = delete;
   ReportFile& operator=(const ReportFile&) = delete;
   ~ReportFile();
@@ -21,6 +23,8 @@ class ReportFile {
   void list(const char* name);  // of numbers: item() each
   void item(uint64_t value);
   void end_list();
+  // Members as they are in another report.
+  void members(const char* text, size_t length);
 
   // Writes what is left. 0 if everything went well so far, or the first error: an errno.
   int finish();
@@ -30,8 +34,11 @@ class ReportFile {
   void add(uint64_t value);
   void name(const char* name);
   void flush();
+  void put(const char* text, size_t length);
 
-  long fd_;
+  const char* const path_;
+  const char* beside_ = nullptr;  // written in its stead at first; nullptr: `path` itself
+  long fd_ = -1;
   int error_ = 0;
   unsigned depth_ = 1;
   bool first_ = true;  // of its object or list
@@ -47,7 +54,9 @@ struct EpochsInMemory {
 };
 EpochsInMemory epochs_in_memory();
 
-// How the process's latest session went: "history" and "epochs" (docs/report.md).
+// How long the process's latest session went, as far as its history knows.
+uint64_t history_ns();
+// How that went: "history" and "epochs" (docs/report.md).
 void write_history(ReportFile& file);
 
 }  // namespace sluice::preload

@@ -1,14 +1,17 @@
 #include "preload/settings.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "preload/log.h"
 #include "preload/self.h"
 #include "preload/startup.h"
+#include "preload/sys.h"
 #include "protocol/importance.h"
 #include "protocol/words.h"
 
@@ -150,6 +153,30 @@ bool any_variable() {
   return false;
 }
 
+// In an array of its own: some programs (bash) have a putenv of their own.
+void add_to_environment(char* entry) {
+  size_t count = 0;
+  while (environ[count] != nullptr) ++count;
+  const long memory = sys::call(SYS_mmap, 0, static_cast<long>((count + 2) * sizeof(char*)),
+                                PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (sys::failed(memory)) return;
+  auto** const copy = reinterpret_cast<char**>(memory);
+  memcpy(copy, environ, count * sizeof(char*));
+  copy[count] = entry;
+  environ = copy;
+}
+
+// What this process starts is of one job with it: their reports are one. A minus in front: `sluice
+// run` named the job otherwise.
+void begin_job() {
+  static constinit char entry[64] = {};
+  const int used = snprintf(entry, sizeof entry, "SLUICE_JOB=");
+  snprintf(entry + used, sizeof entry - static_cast<size_t>(used), "-%d-%llx", sys::pid(),
+           static_cast<unsigned long long>(sys::now_ns()));
+  g_settings.job = entry + used;
+  add_to_environment(entry);
+}
+
 // Names that are nearly an option's. Others may be somebody else's.
 void check_names() {
   for (char** at = environ; *at != nullptr;) {
@@ -209,6 +236,8 @@ void read_settings() {
   const char* job = getenv("SLUICE_JOB");
   g_settings.job = job != nullptr && *job != '\0' ? keep(job) : nullptr;
   g_settings.off = false;
+  const char* report = g_settings.text[static_cast<size_t>(Option::kReport)];
+  if (report != nullptr && g_settings.job == nullptr) begin_job();
   if (any) {
     const char* config = g_settings.text[static_cast<size_t>(Option::kConfig)];
     if (config != nullptr && *config != '\0') read_file(config);

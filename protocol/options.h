@@ -118,7 +118,7 @@ inline constexpr OptionInfo kOptions[] = {
      "off|error|warn|info|debug|trace", 0, 0, "warn",
      "log level; the end-of-run line is printed at warn and above", true},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",
-     "file that gets the end-of-run figures as JSON", true},
+     "file that gets the end-of-run figures of all processes of a job as JSON", true},
     {Option::kRecord, "record", "SLUICE_RECORD", OptionKind::kText, false, "", 0, 0, "",
      "file that gets the trace of the job's samples, for `sluice simulate`; what it held is lost, "
      "but with a + in front it is added to"},

@@ -125,13 +125,13 @@ FIGURES = {
     "icache_iis_fetched": Figure(
         "ratio", 0.686, "samples that importance sampling asks for in 90 epochs / all"),
     "bytes_told_over_bytes_read": Figure(
-        "ratio", 0.01, "iis with substitution, live, three settings: samples that were said to come from memory"
+        "share", 0.01, "iis with substitution, live, three settings: samples that were said to come from memory"
         " and that the storage was asked for / all that were said to"),
     "importance_live_h": Figure(
-        "ratio", None, "live: 12,000 files of 20 KB, memory for 30 %, four epochs of which two select: H hits /"
+        "share", None, "live: 12,000 files of 20 KB, memory for 30 %, four epochs of which two select: H hits /"
         " all requests"),
-    "importance_live_exact": Figure("ratio", None, "the same: L-samples from memory, themselves"),
-    "importance_live_substituted": Figure("ratio", None, "the same: stood in for by others from memory"),
+    "importance_live_exact": Figure("share", None, "the same: L-samples from memory, themselves"),
+    "importance_live_substituted": Figure("share", None, "the same: stood in for by others from memory"),
     "icache_epoch_speedup_default": Figure(
         "ratio", 2.3, "12,000 images of 100 KB, 2 ms, 200 MB/s, 20 % in memory, 40 ms of computing a"
         " batch: epochs of Default / those of the job under Sluice, iis and substitution", True),

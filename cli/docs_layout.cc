@@ -78,7 +78,8 @@ std::string messages() {
                {SLUICE_FIELD(StageAsked, session), SLUICE_FIELD(StageAsked, token)}) +
          table("Settle", sizeof(Settle),
                {SLUICE_FIELD(Settle, session), SLUICE_FIELD(Settle, token),
-                SLUICE_FIELD(Settle, device), SLUICE_FIELD(Settle, inode)}) +
+                SLUICE_FIELD(Settle, device), SLUICE_FIELD(Settle, inode),
+                SLUICE_FIELD(Settle, mapped), SLUICE_FIELD(Settle, reserved)}) +
          table("Record", sizeof(Record),
                {SLUICE_FIELD(Record, session), SLUICE_FIELD(Record, token)});
 }

@@ -202,6 +202,9 @@ struct Settle {
   uint64_t token;
   uint64_t device;  // a file whose copies are dropped, too; zeros are none
   uint64_t inode;
+  uint32_t
+      mapped;  // 1: a shared mapping may write it: no copy is made of it while the session lives
+  uint32_t reserved;
 };
 
 // What a job did with a file that a sample opened.
@@ -229,6 +232,6 @@ static_assert(sizeof(Hello) == 8 && sizeof(Welcome) == 24 && sizeof(File) == 48)
 static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 16);
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 64);
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
-static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 32 && sizeof(UsedFile) == 24);
+static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 40 && sizeof(UsedFile) == 24);
 
 }  // namespace sluice::protocol

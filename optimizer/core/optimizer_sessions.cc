@@ -214,6 +214,7 @@ void Optimizer::end_session(uint32_t id) {
   scheduler_.forget_record_session(id);
   records_.left();
   stage_plan_.end_session(id);
+  stage_.end_session(id);
   if (sessions_.empty()) stage_.rest();
   choose_policy();
   orders_new_ = true;

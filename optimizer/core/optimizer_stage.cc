@@ -56,7 +56,10 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
 
 void Optimizer::on_settle(const Peer& peer, const SettleMessage& message) {
   if (session_or_refuse(peer, message.settle.session, message.settle.token) == nullptr) return;
-  stage_.drop(message.settle.device, message.settle.inode);
+  const protocol::Settle& settle = message.settle;
+  if (settle.mapped != 0)
+    stage_.refuse(static_cast<uint32_t>(settle.session), settle.device, settle.inode);
+  stage_.drop(settle.device, settle.inode);
   stage_.see_changes();
   stage_.see_mounts();
   server_.send(peer.connection, MessageKind::kDone, {});

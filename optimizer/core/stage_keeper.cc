@@ -21,6 +21,7 @@ constexpr unsigned kPackers = 2;
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
 // Where few bytes may be packed, packs are smaller: one that is never full is never written.
 constexpr uint64_t kFewestPacks = 4;
+constexpr size_t kMostRefused = 1 << 16;
 
 }  // namespace
 
@@ -151,6 +152,12 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
                 "not all folders of the dataset can be watched (inotify): the original of a staged "
                 "file "
                 "is compared each time that the file is opened");
+          }
+          if (result.good && is_refused(result.stat.device, result.stat.inode)) {
+            folder_->remove(name);
+            result = {};
+            result.why = path + ": mapped for writing";
+            to_pack->fd.reset();
           }
           if (to_pack->fd) pack(path, std::move(to_pack));
           fetched(planned, name, begun, std::move(result));
@@ -312,6 +319,19 @@ void StageKeeper::drop(uint64_t device, uint64_t inode) {
   for (const uint32_t file : same) plan_->drop(file);
   view_.drops += same.size();
   remove_evicted();
+}
+
+void StageKeeper::refuse(uint32_t session, uint64_t device, uint64_t inode) {
+  std::set<Inode>& refused = refused_[session];
+  if (refused.size() < kMostRefused) refused.emplace(device, inode);
+}
+
+void StageKeeper::end_session(uint32_t session) { refused_.erase(session); }
+
+bool StageKeeper::is_refused(uint64_t device, uint64_t inode) const {
+  return std::any_of(refused_.begin(), refused_.end(), [&](const auto& of_session) {
+    return of_session.second.contains({device, inode});
+  });
 }
 
 void StageKeeper::see_mounts() {

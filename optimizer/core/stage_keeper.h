@@ -7,8 +7,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "optimizer/core/executor.h"
@@ -61,6 +63,10 @@ class StageKeeper {
   void see_changes();
   // Drops all copies of a file, whatever they are named; without effect if it has none.
   void drop(uint64_t device, uint64_t inode);
+  // No copy of the file is made from now on, and what is being copied is refused, until the session
+  // has ended: it may write to it unseen. More than kMostRefused of a session are forgotten.
+  void refuse(uint32_t session, uint64_t device, uint64_t inode);
+  void end_session(uint32_t session);
   // Drops copies of what was mounted over, or uncovered: looks; only if the kernel says so.
   void mounts_changed();
   void see_mounts();
@@ -92,6 +98,7 @@ class StageKeeper {
   void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
   void failed(const PlannedFetch& fetch, const CopyResult& result);
   void forget(uint32_t file);
+  bool is_refused(uint64_t device, uint64_t inode) const;
   void drop_below(const std::string& path);
   void drop_changed(const std::vector<StageWatch::Change>& changes);
 
@@ -105,9 +112,11 @@ class StageKeeper {
   Executor executor_, packing_;
   CopyRules rules_;
   uint64_t next_name_ = 1;
-  uint64_t to_pack_ = 0;                       // bytes of copies that wait for it, or are at it
-  std::unordered_map<uint32_t, Copy> copies_;  // by file
-  std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;  // device and inode to file
+  uint64_t to_pack_ = 0;                         // bytes of copies that wait for it, or are at it
+  std::unordered_map<uint32_t, Copy> copies_;    // by file
+  using Inode = std::pair<uint64_t, uint64_t>;   // device and number
+  std::multimap<Inode, uint32_t> by_inode_;      // to file
+  std::map<uint32_t, std::set<Inode>> refused_;  // by session
   View view_;
   bool said_full_ = false, said_unwatched_ = false;
   bool asked_for_packs_ = false, resting_ = false;

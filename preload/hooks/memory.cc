@@ -10,11 +10,13 @@
 #include "preload/samples/pages.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
+#include "preload/stage/written.h"
 
 using sluice::preload::consider_mapping;
 using sluice::preload::disarm;
 using sluice::preload::disarm_all;
 using sluice::preload::forget_stale;
+using sluice::preload::mapped_shared;
 using sluice::preload::page_watch_unmaps;
 using sluice::preload::sample_fd_mapped;
 using sluice::preload::set_future_locked;
@@ -38,6 +40,7 @@ void* map(Map real, void* address, size_t length, int prot, int flags, int fd, o
   forget_stale(result, length);
   if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
     sample_fd_mapped(fd);
+    if ((flags & MAP_TYPE) != MAP_PRIVATE) mapped_shared(fd);
     consider_mapping(result, length, prot, flags, fd, offset);
   }
   return result;

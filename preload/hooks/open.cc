@@ -11,6 +11,7 @@
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
+#include "preload/stage/written.h"
 #include "preload/thread_state.h"
 #include "preload/waits.h"
 

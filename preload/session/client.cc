@@ -98,11 +98,12 @@ void learn_from(Asked asked, uint64_t waited_ns) {
 
 // Asks with what is left of the process's patience.
 Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, const void* text,
-                    size_t text_size, int fd, uint64_t most = kAnswerNs) {
+                    size_t text_size, int fd, uint64_t most = kAnswerNs, bool insist = false) {
   const uint64_t begin = sys::now_ns();
   g_answer.fd = -1;
-  const Asked asked = ask(g_place.socket, begin + g_patience.left(begin, most), 0, kind, body, size,
-                          text, text_size, fd, &g_answer);
+  const uint64_t wait_ns = insist ? most : g_patience.left(begin, most);
+  const Asked asked =
+      ask(g_place.socket, begin + wait_ns, 0, kind, body, size, text, text_size, fd, &g_answer);
   learn_from(asked, sys::now_ns() - begin);
   return asked;
 }
@@ -358,7 +359,7 @@ namespace {
 
 // Both with g_session_lock held: before a question, and after it.
 int begin_question(const Question& question) {
-  if (is_put_off()) {
+  if (!question.insist && is_put_off()) {
     count(protocol::ClientMetric::passed_no_optimizer);
     return -EAGAIN;
   }
@@ -397,9 +398,9 @@ int ask_in_session(const Question& question) {
   Locked locked(g_session_lock);
   const int error = begin_question(question);
   if (error != 0) return error;
-  const Asked asked =
-      ask_patiently(question.kind, question.body, question.body_size,
-                    question.text != nullptr ? question.text : "", question.text_size, question.fd);
+  const Asked asked = ask_patiently(question.kind, question.body, question.body_size,
+                                    question.text != nullptr ? question.text : "",
+                                    question.text_size, question.fd, kAnswerNs, question.insist);
   return end_question(question, asked, g_answer);
 }
 

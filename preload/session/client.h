@@ -76,6 +76,7 @@ struct Question {
   void* answer = nullptr;    // gets the answer's body
   size_t answer_size = 0;    // exactly
   int* answer_fd = nullptr;  // gets the answer's descriptor, the caller's then, or stays as it was
+  bool insist = false;       // asked and waited for whatever questions before have cost
 };
 // 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.

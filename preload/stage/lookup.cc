@@ -23,6 +23,7 @@ using protocol::StageCopy;
 using protocol::StageState;
 
 constinit std::atomic<const Stage*> g_stage{nullptr};
+constinit std::atomic<bool> g_stage_given_up{false};
 
 namespace {
 
@@ -78,10 +79,11 @@ bool use_stage(int fd) {
   }
   sys::advise(static_cast<uintptr_t>(memory), sizeof(Stage), MADV_DONTDUMP);
   g_stage.store(stage, std::memory_order_release);
+  g_stage_given_up.store(false, std::memory_order_release);
   return true;
 }
 
-void give_up_stage() { g_stage.store(nullptr, std::memory_order_release); }
+void give_up_stage() { g_stage_given_up.store(true, std::memory_order_release); }
 
 bool absolute_path(int folder, const char* path, StagePath* out) {
   out->length = 0;

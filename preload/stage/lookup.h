@@ -12,19 +12,22 @@
 
 namespace sluice::preload {
 
-// The index of the current optimizer; nullptr while there is none, or nothing is staged. Mappings
-// stay for the life of the process: a thread may be reading one.
+// The index of the current optimizer; nullptr while there is none. Mappings stay for the life of
+// the process: a thread may be reading one.
 extern std::atomic<const protocol::Stage*> g_stage;
+extern std::atomic<bool> g_stage_given_up;
 
 // Maps the index behind `fd`, which stays the caller's, in place of the one before. False if it is
 // none of ours.
 bool use_stage(int fd);
-// No copies in this process any more.
+// No copies in this process any more. What it changes is still told.
 void give_up_stage();
 
+// The index, if something is staged that this process may use.
 inline const protocol::Stage* stage_in_use() {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   if (__builtin_expect(stage == nullptr, 1)) return nullptr;
+  if (g_stage_given_up.load(std::memory_order_acquire)) return nullptr;
   return stage->header.files.load(std::memory_order_relaxed) == 0 ? nullptr : stage;
 }
 

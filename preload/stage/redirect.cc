@@ -12,6 +12,7 @@
 #include "preload/stage/probe.h"
 #include "preload/stage/settled.h"
 #include "preload/stage/window.h"
+#include "preload/stage/written.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -23,33 +24,6 @@ namespace {
 
 // What a copy can be opened with and nobody tells the difference.
 constexpr int kHarmless = O_CLOEXEC | O_NOCTTY | O_LARGEFILE | O_NOATIME | O_NOFOLLOW | 0100000;
-
-// Files that this process, or one that it was forked from, opened for writing: what it writes is
-// in no copy that it may know of. A Bloom filter, as large as it is cheap; a file too much is only
-// read from where it is.
-constexpr uint32_t kWrittenBits = 1U << 15;
-constinit std::atomic<uint64_t> g_written[kWrittenBits / 64] = {};
-constinit std::atomic<bool> g_wrote{false};
-
-uint64_t written_hash(uint64_t device, uint64_t inode) {
-  const uint64_t mixed = (device * 0x9e3779b97f4a7c15ULL ^ inode) * 0xff51afd7ed558ccdULL;
-  return mixed ^ mixed >> 32;
-}
-void note_written(uint64_t device, uint64_t inode) {
-  const uint64_t hash = written_hash(device, inode);
-  for (const uint64_t bit : {hash % kWrittenBits, (hash >> 16) % kWrittenBits}) {
-    g_written[bit / 64].fetch_or(1ULL << bit % 64, std::memory_order_relaxed);
-  }
-  g_wrote.store(true, std::memory_order_release);
-}
-bool maybe_written(uint64_t device, uint64_t inode) {
-  if (!g_wrote.load(std::memory_order_acquire)) return false;
-  const uint64_t hash = written_hash(device, inode);
-  for (const uint64_t bit : {hash % kWrittenBits, (hash >> 16) % kWrittenBits}) {
-    if ((g_written[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) == 0) return false;
-  }
-  return true;
-}
 
 // More open copies than this are memory that the optimizer cannot evict: what comes then is read
 // from the original.
@@ -69,17 +43,6 @@ bool usable_copy(const Stage& stage, const StagePath& path, bool follow, bool wa
   const bool watched = (copy->flags & protocol::kStageUnwatched) == 0;
   if (watched && is_fresh(*copy) && changes_settled(stage)) return still_staged(stage, path, *copy);
   return still_same(path.text, *copy);
-}
-
-// Returns once the optimizer has seen what changed on this host before; at once without one.
-void settle(uint64_t device, uint64_t inode) {
-  protocol::Settle body = {};
-  body.device = device;
-  body.inode = inode;
-  ask_in_session({.kind = protocol::MessageKind::kSettle,
-                  .expected = protocol::MessageKind::kDone,
-                  .body = &body,
-                  .body_size = sizeof body});
 }
 
 bool holds_originals(const Stage& stage, uint64_t device) {
@@ -154,25 +117,18 @@ void path_linked(int folder, const char* path) {
     return;
   }
   note_written(about.st_dev, about.st_ino);
-  const Stage* stage = stage_in_use();
+  const Stage* stage = g_stage.load(std::memory_order_acquire);
   if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
   if (process_is_new()) process_after_fork();
-  settle(about.st_dev, about.st_ino);
+  settle(*stage, about.st_dev, about.st_ino, false);
 }
 
 void mounts_changed() {
-  if (stage_in_use() == nullptr || in_vfork_child()) return;
+  const Stage* stage = g_stage.load(std::memory_order_acquire);
+  if (stage == nullptr || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   give_up_stage();
-  settle(0, 0);
-}
-
-void opened_for_writing(int fd) {
-  if (!g_settings.stage || in_vfork_child()) return;
-  struct stat about;
-  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode)) return;
-  note_written(about.st_dev, about.st_ino);
-  use_originals_of(about.st_dev, about.st_ino);
+  settle(*stage, 0, 0, false);
 }
 
 }  // namespace sluice::preload

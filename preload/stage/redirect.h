@@ -22,9 +22,6 @@ bool stat_staged(int folder, const char* path, bool follow, protocol::StageCopy*
 void path_changes(int folder, const char* path);
 // The caller gave the file that `path` names another name, which changes its attributes unseen.
 void path_linked(int folder, const char* path);
-// The caller opened `fd` for writing: this process takes no copy of that file any more, since what
-// it writes through a mapping is not reported.
-void opened_for_writing(int fd);
 // The caller mounted or unmounted something: copies of what lies below are dropped before this
 // returns, for all processes; this one uses none any more, whoever answers.
 void mounts_changed();

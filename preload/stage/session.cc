@@ -6,6 +6,7 @@
 #include "preload/session/client.h"
 #include "preload/settings.h"
 #include "preload/stage/lookup.h"
+#include "preload/stage/written.h"
 #include "preload/sys.h"
 
 namespace sluice::preload {
@@ -32,7 +33,7 @@ void want_stage() {
   if (error == -ETIMEDOUT || error == -EAGAIN)
     g_asked.store(0, std::memory_order_relaxed);  // again
   if (error != 0 || fd < 0) return;
-  use_stage(fd);
+  if (use_stage(fd)) tell_mapped();
   sys::close(fd);
 }
 

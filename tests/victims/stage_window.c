@@ -349,24 +349,6 @@ static void hidden_by_another(void) {
   run_other("other_mounts", "");
   say_opens("hidden");
 }
-// Another process of the job mounts over a folder, and over a file, in the optimizer's name space.
-static void mounted_over_by_child(void) {
-  if (unshare(CLONE_NEWNS) != 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
-    say("no name space");
-    return;
-  }
-  stage_all();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    CHECK(mount(at("far"), at("sub"), NULL, MS_BIND, NULL) == 0);
-    CHECK(mount(at("f0"), at("f2"), NULL, MS_BIND, NULL) == 0);
-    _exit(0);
-  }
-  int status;
-  CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-  say_opens("hidden");
-}
-
 // What is open when its name is mounted over reads the file that it was opened as.
 static void mounted_over_while_open(void) {
   stage_all();
@@ -568,7 +550,6 @@ static const struct stage_case kCases[] = {
     {"rights_given_up_while_open", rights_given_up_while_open},
     {"rights_given_up_by_system_call", rights_given_up_by_system_call},
     {"hidden_by_mount", hidden_by_mount},
-    {"mounted_over_by_child", mounted_over_by_child},
     {"mounted_over_while_open", mounted_over_while_open},
     {"hidden_by_another", hidden_by_another},
     {"group_given_up", group_given_up},

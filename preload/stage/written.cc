@@ -1,0 +1,116 @@
+#include "preload/stage/written.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "preload/process.h"
+#include "preload/session/client.h"
+#include "preload/settings.h"
+#include "preload/stage/lookup.h"
+#include "preload/stage/original.h"
+#include "preload/sys.h"
+
+namespace sluice::preload {
+namespace {
+
+// A Bloom filter, as large as it is cheap.
+constexpr uint32_t kWrittenBits = 1U << 15;
+constinit std::atomic<uint64_t> g_written[kWrittenBits / 64] = {};
+constinit std::atomic<bool> g_wrote{false};
+
+// Files mapped before there was a stage. Of more than these the first are forgotten.
+constexpr uint32_t kMappedBefore = 256;
+// Others may be shown what was there before if the optimizer does not learn of it: so a busy one is
+// waited for, longer than its silence says that it is stopped or gone.
+constexpr uint64_t kSettleNs = 3'000'000'000;
+
+struct Mapped {
+  std::atomic<uint64_t> device, inode;
+};
+constinit Mapped g_mapped[kMappedBefore] = {};
+constinit std::atomic<uint32_t> g_mapped_count{0};
+
+uint64_t written_hash(uint64_t device, uint64_t inode) {
+  const uint64_t mixed = (device * 0x9e3779b97f4a7c15ULL ^ inode) * 0xff51afd7ed558ccdULL;
+  return mixed ^ mixed >> 32;
+}
+
+bool regular(int fd, struct stat* about) {
+  return sys::call(SYS_fstat, fd, sys::word(about)) == 0 && S_ISREG(about->st_mode);
+}
+
+}  // namespace
+
+void note_written(uint64_t device, uint64_t inode) {
+  const uint64_t hash = written_hash(device, inode);
+  for (const uint64_t bit : {hash % kWrittenBits, (hash >> 16) % kWrittenBits}) {
+    g_written[bit / 64].fetch_or(1ULL << bit % 64, std::memory_order_relaxed);
+  }
+  g_wrote.store(true, std::memory_order_release);
+}
+
+bool maybe_written(uint64_t device, uint64_t inode) {
+  if (!g_wrote.load(std::memory_order_acquire)) return false;
+  const uint64_t hash = written_hash(device, inode);
+  for (const uint64_t bit : {hash % kWrittenBits, (hash >> 16) % kWrittenBits}) {
+    if ((g_written[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) == 0) return false;
+  }
+  return true;
+}
+
+void settle(const protocol::Stage& stage, uint64_t device, uint64_t inode, bool mapped) {
+  protocol::Settle body = {};
+  body.device = device;
+  body.inode = inode;
+  body.mapped = mapped ? 1 : 0;
+  const uint64_t deadline = sys::now_ns() + kSettleNs;
+  for (;;) {
+    const int error = ask_in_session({.kind = protocol::MessageKind::kSettle,
+                                      .expected = protocol::MessageKind::kDone,
+                                      .body = &body,
+                                      .body_size = sizeof body,
+                                      .insist = true});
+    if (error != -ETIMEDOUT || stage_silent(stage) || sys::now_ns() > deadline) return;
+  }
+}
+
+void opened_for_writing(int fd) {
+  struct stat about;
+  if (!g_settings.stage || in_vfork_child() || !regular(fd, &about)) return;
+  note_written(about.st_dev, about.st_ino);
+  use_originals_of(about.st_dev, about.st_ino);
+}
+
+void mapped_shared(int fd) {
+  if (!g_settings.stage || in_vfork_child()) return;
+  const long flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  struct stat about;
+  if (sys::failed(flags) || (flags & O_ACCMODE) != O_RDWR || !regular(fd, &about)) return;
+  note_written(about.st_dev, about.st_ino);  // the descriptor may be one that was handed over
+  const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
+  if (stage == nullptr) {
+    Mapped& mapped =
+        g_mapped[g_mapped_count.fetch_add(1, std::memory_order_relaxed) % kMappedBefore];
+    mapped.device.store(about.st_dev, std::memory_order_relaxed);
+    mapped.inode.store(about.st_ino, std::memory_order_relaxed);
+    return;
+  }
+  if (process_is_new()) process_after_fork();
+  const int saved = errno;
+  settle(*stage, about.st_dev, about.st_ino, true);
+  errno = saved;
+}
+
+void tell_mapped() {
+  const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
+  const uint32_t count = g_mapped_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; stage != nullptr && i < count && i < kMappedBefore; ++i) {
+    settle(*stage, g_mapped[i].device.load(std::memory_order_relaxed),
+           g_mapped[i].inode.load(std::memory_order_relaxed), true);
+  }
+}
+
+}  // namespace sluice::preload

@@ -86,7 +86,7 @@ bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
     // All that was read counts: records that are read at random are small.
     const uint64_t seen = entry.seen.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (seen < kDecideAfter || in_vfork_child()) return false;
+    if (seen < kDecideAfter || in_seen_vfork_child()) return false;
     if (process_is_new()) process_after_fork();
     return decide(fd, entry);
   }
@@ -105,7 +105,7 @@ void fd_opened(int fd, int flags, const char* path) {
   const bool readable = (flags & (O_ACCMODE | O_PATH | O_DIRECTORY | O_DIRECT)) == O_RDONLY;
   if (!known && !readable) return;
   const KeepErrno keep;
-  if (in_vfork_child()) return;
+  if (in_seen_vfork_child()) return;
   entry.use.store(FdUse::kOther, std::memory_order_relaxed);
   struct stat about;
   if (!readable || sys::call(SYS_fstat, fd, sys::word(&about)) != 0) return;
@@ -135,12 +135,12 @@ void fd_opened(int fd, int flags, const char* path) {
 
 void fd_closed(int fd) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || in_vfork_child()) return;
+  if (entry == nullptr || in_seen_vfork_child()) return;
   entry->use.store(FdUse::kOther, std::memory_order_relaxed);
 }
 
 void fds_closed(unsigned first, unsigned last) {
-  if (in_vfork_child()) return;
+  if (in_seen_vfork_child()) return;
   for (unsigned fd = first; fd <= last && fd < kMaxFds; ++fd) {
     if (g_fds[fd].use.load(std::memory_order_relaxed) != FdUse::kOther) {
       g_fds[fd].use.store(FdUse::kOther, std::memory_order_relaxed);
@@ -153,7 +153,7 @@ void fd_copied(int from, int to) {
   FdEntry* source = data_fd(from);
   FdEntry& target = g_fds[to];
   if (source == nullptr && target.use.load(std::memory_order_relaxed) == FdUse::kOther) return;
-  if (in_vfork_child()) return;
+  if (in_seen_vfork_child()) return;
   if (source == nullptr) {
     target.use.store(FdUse::kOther, std::memory_order_relaxed);
     return;

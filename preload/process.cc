@@ -30,6 +30,8 @@ SLUICE_TOUCHED_AT_START constinit std::atomic<uint32_t>* g_mark =
 SLUICE_TOUCHED_AT_START constinit std::atomic<int> g_pid{0};
 SLUICE_TOUCHED_AT_START constinit int g_root_pid = 0;
 
+constinit std::atomic<bool> g_cloned{false};  // and stays so
+
 // Nobody may be half way through registering a mapping when the memory is copied. Signals stay
 // blocked until the lock is let go: it is a Spinlock, see lock.h. Written by the lock's holder.
 constinit sys::SignalSet g_mask_before_fork = 0;
@@ -95,6 +97,18 @@ void process_after_fork() {
 
 bool in_vfork_child() {
   return sys::pid() != g_pid.load(std::memory_order_relaxed) && !process_is_new();
+}
+
+bool in_seen_vfork_child() {
+  if (!t_state.vforked && !g_cloned.load(std::memory_order_relaxed)) return false;
+  if (in_vfork_child()) return true;
+  t_state.vforked = false;  // the parent goes on once its child has ended or executed
+  return false;
+}
+
+void vfork_comes(bool lasting) {
+  t_state.vforked = true;
+  if (lasting) g_cloned.store(true, std::memory_order_relaxed);
 }
 
 bool is_root_process() { return g_pid.load(std::memory_order_relaxed) == g_root_pid; }

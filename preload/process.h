@@ -18,6 +18,13 @@ void process_after_fork();
 // One getpid().
 bool in_vfork_child();
 
+// The same without a system call, where a mistake costs no more than an event: a vfork's child that
+// no hook saw being made (a program's own assembly) is not recognised.
+bool in_seen_vfork_child();
+// The calling thread is about to have a child that shares its memory. `lasting`: the child may run
+// beside its parent, or with a thread state of its own.
+void vfork_comes(bool lasting);
+
 // True in the process image that loaded the library, false in its fork children.
 bool is_root_process();
 

@@ -42,6 +42,8 @@ struct ThreadState {
   // What the sample's begin told samples/pages.cc: a PageWatch.
   uint8_t page_watch;
   FaultMark faults;
+  // It may be a vfork's child that runs: process.h.
+  bool vforked;
   // A SIGSEGV that was sent to this thread while blocked waits as a shadow (signals/mask.h).
   bool segv_held;
 };

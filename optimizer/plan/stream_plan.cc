@@ -10,6 +10,10 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMinWindow = 16 * kMiB;
 constexpr uint64_t kMaxWindow = 256 * kMiB;
 constexpr double kWindowSeconds = 0.3;
+// Of a reader whose pace is known: what it reads in so long, and no more than the least window
+// else. A job that reads a megabyte a second may end before it has read the next sixteen.
+constexpr double kPaceSeconds = 2;
+constexpr uint64_t kLeastPaced = 2 * kMiB;
 // A single access may be all there is. A checkpoint says that nothing more will be heard until
 // the cell ends, so it is followed that far and a little further; an exact event is not.
 constexpr uint64_t kUnconfirmedExact = 512 * 1024;
@@ -39,9 +43,14 @@ uint64_t effective_threshold(const PlanOptions& options, bool* never) {
 
 uint64_t StreamPlan::full_window(const Stream& stream, const PlanInput& input) const {
   double rate = input.bandwidth;
-  if (stream.rate > 0) rate = std::min(rate, 2 * stream.rate);
+  uint64_t least = kMinWindow;
+  if (stream.rate > 0) {
+    rate = std::min(rate, 2 * stream.rate);
+    const double pace = std::min(kPaceSeconds * stream.rate, static_cast<double>(kMinWindow));
+    least = std::max(kLeastPaced, static_cast<uint64_t>(pace));
+  }
   const uint64_t wanted =
-      std::clamp(static_cast<uint64_t>(kWindowSeconds * rate), kMinWindow, kMaxWindow);
+      std::clamp(static_cast<uint64_t>(kWindowSeconds * rate), least, kMaxWindow);
   const uint64_t share = input.budget / std::max<uint64_t>(4, input.streams + 1);
   return std::max(std::min(wanted, share), std::min(2 * input.block, input.budget));
 }

@@ -3,6 +3,9 @@
 //
 // vfork and clone are trampolines: their child returns to the caller on the parent's stack, which
 // must have no frame of ours on it.
+#include <sched.h>
+
+#include "preload/process.h"
 #include "preload/real.h"
 #include "preload/stage/original.h"
 
@@ -10,12 +13,17 @@ extern "C" {
 
 __attribute__((visibility("hidden"), used)) void* sluice_before_vfork() {
   sluice::preload::use_all_originals();
+  sluice::preload::vfork_comes(false);
   return reinterpret_cast<void*>(REAL(vfork));
 }
 
-__attribute__((visibility("hidden"), used)) void* sluice_before_clone() {
+__attribute__((visibility("hidden"), used)) void* sluice_before_clone(int flags) {
   sluice::preload::resolve_hooks();  // its child may be a thread
   sluice::preload::use_all_originals();
+  // A child that runs beside us, or with a thread state of its own, cannot be told by ours.
+  const bool as_vfork =
+      (flags & CLONE_VM) == 0 || (flags & (CLONE_VFORK | CLONE_SETTLS)) == CLONE_VFORK;
+  sluice::preload::vfork_comes(!as_vfork);
   return reinterpret_cast<void*>(REAL(clone));
 }
 
@@ -44,6 +52,7 @@ asm(".text\n"
     "  push %r8\n"
     "  push %r9\n"
     "  sub $8, %rsp\n"
+    "  mov %edx, %edi\n"
     "  call sluice_before_clone\n"
     "  add $8, %rsp\n"
     "  pop %r9\n"

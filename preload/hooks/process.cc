@@ -1,5 +1,4 @@
-// Threads, children and the end. vfork itself is never hooked: its child returns through our
-// frame into its parent's.
+// Threads, children and the end. vfork and clone: fork.cc.
 #include "preload/process.h"
 
 #include <alloca.h>

@@ -39,13 +39,29 @@ void seeks(int fd, off_t offset, int whence) {
   constexpr off_t kFar = 1LL << 40;
   if (whence > SEEK_END || offset > kFar) use_original(fd);
 }
-size_t was_fread(const ReadWatch& watch, FILE* file, size_t size, size_t items) {
-  if (items == 0) {
-    watch.done(0);
+// What a read of `file` takes without a system call: the buffer's rest. Without the stream's lock:
+// a wrong number costs a look at the clock, or a few bytes' count.
+size_t buffered(const FILE* file) {
+  return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
+}
+
+// Programs that read a few bytes a call pay for the calls that go to the kernel alone; what these
+// bring counts then, and not what the program took.
+template <typename Call>
+size_t read_stream(FILE* file, size_t size, size_t items, Call call) {
+  const size_t before = buffered(file);
+  size_t wanted = 0;
+  if (!__builtin_mul_overflow(size, items, &wanted) && wanted <= before) return call();
+  const int fd = fileno_unlocked(file);
+  const ReadWatch watch(fd);
+  const size_t got = call();
+  const auto bytes = static_cast<ssize_t>(got * size + buffered(file) - before);
+  if (bytes > 0) {
+    was_read(watch, fd, bytes);
   } else {
-    was_read(watch, fileno_unlocked(file), static_cast<ssize_t>(size * items));
+    watch.done(0);
   }
-  return items;
+  return got;
 }
 off_t was_sought(int fd, off_t offset) {
   fd_sought(fd);
@@ -115,22 +131,21 @@ SLUICE_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t o
   return was_read_at(watch, fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset);
 }
 SLUICE_EXPORT size_t fread(void* buffer, size_t size, size_t items, FILE* file) {
-  const ReadWatch watch(fileno_unlocked(file));
-  return was_fread(watch, file, size, REAL(fread)(buffer, size, items, file));
+  return read_stream(file, size, items, [&] { return REAL(fread)(buffer, size, items, file); });
 }
 SLUICE_EXPORT size_t fread_unlocked(void* buffer, size_t size, size_t items, FILE* file) {
-  const ReadWatch watch(fileno_unlocked(file));
-  return was_fread(watch, file, size, REAL(fread_unlocked)(buffer, size, items, file));
+  return read_stream(file, size, items,
+                     [&] { return REAL(fread_unlocked)(buffer, size, items, file); });
 }
 SLUICE_EXPORT size_t __fread_chk(void* buffer, size_t limit, size_t size, size_t items,
                                  FILE* file) {
-  const ReadWatch watch(fileno_unlocked(file));
-  return was_fread(watch, file, size, REAL(__fread_chk)(buffer, limit, size, items, file));
+  return read_stream(file, size, items,
+                     [&] { return REAL(__fread_chk)(buffer, limit, size, items, file); });
 }
 SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t size, size_t items,
                                           FILE* file) {
-  const ReadWatch watch(fileno_unlocked(file));
-  return was_fread(watch, file, size, REAL(__fread_unlocked_chk)(buffer, limit, size, items, file));
+  return read_stream(file, size, items,
+                     [&] { return REAL(__fread_unlocked_chk)(buffer, limit, size, items, file); });
 }
 SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
   seeks(fd, offset, whence);

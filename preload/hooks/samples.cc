@@ -78,7 +78,7 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
 
 SLUICE_EXPORT int sluice_fetch_begin(int dataset) {
   if (dataset <= 0) return -EINVAL;
-  if (g_settings.off || in_vfork_child()) return 0;
+  if (g_settings.off || in_seen_vfork_child()) return 0;
   if (process_is_new()) process_after_fork();
   window_begins();
   return 0;

@@ -262,6 +262,21 @@ TEST(AutomaticPlan, BeginsSmallGrowsByWhatArrivesAndIsBounded) {
   EXPECT_LE(plan.target(), 16 * kMiB + 256 * kMiB);
 }
 
+TEST(AutomaticPlan, NotFarAheadOfASlowReader) {
+  for (const double rate : {1e5, 1e6, 4e6}) {
+    StreamPlan plan({});
+    for (uint64_t cell = 0; cell < 8; ++cell) {
+      Stream stream = stream_at(cell * 8 * kMiB, (cell + 1) * 8 * kMiB, cell + 1, false);
+      stream.rate = cell > 0 ? rate : 0;
+      plan.on_reader(stream, kInput);
+      for (int i = 0; i < 1000; ++i) plan.on_filled(stream, kMiB, kInput);
+      EXPECT_GE(plan.target(), stream.opened);
+      const uint64_t seconds = 2 * static_cast<uint64_t>(rate);
+      EXPECT_LE(plan.target(), stream.opened + std::max({4 * kMiB, seconds, 8 * kInput.block}));
+    }
+  }
+}
+
 TEST(AutomaticPlan, OneExactEventIsFollowedByLittle) {
   StreamPlan plan({});
   const Stream stream = stream_at(kMiB, kMiB, 1, true);

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 from waiting import wait_for
 
@@ -36,6 +37,17 @@ def skip(why):
 def claim(truth, what):
     if not truth:
         raise Failure(what)
+
+
+def in_turn(cases, count):
+    """The cases of this run, in their order: `count` of them, others with each of run-tests' seeds;
+    all without one, as in the test's long form and by hand. The test's first lines say `turns`."""
+    cases = list(cases)
+    if "TEST_SEED" not in os.environ:
+        return cases
+    first = zlib.crc32(os.path.basename(sys.argv[0]).encode()) + int(os.environ["TEST_SEED"])
+    chosen = {(first + i) % len(cases) for i in range(count)}
+    return [case for number, case in enumerate(cases) if number in chosen]
 
 
 def until(condition, seconds, what):

@@ -53,7 +53,7 @@ check-long: ## the tests that check leaves out: all configurations, stress, 20,0
 	$(Q)scripts/check --long
 
 bench: ## every figure, into build/bench.json (bench-NAME for one)
-	$(Q)scripts/setup build bench
+	$(Q)scripts/setup build bench gluster torch2
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench
 
@@ -63,7 +63,7 @@ bench-harm: ## jobs not written for Sluice, with it and without; about an hour
 	$(Q)scripts/bench-harm
 
 bench-%:
-	$(Q)scripts/setup build bench
+	$(Q)scripts/setup build bench gluster torch2
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench $*
 

@@ -24,7 +24,8 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/bench-harm",
         description="Runs jobs that were not written for Sluice without and with it (bench/harm/harm.toml), and "
-        "records harm_worst, harm_plain_worst and harm_mean in build/bench.json once every row is measured. "
+        "records harm_worst, harm_plain_worst, harm_mean and savings_error in build/bench.json once every row is "
+        "measured. "
         "What was measured of the same library is not measured again.")
     parser.add_argument("--quick", action="store_true", help="one round of each row, and none again")
     parser.add_argument("--only", metavar="JOB", action="append", default=[], help="one job; may be repeated")
@@ -66,10 +67,11 @@ def one_round(row, number, runner, grounds):
     measured, digests = {}, {}
     for side in order if number % 2 == 0 else reversed(order):
         with grounds.ready(row.ground, source) as folder:
-            result = runner.run(row.job, folder, side == "sluice")
+            result = runner.run(row.job, folder, side == "sluice", row.ground.kind == "slowfs")
             measured[side] = {"epochs": result.epochs, "whole": result.whole, "cpu": result.cpu}
             if row.ground.kind == "slowfs":
                 measured[side]["asked"] = asked_of(folder)
+                measured[side]["saved"] = result.saved
         digests[side] = result.digest
         if result.said:
             measured[side]["said"] = result.said

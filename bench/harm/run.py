@@ -25,6 +25,7 @@ class Result:
     cpu: float  # processor seconds of the job and the processes that it waited for; steadier than wall time
     digest: str
     said: list  # Sluice's own lines
+    saved: float = 0.0  # seconds of waiting that its report says were avoided
 
 
 class Runner:
@@ -52,8 +53,9 @@ class Runner:
             return ["java", "-cp", data.java(self.top, path), "Read", *own], True
         return ["/usr/bin/python3", path, *own], True
 
-    def run(self, job, folder, sluice):
-        """Failed if the job ends with a status of its own or a signal."""
+    def run(self, job, folder, sluice, report=False):
+        """`report`: Sluice makes one, of which `saved` is taken. Failed if the job ends with a status of its own
+        or a signal."""
         scratch = tempfile.mkdtemp(prefix="sh-", dir="/tmp")
         sockets = tempfile.mkdtemp(prefix="sb-", dir="/tmp")
         try:
@@ -65,8 +67,15 @@ class Runner:
                            "PYTHONHASHSEED": "0"}
             if sluice:
                 environment.update(LD_PRELOAD=LIBRARY, SLUICE_SOCKET=os.path.join(sockets, "s.sock"))
+            wanted = os.path.join(sockets, "report.json")
+            if sluice and report:
+                # A name for all of its passes: they make one report.
+                environment.update(SLUICE_REPORT=wanted, SLUICE_JOB=os.path.basename(sockets))
             try:
-                return self._run(job, folder, scratch, environment)
+                result = self._run(job, folder, scratch, environment)
+                if os.path.exists(wanted):
+                    result.saved = saved_by(wanted)
+                return result
             finally:
                 if sluice:
                     stop_optimizer(environment["SLUICE_SOCKET"], job.user)
@@ -99,6 +108,11 @@ class Runner:
                     digest.update(digest_of_tree(scratch))
             digest.update("\n".join(rest).replace(scratch, "{scratch}").encode())
         return Result(seconds, whole, processor_time() - cpu, digest.hexdigest()[:16], said)
+
+
+def saved_by(report):
+    with open(report, encoding="utf-8") as text:
+        return json.load(text)["stall_avoided_ns"] / 1e9
 
 
 def processor_time():

@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, link, noncached, order, overhead, packs, pictures,
-                       runs, samples, scale, slow, small, staged, sweep, told, train)
+from bench.lib import (disk, docs, figures, icache_all, link, noncached, opened_ahead, order, overhead, packs,
+                       pictures, runs, samples, scale, slow, small, staged, sweep, told, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -32,6 +32,8 @@ GROUPS = [
     ("staged", staged.PROVIDES, staged.run),
     ("best_workers", staged.BEST, staged.best_workers),
     ("memory", staged.MEMORY, staged.memory),
+    ("window", window.PROVIDES, window.run),
+    ("opened_ahead", opened_ahead.PROVIDES, opened_ahead.run),
     ("train", train.PROVIDES, train.run),
     ("order", order.PROVIDES, order.run),
     ("simulate", scale.SIMULATE, scale.simulate),

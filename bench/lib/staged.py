@@ -1,5 +1,6 @@
 """Shuffled whole files through an ordinary PyTorch loader, from network mounts of three kinds."""
 import contextlib
+import functools
 import json
 import os
 import random
@@ -64,18 +65,20 @@ def drop_caches(source):
     read_below(source)
 
 
+def load_files(folder, epochs, seed=3, workers=4):
+    return ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_files.py"), folder, str(epochs),
+            str(seed), str(workers)]
+
+
 class Loader:
     """A job whose epochs begin when they are told to."""
 
-    def __init__(self, folder, epochs, sluice, seed=3, workers=4):
+    def __init__(self, command, sluice):
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
         if sluice:
             environment.update(sluice.environment())
-        self.epochs = epochs
-        self.job = subprocess.Popen(
-            ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_files.py"), folder,
-             str(epochs), str(seed), str(workers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, env=environment)
+        self.job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, env=environment)
 
     def __enter__(self):
         return self
@@ -102,13 +105,13 @@ class Loader:
         return json.loads(out)["passes"]
 
 
-def epochs(bench, source, profile, count, sluice, workers=4):
-    """Each epoch with what it asked of the storage, nothing cached when it begins."""
+def epochs(bench, source, profile, count, sluice, job=load_files):
+    """Each epoch of job(folder, epochs) with what it asked of the storage, nothing cached when it begins."""
     touch_memory(1 << 30)
     options = ["--latency", PROFILES[profile], "--bandwidth", str(LINK)]
     read = []
     with SlowMount(bench, "staged", source, *options) as mount:
-        with Loader(mount.folder, count, sluice, workers=workers) as loader:
+        with Loader(job(mount.folder, count), sluice) as loader:
             for _ in range(count):
                 loader.ready()
                 drop_caches(source)
@@ -174,7 +177,7 @@ def best_workers(bench):
         with jobs.Sluice(memory=window) as sluice:
             ours.append(epochs(bench, source, "cloud", 3, sluice))
         for workers, some in plain.items():
-            some.append(epochs(bench, source, "cloud", 1, None, workers))
+            some.append(epochs(bench, source, "cloud", 1, None, functools.partial(load_files, workers=workers)))
         bench.say(f"round {number + 1}: {ours[-1][-1]['seconds']:.2f} s; without, by workers: " + ", ".join(
             f"{workers}: {some[-1][0]['seconds']:.2f} s" for workers, some in plain.items()))
     must_agree_on([passes[0]["digest"] for passes in ours + sum(plain.values(), [])])
@@ -206,7 +209,8 @@ def two_jobs(bench, source):
     options = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
     with SlowMount(bench, "staged", source, *options) as mount:
         with jobs.Sluice(memory=f"{2 << 30}") as sluice:
-            with Loader(mount.folder, 1, sluice, 3) as one, Loader(mount.folder, 1, sluice, 4) as two:
+            with Loader(load_files(mount.folder, 1, 3), sluice) as one, \
+                    Loader(load_files(mount.folder, 1, 4), sluice) as two:
                 one.ready()
                 two.ready()
                 drop_caches(source)

@@ -37,6 +37,7 @@ OPTIMIZER_PURE_SRCS := \
   optimizer/samples/sample_order.cc \
   optimizer/samples/sample_set.cc \
   optimizer/stage/stage_plan.cc \
+  optimizer/stage/uptake.cc \
   optimizer/streams/tracker.cc \
   protocol/importance.cc protocol/options.cc \
   $(POLICY_SRCS) \

@@ -69,6 +69,17 @@ void add_packs(Line& line, const Totals& totals) {
   if (packed != 0) line.add("; %.1f MB came from packs", megabytes(packed));
 }
 
+// "; 4000 of 6000 samples needed the originals of their files"
+void add_originals(Line& line, const Totals& totals) {
+  const uint64_t needed = totals.of(SessionMetric::originals_needed);
+  const uint64_t all = totals.of(SessionMetric::sample_hits) +
+                       totals.of(SessionMetric::sample_late) +
+                       totals.of(SessionMetric::sample_misses);
+  if (needed == 0 || needed < all / 20) return;
+  line.add("; %llu of %llu samples needed the originals of their files", number(needed),
+           number(all));
+}
+
 // "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."
 void add_importance(Line& line, const Totals& totals) {
   const auto of = [&](SessionMetric metric) { return number(totals.of(metric)); };
@@ -162,6 +173,7 @@ void say_line(const Totals& totals) {
     line.add("; %.1f of %.1f MB read ahead were not used", megabytes(unused),
              megabytes(totals.of(SessionMetric::precached_bytes)));
   }
+  add_originals(line, totals);
   add_importance(line, totals);
   add_passed(line, totals);
   say(LogLevel::kWarn, "%s", line.text());

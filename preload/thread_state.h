@@ -30,6 +30,9 @@ struct ThreadState {
   // Windows on samples that are open: in them the thread may be given staged copies
   // (stage/window.h).
   uint32_t windows;
+  // Staged copies that the thread was given, and those that it gave back for the originals, since
+  // it ended its last sample.
+  uint32_t copies_given, copies_left;
   // In this window the paths of this thread were found to lead where the optimizer's do
   // (stage/identity.cc); 0: not yet.
   uint64_t place_known;

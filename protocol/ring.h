@@ -44,7 +44,8 @@ enum class EventKind : uint16_t {
   // The process closed its last descriptor of the file (mappings may remain).
   kClosed = 7,
   // A thread is about to read a sample, and has read it: `file` is the dataset's id, `address` the
-  // sample's key (sample_key).
+  // sample's key (sample_key). At the end: offset how many staged copies the thread was given since
+  // it ended its last sample, length how many it gave back since then for the originals.
   kSampleBegin = 8,
   kSampleEnd = 9,
   // Between the two: [offset, offset + length) of `file` belongs to the sample with the key

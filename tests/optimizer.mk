@@ -10,7 +10,8 @@ optimizer_plan_test_SRCS := tests/unit/optimizer_plan_test.cc $(OPTIMIZER_PURE_S
 
 SIMULATOR_SRCS := tests/replay/simulator.cc $(OPTIMIZER_PURE_SRCS)
 
-UNIT_TESTS += file_fitness_test
+UNIT_TESTS += file_fitness_test uptake_test
+uptake_test_SRCS := tests/unit/uptake_test.cc optimizer/stage/uptake.cc
 file_fitness_test_SRCS := tests/unit/file_fitness_test.cc optimizer/samples/file_table.cc optimizer/samples/file_fitness.cc
 
 UNIT_TESTS += harm_watch_test

@@ -1,7 +1,7 @@
-// opened_ahead ORIGINALS COPIES COUNT BATCH AGE_MS: what a job would pay for originals that a sidecar
-// has opened and read ahead, and hands over with SCM_RIGHTS, beside what it pays for copies in a
-// memory file system. A holder process opens and reads COUNT files with kThreads threads, once for
-// each pass, as each open needs a description of its own; AGE_MS milliseconds later the job
+// opened_ahead ORIGINALS COPIES COUNT BATCH AGE_MS: what a job would pay for originals that a
+// sidecar has opened and read ahead, and hands over with SCM_RIGHTS, beside what it pays for copies
+// in a memory file system. A holder process opens and reads COUNT files with kThreads threads, once
+// for each pass, as each open needs a description of its own; AGE_MS milliseconds later the job
 // asks for them, BATCH a message, and fstats, reads and closes each. Then, or before, it opens,
 // fstats, reads and closes the copies. Prints the medians of a file, in nanoseconds, as JSON.
 #include <dirent.h>

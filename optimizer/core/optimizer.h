@@ -31,6 +31,7 @@
 #include "optimizer/io/memory.h"
 #include "optimizer/plan/scheduler.h"
 #include "optimizer/record/recordings.h"
+#include "optimizer/stage/uptake.h"
 
 namespace sluice::optimizer {
 
@@ -160,7 +161,10 @@ class Optimizer : private Residency {
   void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
                     uint64_t time_ns);
   // False: it had not begun.
-  bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index);
+  bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+                  Uptake::End end);
+  void note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
+                   Uptake::End end);
 
   void answer_waiters(bool all);
   // nullptr: there is none, or the token is another.
@@ -221,6 +225,7 @@ class Optimizer : private Residency {
   };
   std::deque<Chosen> chosen_;
   HarmKeeper harm_;
+  Uptake uptake_;
   StagePlan stage_plan_;
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;

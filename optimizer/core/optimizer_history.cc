@@ -105,6 +105,11 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
   if (samples_.set(dataset) != nullptr) {
     const bool copy = !parts.empty() && is_whole(parts.front());
+    const bool offered =
+        copy && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
+          return is_whole(part) && stage_plan_.offers_copy(whole_file(part), time_ns);
+        });
+    uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
     harm_.begun(reader, dataset, index,
                 copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
                 hit + came_late != 0 ? HarmKeeper::How::kServed : HarmKeeper::How::kNative,
@@ -121,7 +126,8 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   history.count(EpochField::late_bytes, came_late * bytes, now);
 }
 
-bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index) {
+bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+                           Uptake::End end) {
   const bool random = samples_.reads_at_random(reader);
   if (!samples_.end(reader, dataset, index)) return false;
   records_.seen(dataset, index);
@@ -129,6 +135,7 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   const uint64_t now = now_ns();
   Session& owner = whose_epoch(session, dataset, now);
   rank_samples(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);
+  note_uptake(owner.id, reader, dataset, index, end);
   scheduler_.on_sample_end(owner.id, parts);
   if (!random) return true;
   scheduler_.on_record_read(owner.id, dataset, index, parts, now);

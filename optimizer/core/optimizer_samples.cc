@@ -244,7 +244,8 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
       recordings_.begin(session.id, reader, dataset, index, samples_);
       return true;
     case EventKind::kSampleEnd:
-      if (end_sample(session, reader, dataset, index)) {
+      if (end_sample(session, reader, dataset, index,
+                     {event.data.offset, event.data.length, event.data.time_ns, 0})) {
         if (const auto off = harm_.ended(reader, dataset, index, event.data.time_ns)) {
           switch_off(dataset, *off);
         }

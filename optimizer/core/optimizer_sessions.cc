@@ -208,6 +208,8 @@ void Optimizer::end_session(uint32_t id) {
   for (const uint32_t dataset : samples_.only_of(id)) {
     importance_.forget_dataset(dataset);
     harm_.forget(dataset);
+    uptake_.forget(dataset);
+    stage_plan_.forget_dataset(dataset);
   }
   samples_.leave(id);
   importance_.forget_session(id);

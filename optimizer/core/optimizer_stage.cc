@@ -65,6 +65,27 @@ void Optimizer::on_settle(const Peer& peer, const SettleMessage& message) {
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
+// Before the copies of the sample's files are given up.
+void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
+                            Uptake::End end) {
+  for (const Extent& part : samples_.parts(dataset, index)) {
+    if (is_whole(part)) {
+      end.storage_ns += static_cast<uint64_t>(stage_plan_.demand(whole_file(part)).alone_ns);
+    }
+  }
+  const bool before = uptake_.needs_originals(dataset);
+  if (uptake_.ended(reader, dataset, index, end) != Uptake::Verdict::kOriginal && !before) return;
+  if (SessionMetrics* metrics = scheduler_.metrics(owner)) {
+    ++(*metrics)[static_cast<size_t>(SessionMetric::originals_needed)];
+  }
+  if (before || !uptake_.needs_originals(dataset)) return;
+  if (const auto following = samples_.following(0, dataset)) {
+    say(Level::kInfo, "{} is not read from copies: its originals are read ahead", following->name);
+  }
+  stage_plan_.need_originals(dataset);
+  stage_.remove_evicted();
+}
+
 // Orders that come piece by piece are gone through a few times a second, not with each piece, and
 // long ones less often: most of the time is for fetching.
 void Optimizer::foretell(uint64_t now) {

@@ -107,6 +107,8 @@ void StageKeeper::carry_out(std::vector<PlannedFetch>* fetches) {
   for (const PlannedFetch& planned : *fetches) {
     if (planned.check) {
       check(planned);
+    } else if (planned.to_cache) {
+      fetch_to_cache(planned);
     } else {
       fetch(planned);
     }
@@ -162,6 +164,29 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
           if (to_pack->fd) pack(path, std::move(to_pack));
           fetched(planned, name, begun, std::move(result));
         });
+  });
+}
+
+void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
+  CopyRules rules = rules_;
+  rules.most_bytes = plan_->budget() / kLargestShare;
+  executor_.run(0, [this, planned, path = files_->path(planned.file), rules, keep = keeps_cache_,
+                    mailbox = mailbox_] {
+    const CopyResult result = read_ahead(path, rules, keep);
+    mailbox->post([this, planned, result] {
+      if (!result.good) {
+        failed(planned, result);
+        return;
+      }
+      if (result.stat.size > 0) keeps_cache_.insert(result.stat.device);
+      const uint64_t read = result.cached ? 0 : result.stat.size;
+      view_.fetched_files += read != 0 ? 1 : 0;
+      view_.fetched_bytes += read;
+      plan_->on_staged(planned, result.stat.device, result.stat.size, result.charged, now_ns(),
+                       read != 0);
+      if (on_staged) on_staged(planned.session, read, false);
+      remove_evicted();
+    });
   });
 }
 

@@ -92,6 +92,7 @@ class StageKeeper {
   };
 
   void fetch(const PlannedFetch& fetch);
+  void fetch_to_cache(const PlannedFetch& fetch);
   void pack(const std::string& path, std::shared_ptr<CopyToPack> copy);
   void check(const PlannedFetch& fetch);
   void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
@@ -117,6 +118,7 @@ class StageKeeper {
   using Inode = std::pair<uint64_t, uint64_t>;   // device and number
   std::multimap<Inode, uint32_t> by_inode_;      // to file
   std::map<uint32_t, std::set<Inode>> refused_;  // by session
+  std::set<uint64_t> keeps_cache_;               // devices that do when a file is opened
   View view_;
   bool said_full_ = false, said_unwatched_ = false;
   bool asked_for_packs_ = false, resting_ = false;

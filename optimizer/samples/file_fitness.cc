@@ -34,4 +34,9 @@ bool FileFitness::note(uint32_t file, FileUse use) {
   return now && !before;
 }
 
+bool FileFitness::only_locked(uint32_t file) const {
+  const auto at = uses_.find(file);
+  return at != uses_.end() && at->second == bit(FileUse::kLocked);
+}
+
 }  // namespace sluice::optimizer

@@ -20,6 +20,8 @@ class FileFitness {
     const auto at = uses_.find(file);
     return at != uses_.end() && is_unfit(at->second);
   }
+  // It is locked, and nothing else speaks against it: a sample's file of which no copy can serve.
+  bool only_locked(uint32_t file) const;
   // Files that are unfit.
   uint64_t count() const { return unfit_; }
 

@@ -137,7 +137,8 @@ void FileTable::set_bytes(uint32_t file, uint64_t bytes) {
 
 FileTable::Refused FileTable::refused(uint32_t file) const {
   const File& entry = files_[file - 1];
-  if (folder_refused_[entry.folder] || fitness_.unfit(file)) return Refused::kForGood;
+  const bool unfit = fitness_.unfit(file) && !(accepts_locked_ && fitness_.only_locked(file));
+  if (folder_refused_[entry.folder] || unfit) return Refused::kForGood;
   return entry.era == era_ ? Refused::kForNow : Refused::kNo;
 }
 

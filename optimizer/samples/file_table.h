@@ -53,6 +53,9 @@ class FileTable {
   // How a job used the file. True: it is refused for good from now on.
   bool note_use(uint32_t file, protocol::FileUse use) { return fitness_.note(file, use); }
   bool unfit(uint32_t file) const { return fitness_.unfit(file); }
+  bool only_locked(uint32_t file) const { return fitness_.only_locked(file); }
+  // Some dataset's originals are read ahead: files that are only locked are not refused any more.
+  void accept_locked() { accepts_locked_ = true; }
   void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
   void forgive() { ++era_; }
@@ -88,6 +91,7 @@ class FileTable {
   uint64_t known_ = 0, known_bytes_ = 0;
   uint64_t folder_bytes_ = 0;  // of folders_ and what goes with them
   FileFitness fitness_;
+  bool accepts_locked_ = false;
 };
 
 }  // namespace sluice::optimizer

@@ -147,18 +147,54 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
   return result;
 }
 
+// Whether the file may be fetched; `stat` and *place are its.
+CopyResult look_at(const std::string& path, const CopyRules& rules, UniqueFd* place,
+                   StageMount* mount) {
+  CopyResult result;
+  // What it is, before it is opened: opening a device or a pipe would do something.
+  place->reset(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!*place || !stat_of(place->get(), 0, &result.stat)) return failed_with(errno, path);
+  if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
+  *mount = stage_mount(place->get(), result.stat.device);
+  if (!rules.any_mount && mount->local) return failed(Failure::kMount);
+  if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
+  result.good = true;
+  return result;
+}
+
+// 0, or an errno value. What is at the end of the file, or is cached, ends no read.
+int read_range(int fd, const Range& range) {
+  static thread_local std::unique_ptr<char[]> buffer(new char[kBuffer]);
+  for (uint64_t at = range.begin; at < range.end;) {
+    const ssize_t got = pread(fd, buffer.get(), std::min<uint64_t>(kBuffer, range.end - at),
+                              static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return 0;
+    at += static_cast<uint64_t>(got);
+  }
+  return 0;
+}
+
+// Some mounts (FUSE without keep_cache) empty a file's cache when it is opened.
+bool stays_when_opened(const UniqueFd& place, const UniqueFd& original, uint64_t size) {
+  uint64_t before = 0;
+  uint64_t after = 0;
+  const Range whole{0, size};
+  if (!cached_exactly(original.get(), whole, false, &before) || before == 0) return false;
+  const UniqueFd again = open_original(place);
+  return again && cached_exactly(again.get(), whole, false, &after) && after >= before;
+}
+
 }  // namespace
 
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack) {
-  CopyResult result;
-  // What it is, before it is opened: opening a device or a pipe would do something.
-  const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!place || !stat_of(place.get(), 0, &result.stat)) return failed_with(errno, path);
-  if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
-  const StageMount mount = stage_mount(place.get(), result.stat.device);
-  if (!rules.any_mount && mount.local) return failed(Failure::kMount);
-  if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
+  UniqueFd place;
+  StageMount mount;
+  CopyResult result = look_at(path, rules, &place, &mount);
+  if (!result.good) return result;
+  result.good = false;
   struct stat itself {};
   if (lstat(path.c_str(), &itself) != 0) return failed_with(errno, path);
   if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
@@ -191,6 +227,30 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   if (to_pack != nullptr && version && !result.packed && is_settled(result.stat)) {
     *to_pack = {std::move(copy), result.stat.size, *version};
   }
+  return result;
+}
+
+CopyResult read_ahead(const std::string& path, const CopyRules& rules,
+                      const std::set<uint64_t>& keep) {
+  UniqueFd place;
+  StageMount mount;
+  CopyResult result = look_at(path, rules, &place, &mount);
+  if (!result.good) return result;
+  const UniqueFd original = open_original(place);
+  if (!original) return failed_with(errno, path);
+  const uint64_t size = result.stat.size;
+  uint64_t cached = 0;
+  if (!cached_exactly(original.get(), {0, size}, false, &cached)) {
+    return failed(Failure::kMount, path + ": what is cached of it cannot be known");
+  }
+  result.cached = cached >= size;
+  if (!result.cached) {
+    if (const int error = read_range(original.get(), {0, size})) return failed_with(error, path);
+  }
+  if (!keep.contains(result.stat.device) && size > 0 && !stays_when_opened(place, original, size)) {
+    return failed(Failure::kMount, path + ": its mount empties its cache when it is opened");
+  }
+  result.charged = FileTable::charge(size);
   return result;
 }
 

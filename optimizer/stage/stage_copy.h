@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "optimizer/packs/pack_store.h"
@@ -22,6 +23,7 @@ struct CopyResult {
   uint64_t inode = 0;    // of the copy
   uint64_t charged = 0;  // bytes that the copy takes
   bool packed = false;   // its bytes came from a pack
+  bool cached = false;   // all of it was in its page cache
 };
 
 struct CopyRules {
@@ -41,6 +43,11 @@ struct CopyToPack {
 // from a pack if one has them of the file as it is now; else *to_pack is what to add to one.
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack = nullptr);
+// Reads `path` into its page cache, what of it is not there yet; `charged` is what that holds then,
+// and what could be `cached` before was not read. kMount also where it would not stay until the job
+// opens it, which is tried where the device is none of `keep`.
+CopyResult read_ahead(const std::string& path, const CopyRules& rules,
+                      const std::set<uint64_t>& keep);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
 // Whether `path` still is what `stat` says, as the storage itself has it; failure is kChanged if

@@ -15,6 +15,8 @@ constexpr uint64_t kLargeWindow = 4;  // times the window: less memory is little
 constexpr uint64_t kMaxWindow = 512 << 20;
 constexpr uint64_t kSpareShare = 8;  // of the window, for readers that are out of order
 constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one for the unforeseen
+// Who reads an original that is in its page cache still opens it: about half of what it takes.
+constexpr uint64_t kOpenShare = 2;
 constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
 constexpr const char* kDefaultPolicy = "auto";
 
@@ -97,7 +99,7 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
     Entry& entry = at->second;
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
-    const bool look = entry.place != Place::kFetching && old && !entry.checking;
+    const bool look = entry.place != Place::kFetching && old && !entry.checking && !entry.to_cache;
     const bool comes_back = entry.place == Place::kSpent;
     if ((look && busy) || (comes_back && !may_be_ahead(entry.charged))) return Answer::kLater;
     ++entry.wants;
@@ -125,6 +127,7 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, 
     entry.charged = charge(files_->bytes(file));
     entry.wants = 1;
     entry.dataset = dataset;
+    entry.to_cache = originals_.contains(dataset) || files_->only_locked(file);
     used_ += entry.charged;
     ahead_ += entry.charged;
   } else {
@@ -136,7 +139,7 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, 
   entry.issued_ns = now_ns;
   entry.sample = mount.model.on_issue(now_ns, mount.in_flight++);
   ++flying_;
-  return {entry.token, file, session, !added};
+  return {entry.token, file, session, !added, entry.to_cache};
 }
 
 void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns) {
@@ -188,7 +191,8 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   entry->device = device;
   entry->bytes = bytes;
   entry->charged = charged;
-  looked_at(fetch.file, *entry);
+  entry->staged_ns = now_ns;
+  if (!entry->to_cache) looked_at(fetch.file, *entry);
   used_ += charged;
   if (entry->wants > 0) {
     set_place(*entry, Place::kAhead);
@@ -317,6 +321,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   Read read;
   (entry.read ? read.again_bytes : read.first_bytes) = entry.bytes;
   read.saved = demand(file);
+  if (entry.to_cache) read.saved.alone_ns /= kOpenShare;
   entry.read = true;
   set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
@@ -328,7 +333,13 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
     ahead_ -= entry.charged;
     fit_policy(0);
   }
-  offer(session, file, entry);
+  if (entry.to_cache) {
+    set_place(entry, Place::kSpent);
+    policy_->passed(file);
+    evict(file);
+  } else {
+    offer(session, file, entry);
+  }
   return read;
 }
 
@@ -340,6 +351,16 @@ void StagePlan::drop(uint32_t file) {
   } else {
     evict(file);
   }
+}
+
+void StagePlan::need_originals(uint32_t dataset) {
+  if (!originals_.insert(dataset).second) return;
+  files_->accept_locked();
+  std::vector<uint32_t> copied;
+  for (const auto& [file, entry] : entries_) {
+    if (entry.dataset == dataset) copied.push_back(file);
+  }
+  for (const uint32_t file : copied) drop(file);
 }
 
 void StagePlan::drop_all() {
@@ -429,6 +450,12 @@ double StagePlan::file_ns(uint32_t file) const {
   const auto mount = mounts_.find(device_of(file));
   const double rate = mount == mounts_.end() ? 0 : mount->second.model.bandwidth();
   return rate > 0 ? 1e9 / rate : 0;
+}
+
+bool StagePlan::offers_copy(uint32_t file, uint64_t time_ns) const {
+  const auto at = entries_.find(file);
+  return at != entries_.end() && at->second.place != Place::kFetching && !at->second.to_cache &&
+         at->second.staged_ns <= time_ns;
 }
 
 StagePlan::Has StagePlan::has(uint32_t file) const {

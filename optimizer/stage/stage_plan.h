@@ -7,6 +7,9 @@
 // from the budget first; the policy has what they leave. So a policy that knows the order keeps
 // nearly the whole budget full of what comes again, and what is fetched ahead costs it little:
 // those that were read already in this epoch make way first.
+//
+// Of datasets whose samples cannot be read from copies the originals are read ahead, into their own
+// page cache. Such a file is ahead until it was read, and then the kernel's alone.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -28,8 +32,9 @@ namespace sluice::optimizer {
 struct PlannedFetch {
   uint64_t token = 0;
   uint32_t file = 0;
-  uint32_t session = 0;  // for whom
-  bool check = false;    // only look whether the original is still what was copied
+  uint32_t session = 0;   // for whom
+  bool check = false;     // only look whether the original is still what was copied
+  bool to_cache = false;  // no copy: the original is read into its page cache
 };
 
 class StagePlan {
@@ -59,7 +64,7 @@ class StagePlan {
                  uint64_t now_ns, bool from_storage = true);
   // A check that found no difference. False: nobody cares any more.
   bool on_valid(const PlannedFetch& fetch);
-  // kError: try again with the next order. kMount: nothing of its folder is ever staged. kChanged:
+  // kError: try again with the next order. kMount: nothing of its folder is ever fetched. kChanged:
   // a check found another file. kFull: the memory file system has no room.
   enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
   void on_failed(const PlannedFetch& fetch, Failure failure);
@@ -84,8 +89,14 @@ class StagePlan {
   // What the file's copy is worth keeping, for policies that go by it.
   void set_importance(uint32_t file, float importance);
 
+  // Samples of the dataset are read from the originals: copies that were made for it are dropped.
+  void need_originals(uint32_t dataset);
+  void forget_dataset(uint32_t dataset) { originals_.erase(dataset); }
+
   enum class Has { kStaged, kComing, kNot };
   Has has(uint32_t file) const;
+  // A copy has been there since before `time_ns`.
+  bool offers_copy(uint32_t file, uint64_t time_ns) const;
   // What its storage takes to give the file.
   Demand demand(uint32_t file) const;
   // How long it takes for each of many, ns; 0: not known yet.
@@ -149,6 +160,7 @@ class StagePlan {
     bool queued = false;    // in spent_
     bool read = false;      // by somebody
     bool awaited = false;   // in some order, and not read since that was told
+    bool to_cache = false;  // there is no copy, the original's pages are cached
     uint64_t token = 0;     // of its fetch or check
     uint32_t session = 0;   // for whom it was fetched
     uint32_t dataset = 0;   // likewise
@@ -156,7 +168,7 @@ class StagePlan {
     uint32_t wants = 0;     // readers to come for whom it was fetched, or found here
     uint64_t charged = 0, bytes = 0;
     uint64_t device = 0;
-    uint64_t validated_ns = 0, issued_ns = 0;
+    uint64_t validated_ns = 0, issued_ns = 0, staged_ns = 0;
     StorageModel::Sample sample;
   };
 
@@ -198,6 +210,7 @@ class StagePlan {
   std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
   std::vector<uint32_t> evicted_, victims_;
   std::vector<Wasted> wasted_;
+  std::set<uint32_t> originals_;  // datasets
 };
 
 }  // namespace sluice::optimizer

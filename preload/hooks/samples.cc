@@ -2,6 +2,7 @@
 #include "preload/samples/samples.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "preload/keep_errno.h"
 #include "preload/process.h"
@@ -57,8 +58,7 @@ SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
   if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
   t_state.sample = key_of(dataset, index);
   ++t_state.samples_begun;
-  emit_sample(sluice::protocol::EventKind::kSampleBegin, static_cast<uint32_t>(dataset),
-              key_of(dataset, index));
+  emit_sample_begin(static_cast<uint32_t>(dataset), key_of(dataset, index));
   page_watch_begins();
   return 0;
 }
@@ -70,8 +70,8 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   page_watch_ends();
   release_sample_memory();
   --t_state.samples_begun;
-  emit_sample(sluice::protocol::EventKind::kSampleEnd, static_cast<uint32_t>(dataset),
-              key_of(dataset, index));
+  emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index),
+                  std::exchange(t_state.copies_given, 0), std::exchange(t_state.copies_left, 0));
   tell_seen(false);
   return 0;
 }

@@ -74,8 +74,18 @@ void emit_random(uint32_t file) { emit({.file = file, .kind = protocol::EventKin
 
 void emit_closed(uint32_t file) { emit({.file = file, .kind = protocol::EventKind::kClosed}); }
 
-void emit_sample(protocol::EventKind kind, uint32_t dataset, uint64_t key) {
-  emit({.address = key, .file = dataset, .kind = kind}, Wake::kQuietly);
+void emit_sample_begin(uint32_t dataset, uint64_t key) {
+  emit({.address = key, .file = dataset, .kind = protocol::EventKind::kSampleBegin},
+       Wake::kQuietly);
+}
+
+void emit_sample_end(uint32_t dataset, uint64_t key, uint32_t given, uint32_t left) {
+  emit({.offset = given,
+        .length = left,
+        .address = key,
+        .file = dataset,
+        .kind = protocol::EventKind::kSampleEnd},
+       Wake::kQuietly);
 }
 
 void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key) {

@@ -19,7 +19,9 @@ void emit_zapped(uint32_t file, uint64_t offset, uint64_t length);
 void emit_random(uint32_t file);
 void emit_closed(uint32_t file);
 // kSampleBegin and kSampleEnd of a dataset; `key` is protocol::sample_key.
-void emit_sample(protocol::EventKind kind, uint32_t dataset, uint64_t key);
+void emit_sample_begin(uint32_t dataset, uint64_t key);
+// `given`, `left`: copies, as kSampleEnd has them.
+void emit_sample_end(uint32_t dataset, uint64_t key, uint32_t given, uint32_t left);
 void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key);
 
 void count(protocol::ClientMetric metric, uint64_t by = 1);

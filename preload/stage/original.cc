@@ -153,6 +153,7 @@ bool use_original(int fd) {
   if (serial == 0) return true;
   const long original = open_original(*entry);
   if (sys::failed(original)) return staged_fd_now(fd) == nullptr;
+  if (entry->owner == t_state.sample_tid) ++t_state.copies_left;
   const Locked locked(g_change_lock);
   if (entry->serial.load(std::memory_order_acquire) == serial) change_over(fd, serial, original);
   sys::close(static_cast<int>(original));

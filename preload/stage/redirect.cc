@@ -86,6 +86,7 @@ int open_staged(int folder, const char* path, int flags) {
   const int fd = static_cast<int>(opened);
   if (!numbers_are_scarce(fd) && staged_fd_opened(fd, stage->header.copy_device, flags, copy,
                                                   absolute.text, absolute.length)) {
+    ++t_state.copies_given;
     return fd;
   }
   sys::close(fd);

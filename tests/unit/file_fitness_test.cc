@@ -46,6 +46,22 @@ TEST(FileFitness, AnUnknownUseSaysNothing) {
   EXPECT_FALSE(fitness.unfit(3));
 }
 
+TEST(FileTable, ALockedFileIsFetchedWhereOriginalsAre) {
+  FileTable files;
+  const uint32_t locked = files.intern("/data/locked");
+  const uint32_t shared = files.intern("/data/shared");
+  files.note_use(locked, FileUse::kLocked);
+  files.note_use(shared, FileUse::kLocked);
+  files.note_use(shared, FileUse::kShared);
+  EXPECT_TRUE(files.only_locked(locked));
+  EXPECT_FALSE(files.only_locked(shared));
+  EXPECT_FALSE(files.only_locked(files.intern("/data/other")));
+  EXPECT_EQ(files.refused(locked), FileTable::Refused::kForGood);
+  files.accept_locked();
+  EXPECT_EQ(files.refused(locked), FileTable::Refused::kNo);
+  EXPECT_EQ(files.refused(shared), FileTable::Refused::kForGood);
+}
+
 TEST(FileTable, AnUnfitFileIsRefusedWhateverIsForgiven) {
   FileTable files;
   const uint32_t one = files.intern("/data/one");

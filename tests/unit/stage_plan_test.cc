@@ -149,6 +149,46 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   EXPECT_LT(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
 }
 
+TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
+  constexpr uint32_t kDataset = 5;
+  plan.set_budget(kMuch, 1000);
+  const auto fetch = [&](int i) {
+    now += kMillisecond;
+    EXPECT_EQ(plan.judge(file(i), now), StagePlan::Answer::kTake);
+    const PlannedFetch planned = plan.start(file(i), 1, now, kDataset);
+    now += kMillisecond;
+    EXPECT_TRUE(plan.on_staged(planned, kDevice, kBytes, StagePlan::charge(kBytes), now));
+    there.insert(file(i));
+    return planned.to_cache;
+  };
+  EXPECT_FALSE(fetch(1));
+  EXPECT_TRUE(plan.offers_copy(file(1), now));
+  EXPECT_FALSE(plan.offers_copy(file(1), now - 1)) << "it was not there yet";
+  EXPECT_FALSE(plan.offers_copy(file(2), now));
+  want(9);  // of another dataset
+  arrive();
+  plan.need_originals(kDataset);
+  check();
+  EXPECT_EQ(there, std::set<uint32_t>{file(9)}) << "a copy of no use stays";
+
+  EXPECT_TRUE(fetch(2));
+  EXPECT_EQ(plan.has(file(2)), StagePlan::Has::kStaged);
+  EXPECT_FALSE(plan.offers_copy(file(2), now));
+  EXPECT_GT(plan.ahead(), 0U);
+  now += 10 * plan.kMaxDepth * 1'000'000'000ULL;
+  std::vector<PlannedFetch> checks;
+  plan.on_read(2, file(9));
+  plan.look_again(now, &checks);
+  for (const PlannedFetch& one : checks) EXPECT_NE(one.file, file(2)) << "the job sees it itself";
+  plan.on_read(1, file(2));
+  check();
+  EXPECT_FALSE(there.contains(file(2))) << "from now on the kernel's";
+  EXPECT_EQ(plan.ahead(), 0U);
+  EXPECT_TRUE(fetch(2));
+  plan.forget_dataset(kDataset);
+  EXPECT_FALSE(fetch(3));
+}
+
 TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
   plan.set_policy("shade");
   plan.set_budget(4 * StagePlan::charge(kBytes), 1000);

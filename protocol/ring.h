@@ -33,7 +33,8 @@ enum class EventKind : uint16_t {
   // read() and relatives: [offset, offset + length) of the file was read, in this order.
   kRead = 2,
   // A mapping of the file exists in process `pid`: `address` its first byte, offset where in the
-  // file it begins, length in bytes. flags: kFlagObserve if the optimizer is to poll it.
+  // file it begins, length in bytes. flags: kFlagObserve if the optimizer is to poll it,
+  // kFlagByPage. Told again, of the same address, when the advice changes.
   kMapped = 3,
   // That mapping (by address) is gone.
   kUnmapped = 4,
@@ -72,6 +73,7 @@ inline constexpr uint16_t kFlagObserve = 1;  // kMapped: poll the page table
 inline constexpr uint16_t kFlagPage = 2;     // kTrip: page mode, one page was opened
 inline constexpr uint16_t kFlagSample = 8;   // kTrip, kRead: between a sample's begin and its end
 inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint, pages were mapped before
+inline constexpr uint16_t kFlagByPage = 16;  // kMapped: MADV_RANDOM: the kernel reads page by page
 
 // One event. 64 bytes, so that two producers never share a cache line.
 struct alignas(kCacheLine) Event {

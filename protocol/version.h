@@ -8,6 +8,6 @@ namespace sluice::protocol {
 // Bump this whenever a struct, an enumerator or the meaning of a field in ring.h or control.h
 // changes. It is part of the socket's name, so jobs and optimizers of two versions live side by
 // side, and it is checked again in every handshake.
-inline constexpr uint32_t kVersion = 14;
+inline constexpr uint32_t kVersion = 15;
 
 }  // namespace sluice::protocol

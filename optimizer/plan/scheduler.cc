@@ -63,6 +63,16 @@ Savings* Scheduler::savings(uint32_t session) {
   return at == sessions_.end() ? nullptr : &at->second.savings;
 }
 
+Demand Scheduler::run_demand(const File& file, uint32_t session, uint64_t bytes) const {
+  const StorageModel& model = mounts_.at(file.mount).model;
+  return file.by_page.contains(session) ? model.page_demand(bytes) : model.demand(bytes);
+}
+
+Demand Scheduler::record_demand(const File& file, uint32_t session, uint64_t bytes) const {
+  const StorageModel& model = mounts_.at(file.mount).model;
+  return file.by_page.contains(session) ? model.page_demand(bytes) : model.record_demand(bytes);
+}
+
 void Scheduler::served(uint32_t session, Demand demand) {
   if (Savings* all = savings(session)) all->served(demand);
 }
@@ -172,11 +182,11 @@ void Scheduler::pass(File& file, Range range, const Stream& stream, bool expecte
     if (!drops_behind(file.size, session)) continue;
     for (const Range& piece : pieces) file.behind.add(piece);
   }
-  served(stream.session, mount.model.demand(used));
+  served(stream.session, run_demand(file, stream.session, used));
   const uint64_t found = file.found.remove(range);
   note_pass(file, stream.session, range, used + found);
   const uint64_t late = range.length() - std::min(range.length(), used + found);
-  missed(stream.session, mount.model.demand(late));
+  missed(stream.session, run_demand(file, stream.session, late));
   if (late == 0 || !expected) return;
   count(stream.session, SessionMetric::late_bytes, late);
   // Where our own read is under way the reader waits for that and asks storage for nothing.
@@ -251,6 +261,16 @@ void Scheduler::on_random(uint32_t id) {
   std::vector<uint32_t> evicted;
   at->second.tracker.on_random(&evicted);
   for (const uint32_t stream : evicted) leave(id, at->second, stream);
+}
+
+void Scheduler::on_advised(uint32_t file, uint32_t session, bool by_page) {
+  const auto at = files_.find(file);
+  if (at == files_.end()) return;
+  if (by_page) {
+    at->second.by_page.insert(session);
+  } else {
+    at->second.by_page.erase(session);
+  }
 }
 
 void Scheduler::on_zapped(uint32_t id, Range range) {

@@ -118,6 +118,8 @@ class Scheduler {
 
   void on_access(uint32_t file, const Access& access);
   void on_random(uint32_t file);
+  // The session reads the file through a mapping of which the kernel reads nothing ahead, or not.
+  void on_advised(uint32_t file, uint32_t session, bool by_page);
   void on_zapped(uint32_t file, Range range);
   void forget_process(uint32_t pid);
   // A sample that consists of `parts` is about to be read, and has been. Not `own_order`: it comes
@@ -253,6 +255,7 @@ class Scheduler {
     IntervalSet spent;                      // records that were read and are not kept
     IntervalSet dropping;                   // of them, being dropped
     std::set<uint32_t> users;               // sessions
+    std::set<uint32_t> by_page;             // sessions: MADV_RANDOM
     uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun
     bool mapped = false;   // read through a mapping: wait for zaps
     uint32_t last_session = 0;  // of the latest event: whose counters get drops
@@ -287,6 +290,10 @@ class Scheduler {
   };
 
   void count(uint32_t session, SessionMetric metric, uint64_t by);
+  // What `bytes` of it would have taken the session without us: as a part of a run, or for
+  // themselves.
+  Demand run_demand(const File& file, uint32_t session, uint64_t bytes) const;
+  Demand record_demand(const File& file, uint32_t session, uint64_t bytes) const;
   void served(uint32_t session, Demand demand);
   void missed(uint32_t session, Demand demand);
   void pass(File& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);

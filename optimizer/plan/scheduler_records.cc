@@ -265,7 +265,10 @@ void Scheduler::forget_spent(uint32_t file) {
 
 void Scheduler::forget_record_session(uint32_t session) {
   ++record_changes_;
-  for (auto& [id, file] : files_) file.users.erase(session);
+  for (auto& [id, file] : files_) {
+    file.users.erase(session);
+    file.by_page.erase(session);
+  }
   records_.forget_session(session);
   for (auto at = record_sets_.begin(); at != record_sets_.end();) {
     if (samples_ != nullptr && samples_->set(at->first) != nullptr) {

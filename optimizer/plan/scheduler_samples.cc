@@ -201,7 +201,7 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
     }
     here += covered;
     coming += file.flying.covered(range) + file.waiting.covered(range);
-    if (own_order) misses(mounts_.at(file.mount).model.record_demand(range.length() - covered));
+    if (own_order) misses(record_demand(file, session, range.length() - covered));
   }
   missed(session, missing);
   count(session,
@@ -239,7 +239,7 @@ void Scheduler::on_sample_end(uint32_t session, std::span<const Extent> parts) {
       outstanding_ -= bytes;
       used += bytes;
     }
-    served(session, mounts_.at(file.mount).model.record_demand(used));
+    served(session, record_demand(file, session, used));
   }
 }
 

@@ -16,7 +16,9 @@ constexpr double kUsual = 0.4;  // the quantile
 constexpr double kStep = 0.1;
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;  // requests
-constexpr double kSmall = 8;    // times as small as a block
+constexpr double kPage = 4096;
+constexpr double kLeastLone = 0.25;  // of what a block takes: the link was never loaded
+constexpr double kSmall = 8;         // times as small as a block
 
 }  // namespace
 
@@ -126,6 +128,19 @@ Demand StorageModel::record_demand(uint64_t bytes) const {
   if (bytes == 0) return {};
   if (bytes >= block_) return demand(bytes);
   return {usual_ns(), demand(bytes).link_ns};
+}
+
+Demand StorageModel::page_demand(uint64_t bytes) const {
+  const double pages = std::ceil(static_cast<double>(bytes) / kPage);
+  return {pages * lone_ns(), demand(bytes).link_ns};
+}
+
+// What a block usually takes, less the time in which the link carries it. The highest rate that was
+// seen is no more than the link's, so this is no more than a page's latency, but for the least.
+double StorageModel::lone_ns() const {
+  const double rate = bandwidth();
+  if (rate <= 0) return 0;
+  return std::max(usual_ns() - static_cast<double>(block_) * 1e9 / rate, usual_ns() * kLeastLone);
 }
 
 }  // namespace sluice::optimizer

@@ -49,12 +49,16 @@ class StorageModel {
   Demand demand(uint64_t bytes) const;
   // The same of something that is read for itself: it takes whole requests.
   Demand record_demand(uint64_t bytes) const;
+  // The same through a mapping of which the kernel reads nothing ahead (MADV_RANDOM): a request for
+  // each page.
+  Demand page_demand(uint64_t bytes) const;
 
   static constexpr unsigned kMinDepth = 4;
 
  private:
   static constexpr uint64_t kStallNs = 5'000'000;
 
+  double lone_ns() const;  // of one page
   void add_usual(double took_ns);
   void begin_slot(uint64_t now_ns);
   void end_slot(uint64_t now_ns);

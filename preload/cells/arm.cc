@@ -164,12 +164,16 @@ void disarm_one(Mapping& mapping) {
   withdraw(mapping);
 }
 
+uintptr_t end_of(const void* address, size_t length) {
+  uintptr_t end = 0;
+  const bool over = __builtin_add_overflow(reinterpret_cast<uintptr_t>(address), length, &end);
+  return over ? UINTPTR_MAX : end;
+}
+
 template <typename Action>
 void for_each_in(const void* address, size_t length, Action action) {
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  uintptr_t end = 0;
-  if (__builtin_add_overflow(begin, length, &end)) end = UINTPTR_MAX;
-  forget_observed(begin, end);
+  const uintptr_t end = end_of(address, length);
   if (!maybe_protected(begin, end) || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   const KeepErrno keep;
@@ -254,10 +258,27 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
 }
 
 void disarm(const void* address, size_t length) {
+  forget_observed(reinterpret_cast<uintptr_t>(address), end_of(address, length));
   for_each_in(address, length, [](Mapping& mapping) { disarm_one(mapping); });
 }
 
+void note_advice(const void* address, size_t length, int advice) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const uintptr_t end = end_of(address, length);
+  const KeepErrno keep;
+  advise_observed(begin, end, advice);
+  for_each_in(address, length, [&](Mapping& mapping) {
+    const uintptr_t base = mapping.base.load(std::memory_order_relaxed);
+    const uintptr_t stop = mapping.end.load(std::memory_order_relaxed);
+    const bool by_page = advice == MADV_RANDOM;
+    if (begin > base || end < stop || mapping.by_page.exchange(by_page) == by_page) return;
+    emit_mapped(mapping.file.load(std::memory_order_relaxed), mapping.file_offset, stop - base,
+                base, by_page ? protocol::kFlagByPage : 0);
+  });
+}
+
 void forget_stale(const void* address, size_t length) {
+  forget_observed(reinterpret_cast<uintptr_t>(address), end_of(address, length));
   for_each_in(address, length, [](Mapping& mapping) {
     emit_unmapped(mapping.file.load(std::memory_order_relaxed),
                   mapping.base.load(std::memory_order_relaxed));

@@ -16,6 +16,10 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
 // opened for good and forgotten. A look at two words where there are none. errno is kept.
 void disarm(const void* address, size_t length);
 
+// The application advised on [address, address + length) how it is read: MADV_NORMAL, MADV_RANDOM
+// or MADV_SEQUENTIAL. The optimizer is told what a fault there costs. errno is kept.
+void note_advice(const void* address, size_t length, int advice);
+
 // For an address range that the kernel has just given out: whatever was known of it is stale,
 // since it was unmapped behind our back. Nothing is opened.
 void forget_stale(const void* address, size_t length);

@@ -81,6 +81,7 @@ Mapping* take_entry() {
     if (mapping.users.load(std::memory_order_acquire) != 0) continue;
     mapping.trips.store(0, std::memory_order_relaxed);
     mapping.last_cell.store(UINT32_MAX, std::memory_order_relaxed);
+    mapping.by_page.store(false, std::memory_order_relaxed);
     mapping.unordered.store(0, std::memory_order_relaxed);
     mapping.open_head.store(0, std::memory_order_relaxed);
     mapping.transitions.store(0, std::memory_order_relaxed);

@@ -49,6 +49,9 @@ struct Mapping {
   // event under the old id goes nowhere.
   std::atomic<uint32_t> file{0};
 
+  // The application advised MADV_RANDOM on all of it. Any thread; the optimizer was told.
+  std::atomic<bool> by_page{false};
+
   // How passed cells are put back. Written when registered, and set to kNothing for good by any
   // thread that opens the whole mapping.
   std::atomic<Rearm> rearm{Rearm::kNothing};

@@ -14,6 +14,7 @@ struct Observed {
   uint64_t offset;
   uint32_t file;
   Entries entries;
+  bool by_page;
 };
 
 constexpr uint32_t kMaxObserved = 256;
@@ -23,7 +24,9 @@ constinit Observed g_observed[kMaxObserved] = {};
 constinit std::atomic<uint32_t> g_count{0};  // entries ever used; writer: g_lock's holder
 
 void tell(const Observed& entry) {
-  emit_mapped(entry.file, entry.offset, entry.end - entry.base, entry.base, protocol::kFlagObserve);
+  const int flags = protocol::kFlagObserve | (entry.by_page ? protocol::kFlagByPage : 0);
+  emit_mapped(entry.file, entry.offset, entry.end - entry.base, entry.base,
+              static_cast<uint16_t>(flags));
 }
 
 }  // namespace
@@ -33,7 +36,7 @@ void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t e
   Locked locked(g_lock);
   for (uint32_t i = 0; i < kMaxObserved; ++i) {
     if (g_observed[i].end != 0) continue;
-    g_observed[i] = {base, end, offset, file, entries};
+    g_observed[i] = {base, end, offset, file, entries, false};
     if (i >= g_count.load()) g_count.store(i + 1);
     tell(g_observed[i]);
     count(protocol::ClientMetric::mappings_observed);
@@ -102,6 +105,21 @@ bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const Obser
 }
 
 bool any_observed() { return g_count.load(std::memory_order_relaxed) != 0; }
+
+void advise_observed(uintptr_t begin, uintptr_t end, int advice) {
+  if (g_count.load(std::memory_order_relaxed) == 0) return;
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    Observed& entry = g_observed[i];
+    const bool by_page = advice == MADV_RANDOM;
+    if (entry.end == 0 || begin > entry.base || end < entry.end || entry.by_page == by_page) {
+      continue;
+    }
+    entry.by_page = by_page;
+    tell(entry);
+  }
+}
 
 void renew_observed(uint32_t old, uint32_t file) {
   Locked locked(g_lock);

@@ -41,6 +41,9 @@ bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const Obser
                     void* context);
 // Whether there is any mapping to visit. One load. Any thread.
 bool any_observed();
+// The application advised on [begin, end), as madvise() has it; mappings that lie in it whole are
+// told again if that changes how the kernel reads them. One load where nothing is observed.
+void advise_observed(uintptr_t begin, uintptr_t end, int advice);
 // What was observed under the id `old` is so under `file` from now on.
 void renew_observed(uint32_t old, uint32_t file);
 

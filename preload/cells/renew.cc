@@ -75,7 +75,8 @@ bool renew(const Area& area) {
     mapping->file.store(file.file, std::memory_order_relaxed);
     const uintptr_t base = mapping->base.load(std::memory_order_relaxed);
     emit_mapped(file.file, mapping->file_offset,
-                mapping->end.load(std::memory_order_relaxed) - base, base, 0);
+                mapping->end.load(std::memory_order_relaxed) - base, base,
+                mapping->by_page.load(std::memory_order_relaxed) ? protocol::kFlagByPage : 0);
     return true;
   }
   uint32_t observed = 0;

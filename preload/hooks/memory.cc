@@ -17,6 +17,7 @@ using sluice::preload::disarm;
 using sluice::preload::disarm_all;
 using sluice::preload::forget_stale;
 using sluice::preload::mapped_shared;
+using sluice::preload::note_advice;
 using sluice::preload::page_watch_unmaps;
 using sluice::preload::sample_fd_mapped;
 using sluice::preload::set_future_locked;
@@ -66,6 +67,11 @@ bool harmless(int advice) {
   }
 }
 
+// posix_madvise() has the same numbers for these.
+bool says_how_it_reads(int advice) {
+  return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL;
+}
+
 }  // namespace
 
 SLUICE_EXPORT void* mmap(void* address, size_t length, int prot, int flags, int fd,
@@ -105,10 +111,14 @@ SLUICE_EXPORT int pkey_mprotect(void* address, size_t length, int prot, int key)
 }
 SLUICE_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
   if (!harmless(advice)) disarm(address, length);
-  return REAL(madvise)(address, length, advice);
+  const int result = REAL(madvise)(address, length, advice);
+  if (result == 0 && says_how_it_reads(advice)) note_advice(address, length, advice);
+  return result;
 }
 SLUICE_EXPORT int posix_madvise(void* address, size_t length, int advice) noexcept {
-  return REAL(posix_madvise)(address, length, advice);
+  const int result = REAL(posix_madvise)(address, length, advice);
+  if (result == 0 && says_how_it_reads(advice)) note_advice(address, length, advice);
+  return result;
 }
 SLUICE_EXPORT int mlock(const void* address, size_t length) noexcept {
   disarm(address, length);

@@ -138,6 +138,19 @@ TEST(StorageModel, FillsLinksOfVeryDifferentLatency) {
   }
 }
 
+TEST(StorageModel, APageThatIsReadForItselfTakesALatency) {
+  StorageModel unknown(128 * kKiB, 48);
+  EXPECT_EQ(unknown.page_demand(kMiB).alone_ns, 0);
+  for (const Link link : {Link{0.003, 400e6}, Link{0.010, 200e6}, Link{0.02, 100e6}}) {
+    StorageModel model(128 * kKiB, 48);
+    link.run(model, 2);
+    const double page = link.latency_s * 1e9;
+    EXPECT_NEAR(model.page_demand(1).alone_ns, page, 0.2 * page);
+    EXPECT_NEAR(model.page_demand(60'000).alone_ns, 15 * page, 0.2 * 15 * page);
+    EXPECT_EQ(model.page_demand(kMiB).link_ns, model.demand(kMiB).link_ns);
+  }
+}
+
 TEST(StorageModel, KeepsNoMoreInFlightThanTheLinkAndAReserveNeed) {
   StorageModel model(128 * kKiB, 48);
   Link{0.0005, 400e6}.run(model, 3);

@@ -1,41 +1,64 @@
 #include "optimizer/core/harm_keeper.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace sluice::optimizer {
 
 // Of samples that overlap in one thread it cannot be told what each took: the last one replaces the
 // one before, whose end finds another and is not timed.
-void HarmKeeper::begun(uint64_t reader, uint32_t dataset, uint64_t index, Mechanism by, How how,
-                       uint64_t time_ns) {
+void HarmKeeper::begun(uint64_t reader, uint32_t dataset, uint64_t index, const Begin& begin) {
   if (open_.size() >= kMostOpen) open_.clear();  // their ends were lost
-  open_[reader] = {dataset, index, time_ns, by, how};
+  open_[reader] = {dataset, index, begin};
 }
 
-std::optional<HarmKeeper::Mechanism> HarmKeeper::ended(uint64_t reader, uint32_t dataset,
-                                                       uint64_t index, uint64_t time_ns) {
+// A native sample is one that no mechanism served: it counts for the control groups of all.
+std::optional<HarmKeeper::Finding> HarmKeeper::ended(uint64_t reader, uint32_t dataset,
+                                                     uint64_t index, uint64_t time_ns) {
   const auto at = open_.find(reader);
   if (at == open_.end() || at->second.dataset != dataset || at->second.index != index) {
     return std::nullopt;
   }
-  const Open open = at->second;
+  const Begin begin = at->second.begin;
   open_.erase(at);
-  if (time_ns < open.begun_ns) return std::nullopt;
+  if (time_ns < begin.time_ns) return std::nullopt;
   Pair& pair = watches_[dataset];
-  const uint64_t took = time_ns - open.begun_ns;
-  if (open.how == How::kNative) {
-    for (HarmWatch& watch : pair.watches) watch.native(took);
-    return std::nullopt;
+  const uint64_t took = time_ns - begin.time_ns;
+  std::optional<Finding> found;
+  const auto note = [&found](Mechanism mechanism, HarmWatch::Verdict verdict) {
+    if (verdict != HarmWatch::Verdict::kNothing) found = {mechanism, verdict};
+  };
+  if (begin.how == How::kServed) {
+    note(begin.by, pair[static_cast<size_t>(begin.by)].served(took, time_ns, begin.expected_ns));
+    return found;
   }
-  if (!pair[static_cast<size_t>(open.by)].served(took, time_ns)) return std::nullopt;
-  return open.by;
+  for (const Mechanism mechanism : {Mechanism::kRecords, Mechanism::kCopies}) {
+    note(mechanism, pair[static_cast<size_t>(mechanism)].native(took, time_ns));
+  }
+  return found;
 }
 
-bool HarmKeeper::wasted(uint32_t dataset, uint64_t ns, uint64_t now_ns) {
-  return watches_[dataset][static_cast<size_t>(Mechanism::kCopies)].wasted(ns, now_ns);
+std::optional<HarmKeeper::Finding> HarmKeeper::wasted(uint32_t dataset, uint64_t ns,
+                                                      uint64_t now_ns) {
+  const auto verdict =
+      watches_[dataset][static_cast<size_t>(Mechanism::kCopies)].wasted(ns, now_ns);
+  if (verdict == HarmWatch::Verdict::kNothing) return std::nullopt;
+  return Finding{Mechanism::kCopies, verdict};
 }
 
 const HarmWatch* HarmKeeper::find(uint32_t dataset, Mechanism mechanism) const {
   const auto at = watches_.find(dataset);
   return at == watches_.end() ? nullptr : &at->second.watches[static_cast<size_t>(mechanism)];
+}
+
+std::vector<uint32_t> HarmKeeper::off() const {
+  std::vector<uint32_t> out;
+  for (const auto& [dataset, pair] : watches_) {
+    const bool any = std::any_of(std::begin(pair.watches), std::end(pair.watches),
+                                 [](const HarmWatch& watch) { return watch.is_off(); });
+    if (any) out.push_back(dataset);
+  }
+  return out;
 }
 
 }  // namespace sluice::optimizer

@@ -108,8 +108,11 @@ class Optimizer : private Residency {
   bool on_sample_event(Session& session, const TakenEvent& event);
 
   // optimizer_harm.cc: what does more harm than good is switched off
-  void switch_off(uint32_t dataset, HarmKeeper::Mechanism mechanism);
+  void on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint64_t now_ns);
+  void drop_control_copies(uint32_t dataset);
+  void apply_harm(uint32_t dataset, HarmKeeper::Mechanism mechanism, uint64_t now_ns);
   void watch_harm(uint64_t now_ns);
+  uint64_t expected_ns(std::span<const Extent> parts) const;
   bool nothing_to_gain(const Session& session) const;
   void ask_for_pages();
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);

@@ -1,5 +1,4 @@
-// What does a dataset more harm than good is measured and logged. It is not switched off yet: on
-// local disks the measure takes noise for harm.
+// What does a dataset more harm than good is switched off for it, and tried again later.
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/log.h"
 
@@ -7,29 +6,99 @@ namespace sluice::optimizer {
 namespace {
 
 using Mechanism = HarmKeeper::Mechanism;
+using Verdict = HarmWatch::Verdict;
+
+constexpr size_t kControlsDropped = 64;  // enough for a verdict
+
+const char* name_of(Mechanism mechanism) {
+  return mechanism == Mechanism::kCopies ? "copies" : "records read ahead";
+}
 
 }  // namespace
 
-void Optimizer::switch_off(uint32_t dataset, Mechanism mechanism) {
-  const bool copies = mechanism == Mechanism::kCopies;
-  const HarmWatch* watch = harm_.find(dataset, mechanism);
+void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint64_t now) {
+  apply_harm(dataset, found.mechanism, now);
+  const HarmWatch* watch = harm_.find(dataset, found.mechanism);
   const auto following = samples_.following(0, dataset);
-  if (watch != nullptr && following) {
-    say(Level::kInfo,
-        "{} may not pay for {}: {:.2f} s were lost by them (a sample takes {:.1f} ms without)",
-        copies ? "copies" : "records read ahead", following->name,
-        static_cast<double>(watch->lost_ns()) / 1e9, static_cast<double>(watch->native_ns()) / 1e6);
+  if (watch == nullptr || !following) return;
+  const char* what = name_of(found.mechanism);
+  const double lost = static_cast<double>(watch->lost_ns()) / 1e9;
+  switch (found.verdict) {
+    case Verdict::kTry:
+      say(Level::kInfo,
+          "{} of {}: {:.2f} s may have been lost, a half of its samples is read without", what,
+          following->name, lost);
+      if (found.mechanism == Mechanism::kCopies) drop_control_copies(dataset);
+      return;
+    case Verdict::kHarmless:
+      say(Level::kInfo, "{} of {}: samples are no faster without", what, following->name);
+      return;
+    case Verdict::kHarmful:
+      say(Level::kInfo, "{} are off for {}: {:.2f} s were lost (a sample takes {:.1f} ms without)",
+          what, following->name, lost, static_cast<double>(watch->native_ns()) / 1e6);
+      break;
+    case Verdict::kNothing:
+      return;
   }
+  // Copies that are there would go on being read.
+  if (found.mechanism == Mechanism::kCopies) {
+    stage_plan_.drop_dataset(dataset);
+    stage_.remove_evicted();
+  }
+  for (const uint32_t id : samples_.sessions_of(dataset)) {
+    // Workers that are sessions of their own leave it to the session whose order they read.
+    const auto running = samples_.running(id, dataset);
+    SessionMetrics* metrics = scheduler_.metrics(id);
+    if (metrics == nullptr || (running && running->session != id)) continue;
+    const bool copies = found.mechanism == Mechanism::kCopies;
+    (*metrics)[static_cast<size_t>(copies ? SessionMetric::copies_off
+                                          : SessionMetric::records_off)] += 1;
+    (*metrics)[static_cast<size_t>(SessionMetric::off_dataset)] = dataset;
+  }
+}
+
+// What lies ready for the samples to come would leave the trial without a control group for as long
+// as it lasts.
+void Optimizer::drop_control_copies(uint32_t dataset) {
+  size_t dropped = 0;
+  for (const uint32_t sample : samples_.upcoming(dataset)) {
+    if (!SampleBook::is_control(sample)) continue;
+    for (const Extent& part : samples_.parts(dataset, sample)) {
+      if (is_whole(part)) stage_plan_.drop(whole_file(part));
+    }
+    if (++dropped == kControlsDropped) break;
+  }
+  stage_.remove_evicted();
+}
+
+void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) {
+  const bool files = mechanism == Mechanism::kCopies;
+  samples_.set_off(dataset, files, !harm_.on(dataset, mechanism, now));
+  samples_.set_trial(dataset, files, harm_.in_trial(dataset, mechanism));
+}
+
+// What the storage takes to give the files, one after the other; 0: not known.
+uint64_t Optimizer::expected_ns(std::span<const Extent> parts) const {
+  double sum = 0;
+  for (const Extent& part : parts) {
+    if (is_whole(part)) sum += stage_plan_.demand(whole_file(part)).alone_ns;
+  }
+  return static_cast<uint64_t>(sum);
 }
 
 void Optimizer::watch_harm(uint64_t now) {
   for (const StagePlan::Wasted& wasted : stage_plan_.wasted()) {
     if (wasted.dataset == 0 || samples_.set(wasted.dataset) == nullptr) continue;
-    if (harm_.wasted(wasted.dataset, wasted.ns, now)) {
-      switch_off(wasted.dataset, Mechanism::kCopies);
+    if (const auto found = harm_.wasted(wasted.dataset, wasted.ns, now)) {
+      on_harm(wasted.dataset, *found, now);
     }
   }
   stage_plan_.wasted().clear();
+  for (const uint32_t dataset : harm_.off()) {
+    for (const Mechanism mechanism : {Mechanism::kRecords, Mechanism::kCopies}) {
+      if (harm_.find(dataset, mechanism) != nullptr) apply_harm(dataset, mechanism, now);
+    }
+  }
 }
 
 }  // namespace sluice::optimizer

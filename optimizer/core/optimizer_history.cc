@@ -110,10 +110,14 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
           return is_whole(part) && stage_plan_.offers_copy(whole_file(part), time_ns);
         });
     uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
+    // Pages of a record may have been cached before: of a control sample that is its native state.
+    const bool control = !copy && SampleBook::is_control(static_cast<uint32_t>(index)) &&
+                         harm_.in_trial(dataset, HarmKeeper::Mechanism::kRecords);
+    const bool served = hit + came_late != 0 && !control;
     harm_.begun(reader, dataset, index,
-                copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
-                hit + came_late != 0 ? HarmKeeper::How::kServed : HarmKeeper::How::kNative,
-                std::min(time_ns, now));
+                {copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
+                 served ? HarmKeeper::How::kServed : HarmKeeper::How::kNative,
+                 std::min(time_ns, now), expected_ns(parts)});
   }
   history.count(EpochField::sample_hits, hit, now);
   history.count(EpochField::sample_late, came_late, now);

@@ -246,8 +246,8 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
     case EventKind::kSampleEnd:
       if (end_sample(session, reader, dataset, index,
                      {event.data.offset, event.data.length, event.data.time_ns, 0})) {
-        if (const auto off = harm_.ended(reader, dataset, index, event.data.time_ns)) {
-          switch_off(dataset, *off);
+        if (const auto found = harm_.ended(reader, dataset, index, event.data.time_ns)) {
+          on_harm(dataset, *found, now_ns());
         }
         recordings_.end(session.id, reader, dataset, index,
                         samples_.bytes_of(samples_.parts(dataset, index)));

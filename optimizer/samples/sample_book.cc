@@ -397,6 +397,10 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
     if (!parts.empty() && dataset.off[job.whole_files ? 1 : 0]) return std::nullopt;
     job.last = {
         {}, session, whose.second, job.order.epoch(), *index, job.order.cursor(), job.order.size()};
+    if (!parts.empty() && dataset.trial[job.whole_files ? 1 : 0] && is_control(*index)) {
+      job.order.hand_out(1);
+      continue;
+    }
     job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(charge_of(parts), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }

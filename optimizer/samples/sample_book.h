@@ -147,6 +147,14 @@ class SampleBook {
     if (at != datasets_.end()) at->second.off[files ? 1 : 0] = off;
   }
 
+  // On trial: the control group, a half of the samples that looks random in any usual order, is
+  // left to the job to read.
+  static bool is_control(uint32_t index) { return (index * 0x9e3779b1U >> 16 & 1) != 0; }
+  void set_trial(uint32_t dataset, bool files, bool trial) {
+    const auto at = datasets_.find(dataset);
+    if (at != datasets_.end()) at->second.trial[files ? 1 : 0] = trial;
+  }
+
   // Nobody has begun the sample yet, and it is to be read where it was.
   bool is_ahead(const WantedExtent& wanted) const;
 
@@ -194,9 +202,10 @@ class SampleBook {
     std::string name;
     SampleSet set;
     std::set<uint32_t> sessions;
-    uint64_t last_use = 0;         // uses_ then
-    bool unfollowed = false;       // it does not fit
-    bool off[2] = {false, false};  // see set_off()
+    uint64_t last_use = 0;           // uses_ then
+    bool unfollowed = false;         // it does not fit
+    bool off[2] = {false, false};    // see set_off()
+    bool trial[2] = {false, false};  // see set_trial()
   };
   struct Open {
     uint32_t session = 0, dataset = 0;

@@ -356,6 +356,10 @@ void StagePlan::drop(uint32_t file) {
 void StagePlan::need_originals(uint32_t dataset) {
   if (!originals_.insert(dataset).second) return;
   files_->accept_locked();
+  drop_dataset(dataset);
+}
+
+void StagePlan::drop_dataset(uint32_t dataset) {
   std::vector<uint32_t> copied;
   for (const auto& [file, entry] : entries_) {
     if (entry.dataset == dataset) copied.push_back(file);

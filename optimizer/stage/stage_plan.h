@@ -91,6 +91,7 @@ class StagePlan {
 
   // Samples of the dataset are read from the originals: copies that were made for it are dropped.
   void need_originals(uint32_t dataset);
+  void drop_dataset(uint32_t dataset);  // the copies that were made for it
   void forget_dataset(uint32_t dataset) { originals_.erase(dataset); }
 
   enum class Has { kStaged, kComing, kNot };

@@ -326,17 +326,6 @@ static void map_log(const char* file) {
   syscall(SYS_close, fd);
 }
 
-static void remember_files(void) {
-  for (int i = 0; i < g_program.file_count; ++i) {
-    char name[2048];
-    struct stat about;
-    snprintf(name, sizeof name, "%s/%s", g_tree, g_program.files[i]);
-    if (syscall(SYS_newfstatat, AT_FDCWD, name, &about, 0) != 0) continue;
-    g_shared->identity[i][0] = about.st_dev;
-    g_shared->identity[i][1] = about.st_ino;
-  }
-}
-
 // Far above what a program uses and below any limit that it sets before it means to.
 static void open_sockets(void) {
   long pair[2];

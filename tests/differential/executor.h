@@ -45,6 +45,15 @@ struct process_state {
   struct shared_map maps[kMaps];
 };
 
+// Which file it is. The number alone does not say so: the next file that is made on the file system
+// gets it once a file is gone. When that is depends on who has it open, the optimizer for one, and
+// which file is next on everyone who makes some. Births are 0 where the file system knows none.
+struct identity {
+  uint64_t device, inode;
+  int64_t born_s;
+  uint32_t born_ns;
+};
+
 struct shared {
   _Atomic uint32_t turn;  // the step whose actor may run
   _Atomic uint32_t state[kActors];
@@ -54,7 +63,7 @@ struct shared {
   _Atomic uint32_t opened, copies;      // for reading, within samples; of those a copy
   _Atomic uint32_t staged;              // samples that were staged when the program began
   _Atomic uint32_t used;                // bytes of the log
-  uint64_t identity[kFiles][2];         // device and inode of the files before the first step
+  struct identity identity[kFiles];     // of the files before the first step
   struct process_state processes[kActors];
   char log[kLog];
 };
@@ -125,6 +134,13 @@ void forget_threads(void);
 // How a child ended, in words; the actor that began a process, -1 if none did.
 const char* ending(int status);
 int actor_of(int32_t process_id);
+// To be called before the first step. No file that a step makes is born when these were: the clock
+// of births, which ticks every few milliseconds, has gone on when this returns.
+void remember_files(void);
+// The name in the tree, before the first step, of the file that `s` is about; "new" and "elsewhere"
+// if it is none of these. `s` was asked of `folder` and `name` as statx() is, which says when the
+// file was born.
+const char* which_file(const struct stat* s, int folder, const char* name, int flags);
 // Marks `actor` as part of process `process`.
 void give_birth(int actor, int process);
 // Installs the handlers that steps may jump out of.

@@ -213,52 +213,44 @@ static void seek(const struct step* step) {
 
 // What a descriptor or a path is.
 
-static const char* identity(uint64_t device, uint64_t inode) {
-  static __thread char text[16];
-  for (int i = 0; i < g_program.file_count; ++i) {
-    if (g_shared->identity[i][0] == device && g_shared->identity[i][1] == inode)
-      return g_program.files[i];
-  }
-  struct stat root;
-  if (syscall(SYS_newfstatat, AT_FDCWD, g_tree, &root, 0) == 0 && root.st_dev != device)
-    return "elsewhere";
-  snprintf(text, sizeof text, "new");
-  return text;
-}
-
 static const char* moment(int64_t seconds) {  // those of the tree are long ago, others now
   static __thread char text[32];
   snprintf(text, sizeof text, "%ld", (long)seconds);
   return seconds < 1700000000 ? text : "now";
 }
 
-static void say_stat(int result, const struct stat* s) {
+// `folder`, `name`, `flags`: what statx() is asked for the same.
+static void say_stat(int result, const struct stat* s, int folder, const char* name, int flags) {
   if (result != 0) {
     say_result(result);
     return;
   }
   say("%s mode %o links %lu owner %u:%u size %ld block %ld modified %s",
-      S_ISREG(s->st_mode) ? identity(s->st_dev, s->st_ino) : "other", s->st_mode,
+      S_ISREG(s->st_mode) ? which_file(s, folder, name, flags) : "other", s->st_mode,
       S_ISREG(s->st_mode) ? (unsigned long)s->st_nlink : 0UL, s->st_uid, s->st_gid,
       S_ISDIR(s->st_mode) ? 0L : (long)s->st_size, (long)s->st_blksize,
       S_ISREG(s->st_mode) ? moment(s->st_mtim.tv_sec) : "");
 }
 
 static void stat_fd(const struct step* step) {
+  const int fd = *slot(step, 1);
   struct stat s;
-  say_stat(fstat(*slot(step, 1), &s), &s);
+  say_stat(fstat(fd, &s), &s, fd, "", AT_EMPTY_PATH);
 }
 static void stat_fd_at(const struct step* step) {
+  const int fd = *slot(step, 1);
   struct stat s;
-  say_stat(fstatat(*slot(step, 1), "", &s, AT_EMPTY_PATH), &s);
+  say_stat(fstatat(fd, "", &s, AT_EMPTY_PATH), &s, fd, "", AT_EMPTY_PATH);
 }
 static void stat_path(const struct step* step) {
+  const char* name = path(step, 1);
   struct stat s;
-  say_stat(stat(path(step, 1), &s), &s);
+  say_stat(stat(name, &s), &s, AT_FDCWD, name, 0);
 }
 static void lstat_path(const struct step* step) {
+  const char* name = path(step, 1);
   struct stat s;
-  say_stat(lstat(path(step, 1), &s), &s);
+  say_stat(lstat(name, &s), &s, AT_FDCWD, name, AT_SYMLINK_NOFOLLOW);
 }
 static void statx_any(int folder, const char* name, int flags, unsigned mask) {
   struct statx x;

@@ -94,43 +94,73 @@ bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   return first || pending >= kEventBytes;
 }
 
-}  // namespace
-
-FdEntry* fd_table() { return g_fds; }
-
-void fd_opened(int fd, int flags, const char* path) {
-  if (static_cast<unsigned>(fd) >= kMaxFds || g_settings.off) return;
-  FdEntry& entry = g_fds[fd];
-  const bool known = entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
-  const bool readable = (flags & (O_ACCMODE | O_PATH | O_DIRECTORY | O_DIRECT)) == O_RDONLY;
-  if (!known && !readable) return;
-  const KeepErrno keep;
-  if (in_seen_vfork_child()) return;
-  entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+// What the file is, asked of the kernel. Leaves kUnknown.
+void look_at(int fd, FdEntry& entry) {
   struct stat about;
-  if (!readable || sys::call(SYS_fstat, fd, sys::word(&about)) != 0) return;
-  const bool counts = worth_counting(about, path);
-  if (!may_be_streamed(about)) {
-    if (!counts) return;
-    entry.file.store(left_alone_opened(about, path), std::memory_order_relaxed);
-    entry.use.store(FdUse::kLeftAlone, std::memory_order_release);
+  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0) {
+    entry.use.store(FdUse::kOther, std::memory_order_relaxed);
     return;
   }
-  // Until it is followed.
-  entry.file.store(counts ? left_alone_opened(about, path) : 0, std::memory_order_relaxed);
+  const uint32_t kind = left_alone_opened(fd, about);
+  entry.file.store(kind, std::memory_order_relaxed);
+  if (!may_be_streamed(about)) {
+    entry.use.store(kind != 0 ? FdUse::kLeftAlone : FdUse::kOther, std::memory_order_release);
+    return;
+  }
   entry.device.store(about.st_dev, std::memory_order_relaxed);
   entry.inode.store(about.st_ino, std::memory_order_relaxed);
-  entry.pending.store(0, std::memory_order_relaxed);
-  entry.seen.store(0, std::memory_order_relaxed);
-  entry.expected.store(0, std::memory_order_relaxed);
   FollowedFile followed;
   if (process_is_new()) process_after_fork();
-  if (follows(about, &followed)) {  // opened again, as workers do: known from the first byte
+  if (follows(about, &followed)) {  // opened again, as workers do
     entry.file.store(followed.file, std::memory_order_relaxed);
     entry.use.store(FdUse::kFollowed, std::memory_order_release);
     return;
   }
   entry.use.store(FdUse::kPossible, std::memory_order_release);
+}
+
+// A read of a descriptor that nothing is known of yet. True: it is known now, and the read is still
+// to be counted.
+bool look_after_read(int fd, FdEntry& entry, uint64_t bytes, size_t wanted) {
+  if (in_seen_vfork_child()) return false;
+  const uint64_t seen = entry.seen.load(std::memory_order_relaxed) + bytes;
+  if (seen < kDecideAfter) {
+    // Less than was asked for: there is no more of it, or it is no file.
+    if (bytes < wanted) entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    entry.seen.store(seen, std::memory_order_relaxed);
+    return false;
+  }
+  const uint64_t before = seen - bytes;
+  look_at(fd, entry);
+  if (entry.use.load(std::memory_order_relaxed) == FdUse::kLeftAlone && before != 0) {
+    left_alone_read(entry.file.load(std::memory_order_relaxed), before);
+  }
+  return entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
+}
+
+bool is_unknown(const FdEntry& entry) {
+  return entry.use.load(std::memory_order_relaxed) == FdUse::kUnknown;
+}
+
+}  // namespace
+
+FdEntry* fd_table() { return g_fds; }
+
+void fd_opened(int fd, int flags) {
+  if (static_cast<unsigned>(fd) >= kMaxFds || g_settings.off) return;
+  FdEntry& entry = g_fds[fd];
+  const bool known = entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
+  const bool readable = (flags & (O_ACCMODE | O_PATH | O_DIRECTORY | O_DIRECT)) == O_RDONLY;
+  if ((!known && !readable) || in_seen_vfork_child()) return;
+  entry.file.store(0, std::memory_order_relaxed);
+  entry.pending.store(0, std::memory_order_relaxed);
+  entry.seen.store(0, std::memory_order_relaxed);
+  entry.expected.store(0, std::memory_order_relaxed);
+  entry.use.store(readable ? FdUse::kUnknown : FdUse::kOther, std::memory_order_release);
+  if (readable && follows_any()) {
+    const KeepErrno keep;
+    look_at(fd, entry);
+  }
 }
 
 void fd_closed(int fd) {
@@ -167,15 +197,18 @@ void fd_copied(int from, int to) {
   target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-void fd_read(int fd, ssize_t bytes) {
+void fd_read(int fd, ssize_t bytes, size_t wanted) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || bytes <= 0 || was_left_alone(*entry, bytes)) return;
+  if (entry == nullptr || bytes <= 0) return;
   const KeepErrno keep;
+  const auto length = static_cast<uint64_t>(bytes);
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (was_left_alone(*entry, bytes)) return;
   if (current_sample() != 0 && entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) {
     const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
     if (end >= bytes) part(*entry, static_cast<uint64_t>(end - bytes), bytes);
   }
-  if (!due(fd, *entry, static_cast<uint64_t>(bytes), false)) return;
+  if (!due(fd, *entry, length, false)) return;
   // The offset is asked for, once an event, rather than followed through every call.
   const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (sys::failed(end)) return;
@@ -183,12 +216,14 @@ void fd_read(int fd, ssize_t bytes) {
        entry->pending.exchange(0, std::memory_order_relaxed));
 }
 
-void fd_read_at(int fd, ssize_t bytes, off_t offset) {
+void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || bytes <= 0 || offset < 0 || was_left_alone(*entry, bytes)) return;
+  if (entry == nullptr || bytes <= 0 || offset < 0) return;
   const KeepErrno keep;
   const auto begin = static_cast<uint64_t>(offset);
   const auto length = static_cast<uint64_t>(bytes);
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (was_left_alone(*entry, bytes)) return;
   const uint64_t expected = entry->expected.exchange(begin + length, std::memory_order_relaxed);
   const bool jumped = expected != begin;
   if (entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) part(*entry, begin, bytes);

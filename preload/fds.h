@@ -1,6 +1,10 @@
 // What is known of the job's descriptors: which of them read data. One word in a table for each
 // number; descriptors that read no data cost a look at it.
 //
+// An open costs no system call: what the file is is asked once 64 KiB were read from it, which most
+// files do not have. But where the process follows a file already, the descriptors that it opens
+// may be of the same one, and are known from the first byte.
+//
 // A descriptor may be closed, and its number reused, where no hook sees it: before an event goes
 // out the file is compared with what was remembered. Any thread; racing threads at worst lose or
 // repeat an event.
@@ -20,6 +24,7 @@ enum class FdUse : uint32_t {
   kPossible = 1,  // large enough; decided at the first reads
   kFollowed = 2,
   kLeftAlone = 3,  // nothing is done for it; `file` is its kind (left_alone.h)
+  kUnknown = 4,    // opened for reading, and not looked at yet
 };
 
 struct FdEntry {
@@ -41,15 +46,16 @@ inline FdEntry* data_fd(int fd) {
   return entry->use.load(std::memory_order_relaxed) == FdUse::kOther ? nullptr : entry;
 }
 
-// After a successful open for reading only, of `path`, which may be null. errno is kept.
-void fd_opened(int fd, int flags, const char* path);
+// After a successful open. errno is kept.
+void fd_opened(int fd, int flags);
 void fd_closed(int fd);
 void fds_closed(unsigned first, unsigned last);
 void fd_copied(int from, int to);
 
-// After `bytes` were read at the descriptor's own offset, or at `offset`. errno is kept.
-void fd_read(int fd, ssize_t bytes);
-void fd_read_at(int fd, ssize_t bytes, off_t offset);
+// After `bytes` were read at the descriptor's own offset, or at `offset`, where so many were
+// `wanted`: fewer are the end of the file. errno is kept.
+void fd_read(int fd, ssize_t bytes, size_t wanted);
+void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted);
 // After the descriptor's offset was moved: what follows is a new run.
 void fd_sought(int fd);
 

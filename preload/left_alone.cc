@@ -8,6 +8,7 @@
 #include "preload/report.h"
 #include "preload/settings.h"
 #include "preload/startup.h"
+#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr off_t kSmallest = 64 << 10;  // bytes
 constexpr uint32_t kKinds = 16;        // the last one is what has no place of its own
 constexpr uint32_t kKnown = 4096;      // files that are told apart, power of two
+constexpr uint64_t kKindMask = 31;     // of a word of `known`
 constexpr size_t kLongest = 7;         // of an ending, in bytes
 
 struct Kind {
@@ -24,7 +26,7 @@ struct Kind {
 
 struct Table {
   Kind kinds[kKinds];
-  std::atomic<uint32_t> known[kKnown];  // hashes of files; a file too few where it is full
+  std::atomic<uint64_t> known[kKnown];  // hashes of files and their kinds
   std::atomic<bool> matched;            // by SLUICE_DATASET
 };
 
@@ -65,31 +67,23 @@ uint32_t kind_of(Table& table, uint64_t ending) {
   return kKinds - 1;
 }
 
-// True the first time.
-bool is_new(Table& table, const struct stat& about) {
+// The word of the file's hash: its kind is in the lowest bits. nullptr: the table is full.
+std::atomic<uint64_t>* known_file(Table& table, const struct stat& about, uint64_t* hash) {
   const uint64_t mixed =
       (about.st_dev * 0x9e3779b97f4a7c15ULL ^ about.st_ino) * 0xff51afd7ed558ccdULL;
-  const auto hash = static_cast<uint32_t>(mixed >> 32) | 1;
+  *hash = (mixed | uint64_t{1} << 63) & ~kKindMask;
   for (uint32_t i = 0; i < 16; ++i) {
-    std::atomic<uint32_t>& place = table.known[(hash + i) % kKnown];
-    uint32_t found = place.load(std::memory_order_relaxed);
-    if (found == 0 && place.compare_exchange_strong(found, hash, std::memory_order_relaxed)) {
-      return true;
+    std::atomic<uint64_t>& place = table.known[((mixed >> 32) + i) % kKnown];
+    uint64_t found = place.load(std::memory_order_relaxed);
+    if (found == 0 && place.compare_exchange_strong(found, *hash, std::memory_order_relaxed)) {
+      return &place;
     }
-    if (found == hash) return false;
+    if ((found & ~kKindMask) == *hash) return &place;
   }
-  return false;
+  return nullptr;
 }
 
-const char* given_dataset() {
-  const char* text = g_settings.text[static_cast<size_t>(protocol::Option::kDataset)];
-  return text != nullptr ? text : "";
-}
-
-}  // namespace
-
-bool worth_counting(const struct stat& about, const char* path) {
-  if (path == nullptr || !S_ISREG(about.st_mode) || about.st_size < kSmallest) return false;
+bool worth_counting(const char* path) {
   for (const char* folder : kNotTheJobs) {
     if (strncmp(path, folder, strlen(folder)) == 0) return false;
   }
@@ -101,10 +95,33 @@ bool worth_counting(const struct stat& about, const char* path) {
   return true;
 }
 
-uint32_t left_alone_opened(const struct stat& about, const char* path) {
+const char* given_dataset() {
+  const char* text = g_settings.text[static_cast<size_t>(protocol::Option::kDataset)];
+  return text != nullptr ? text : "";
+}
+
+}  // namespace
+
+uint32_t left_alone_opened(int fd, const struct stat& about) {
+  if (!S_ISREG(about.st_mode) || about.st_size < kSmallest) return 0;
   Table& table = *g_table.load(std::memory_order_acquire);
-  const uint32_t number = kind_of(table, packed(ending_of(path)));
-  if (!is_new(table, about)) return number;
+  uint64_t hash = 0;
+  std::atomic<uint64_t>* known = known_file(table, about, &hash);
+  const uint64_t word = known == nullptr ? hash : known->load(std::memory_order_relaxed);
+  if ((word & kKindMask) != 0) return static_cast<uint32_t>(word & kKindMask) % kKinds;
+  char path[1024], link[32];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const long length = sys::call(SYS_readlink, sys::word(link), sys::word(path), sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = '\0';
+  const uint32_t number = worth_counting(path) ? kind_of(table, packed(ending_of(path))) : 0;
+  if (known == nullptr) return number;  // a file too few
+  uint64_t fresh = hash;
+  // kKinds stands for 0, which is a file that was not looked at.
+  const uint64_t named = hash | (number == 0 ? kKinds : number);
+  if (!known->compare_exchange_strong(fresh, named, std::memory_order_relaxed) || number == 0) {
+    return number;
+  }
   Kind& kind = table.kinds[number];
   const auto size = static_cast<uint64_t>(about.st_size);
   kind.files.fetch_add(1, std::memory_order_relaxed);

@@ -11,12 +11,10 @@
 
 namespace sluice::preload {
 
-// A file of which this is true is counted when it was opened for reading and is not followed. Those
-// of the system, of programs and their parts, and small ones are none.
-bool worth_counting(const struct stat& about, const char* path);
-
-// It was opened. Returns its kind's number, to be handed to left_alone_read(); 0: not counted.
-uint32_t left_alone_opened(const struct stat& about, const char* path);
+// A file is read, and is not followed, or not yet. Returns its kind's number, to be handed to
+// left_alone_read(). 0: not counted, as those of the system, of programs and their parts, and small
+// ones. The kernel is asked for its name the first time.
+uint32_t left_alone_opened(int fd, const struct stat& about);
 void left_alone_read(uint32_t kind, uint64_t bytes);
 
 // A file that SLUICE_DATASET names was opened.

@@ -76,12 +76,11 @@ void loop_waited(uint64_t ns) {
 void reads_for_others() { g_for_others.store(true, std::memory_order_relaxed); }
 bool reads_for_others_now() { return g_for_others.load(std::memory_order_relaxed); }
 
-void ReadWatch::judge(uint64_t begin_ns, ssize_t bytes) {
-  const uint64_t now = sys::now_ns();
+void ReadWatch::judge(uint64_t begin_ns, ssize_t bytes, uint64_t end_ns) {
   const uint64_t copied = bytes > 0 ? static_cast<uint64_t>(bytes) / kCopyBytesPerNs : 0;
-  if (now - begin_ns < kShortestNs + copied || g_settings.off) return;
+  if (end_ns - begin_ns < kShortestNs + copied || g_settings.off) return;
   const KeepErrno keep;
-  note_wait(begin_ns, now);
+  note_wait(begin_ns, end_ns);
 }
 
 void note_faults() {

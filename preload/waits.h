@@ -40,13 +40,22 @@ class ReadWatch {
   ReadWatch()
       : begin_ns_(t_state.samples_begun != 0 && !reads_for_others_now() ? sys::now_ns() : 0) {}
 
-  // The call is over, and has read so many bytes (or failed). errno is kept.
-  void done(ssize_t bytes) const {
-    if (begin_ns_ != 0) judge(begin_ns_, bytes);
+  // The call is over; for done().
+  uint64_t end_ns() const { return begin_ns_ != 0 ? sys::now_ns() : 0; }
+  // It has read so many bytes (or failed) by then. What turned out to be no data is no wait for it.
+  // errno is kept.
+  void done(int fd, ssize_t bytes, uint64_t end_ns) const {
+    if (begin_ns_ != 0 && (data_fd(fd) != nullptr || t_state.samples_begun != 0)) {
+      judge(begin_ns_, bytes, end_ns);
+    }
+  }
+  // Of a call without a descriptor to read from, which has just ended.
+  void done() const {
+    if (begin_ns_ != 0) judge(begin_ns_, 0, sys::now_ns());
   }
 
  private:
-  static void judge(uint64_t begin_ns, ssize_t bytes);
+  static void judge(uint64_t begin_ns, ssize_t bytes, uint64_t end_ns);
 
   uint64_t begin_ns_;
 };

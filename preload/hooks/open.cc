@@ -29,9 +29,9 @@ void forget_fd(int fd) {
   staged_fd_closed(fd);
 }
 
-int opened(int fd, int flags, const char* path) {
+int opened(int fd, int flags) {
   renew_if_lost();
-  if (fd >= 0) fd_opened(fd, flags, path);
+  if (fd >= 0) fd_opened(fd, flags);
   return fd;
 }
 
@@ -46,8 +46,8 @@ int opened_path(int folder, const char* path, int flags, Call call) {
     return staged;
   }
   const ReadWatch watch;
-  const int fd = opened(retrying(call, {path}), flags, path);
-  watch.done(0);
+  const int fd = opened(retrying(call, {path}), flags);
+  watch.done();
   if (fd < 0) return fd;
   staged_fd_closed(fd);  // whatever had this number was closed where no hook is
   if (writes(flags)) {
@@ -85,13 +85,13 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
   }
   const ReadWatch watch;
   FILE* file = retrying(call, {path});
-  watch.done(0);
+  watch.done();
   if (file == nullptr) return nullptr;
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
   staged_fd_closed(fd);
-  fd_opened(fd, flags, path);
+  fd_opened(fd, flags);
   if (writes(flags)) {
     opened_for_writing(fd);
   } else {
@@ -114,7 +114,7 @@ FILE* opened_again(FILE* file) {
   const int fd = fileno_unlocked(file);
   const int flags = REAL(fcntl)(fd, F_GETFL);
   if (flags < 0) return file;
-  fd_opened(fd, flags, nullptr);
+  fd_opened(fd, flags);
   if (writes(flags)) opened_for_writing(fd);
   return file;
 }

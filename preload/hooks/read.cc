@@ -21,16 +21,20 @@ using sluice::preload::use_original;
 
 namespace {
 
-ssize_t was_read(const ReadWatch& watch, int fd, ssize_t bytes) {
-  watch.done(bytes);
+// `wanted`: 0 where fewer bytes than asked for say nothing of the file's end.
+ssize_t was_read(const ReadWatch& watch, int fd, ssize_t bytes, size_t wanted = 0) {
+  const uint64_t end_ns = watch.end_ns();
   renew_if_lost();
-  fd_read(fd, bytes);
+  fd_read(fd, bytes, wanted);
+  watch.done(fd, bytes, end_ns);
   sample_fd_read(fd, bytes);
   return bytes;
 }
-ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset) {
-  watch.done(bytes);
-  fd_read_at(fd, bytes, offset);
+ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset,
+                    size_t wanted = 0) {
+  const uint64_t end_ns = watch.end_ns();
+  fd_read_at(fd, bytes, offset, wanted);
+  watch.done(fd, bytes, end_ns);
   sample_fd_read(fd, bytes);
   return bytes;
 }
@@ -59,7 +63,7 @@ size_t read_stream(FILE* file, size_t size, size_t items, Call call) {
   if (bytes > 0) {
     was_read(watch, fd, bytes);
   } else {
-    watch.done(0);
+    watch.done(fd, 0, watch.end_ns());
   }
   return got;
 }
@@ -73,15 +77,15 @@ off_t was_sought(int fd, off_t offset) {
 SLUICE_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   const StagedUse use(fd);
   const ReadWatch watch(fd);
-  return was_read(watch, fd, REAL(read)(fd, buffer, size));
+  return was_read(watch, fd, REAL(read)(fd, buffer, size), size);
 }
 SLUICE_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
   const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(pread)(fd, buffer, size, offset), offset);
+  return was_read_at(watch, fd, REAL(pread)(fd, buffer, size, offset), offset, size);
 }
 SLUICE_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
   const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(pread64)(fd, buffer, size, offset), offset);
+  return was_read_at(watch, fd, REAL(pread64)(fd, buffer, size, offset), offset, size);
 }
 SLUICE_EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
   const StagedUse use(fd);
@@ -119,16 +123,16 @@ SLUICE_EXPORT ssize_t preadv64v2(int fd, const struct iovec* parts, int count, o
 SLUICE_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
   const StagedUse use(fd);
   const ReadWatch watch(fd);
-  return was_read(watch, fd, REAL(__read_chk)(fd, buffer, size, limit));
+  return was_read(watch, fd, REAL(__read_chk)(fd, buffer, size, limit), size);
 }
 SLUICE_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
   const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset);
+  return was_read_at(watch, fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset, size);
 }
 SLUICE_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t offset,
                                     size_t limit) {
   const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset);
+  return was_read_at(watch, fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset, size);
 }
 SLUICE_EXPORT size_t fread(void* buffer, size_t size, size_t items, FILE* file) {
   return read_stream(file, size, items, [&] { return REAL(fread)(buffer, size, items, file); });

@@ -66,6 +66,7 @@ constinit Place g_place;
 constinit KnownFile g_files[kMaxFiles] = {};
 constinit uint32_t g_file_count = 0;
 constinit Answer g_answer;
+constinit std::atomic<bool> g_follows_any{false};  // read by any thread
 
 // Below: of the one question that others need not wait for, with this lock held.
 constinit Spinlock g_long_lock;
@@ -299,10 +300,13 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
   *out = {known.file | number << kFileIdBits, known.flags, known.distance};
   if (g_file_count < kMaxFiles) g_files[g_file_count++] = {about.st_dev, about.st_ino, *out};
   count(protocol::ClientMetric::files_followed);
+  g_follows_any.store(true, std::memory_order_relaxed);
   return true;
 }
 
 }  // namespace
+
+bool follows_any() { return g_follows_any.load(std::memory_order_relaxed); }
 
 bool session_is_lost() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);

@@ -51,6 +51,9 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
 // follow_file.
 bool follows(const struct stat& about, FollowedFile* out);
 
+// Whether this process ever followed a file. Any thread.
+bool follows_any();
+
 // Whether the optimizer of the current session is gone, or has ended it; true without a session.
 // Any thread.
 bool session_is_lost();

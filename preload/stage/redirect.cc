@@ -54,7 +54,8 @@ bool holds_originals(const Stage& stage, uint64_t device) {
 }
 
 bool may_use_stage(const Stage* stage) {
-  return stage != nullptr && in_window() && !in_vfork_child();
+  // Where no sample is worth telling of, none has a copy.
+  return stage != nullptr && in_window() && samples_wanted() && !in_vfork_child();
 }
 
 bool numbers_are_scarce(int fd) {

@@ -15,6 +15,9 @@ namespace {
 using protocol::EventKind;
 using protocol::MessageKind;
 
+constexpr uint64_t kFruitless = 256;  // samples
+constexpr uint32_t kLookAgain = 8;    // epochs
+
 // What a sample is about for who has to find its reader: pid << 32 | tid.
 uint64_t reader_of(const TakenEvent& event) {
   return static_cast<uint64_t>(event.pid) << 32 | event.data.tid;
@@ -49,7 +52,7 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     return;
   }
   if (told.first == 0) {  // looked at once an epoch
-    const bool idle = nothing_to_gain(*session);
+    const bool idle = nothing_to_gain(*session) || nothing_to_learn(*session, told);
     // Without events nobody would notice when the epoch before is over.
     auto& was_idle = session->memory.get()->header.samples_idle;
     if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
@@ -222,6 +225,14 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
              (!stages || sample_files_.refused(whole_file(part)) == FileTable::Refused::kForGood);
     });
   });
+}
+
+// Whether a whole epoch said nothing of where samples are: they come out of a small database, or of
+// the job's own memory, and telling of them is all cost. Now and then they are looked at again.
+bool Optimizer::nothing_to_learn(const Session& session, const protocol::Samples& told) const {
+  const SampleSet* set = samples_.set(told.dataset);
+  return set != nullptr && session.files.empty() && !recordings_.attached(session.id) &&
+         told.epoch % kLookAgain != 0 && session.fruitless >= std::max(kFruitless, set->samples());
 }
 
 // Workers that are sessions of their own end with their epoch. What they opened is what the order's

@@ -64,7 +64,8 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
-  bool selects = false;                          // it has asked which samples an epoch fetches
+  uint64_t fruitless = 0;  // samples read in a row of which it was not learned where they are
+  bool selects = false;    // it has asked which samples an epoch fetches
   std::map<uint32_t, BenefitEstimate> benefits;  // likewise, by dataset
   UniqueFd peer_pidfd;                           // watched until the first slot is taken
   bool had_slot = false;

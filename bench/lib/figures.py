@@ -171,6 +171,16 @@ FIGURES = {
         "ratio", None, "the same over Sluice without any opt-in: what these add"),
     "icache_epoch_speedup_iis_only": Figure(
         "ratio", None, "the same over Sluice with iis alone: what substitution adds"),
+    "icache_epoch_speedup_base_prefetched": Figure(
+        "ratio", None, "that job under Sluice, which fetches ahead for both: every sample, LRU, of which Base's share"
+        " is computed / iis and substitution"),
+    "icache_epoch_speedup_iis_prefetched": Figure(
+        "ratio", None, "the same over iis and LRU: Base with I/O-oriented importance sampling (+IIS)"),
+    "icache_epoch_speedup_quiver_prefetched": Figure(
+        "ratio", None, "the same over every sample, kept by the policy quiver: Quiver without its substitution"),
+    "icache_epoch_speedup_coordl_prefetched": Figure(
+        "ratio", None, "the same over every sample, kept by the policy minio: CoorDL's cache"),
+    "icache_epoch_speedup_ilfu_prefetched": Figure("ratio", None, "the same over iis and LFU: iLFU"),
     "icache_ablation_iis": Figure("ratio", 1.4, "the same job: Base / +IIS, as published", True),
     "icache_ablation_hc": Figure("ratio", 1.7, "Base / +HC, as published", True),
     "icache_ablation_packages": Figure(

@@ -44,6 +44,15 @@ def _beside(axes, rows, found, title, unit):
     axes.legend(frameon=False, fontsize=8)
 
 
+def _prefetched(axes, found):
+    """Over the bars of EPOCHS, the same systems with Sluice's prefetcher."""
+    points = [(at + 0.2, found[f"{name}_prefetched"]["value"]) for at, (name, _, _) in enumerate(EPOCHS)
+              if f"{name}_prefetched" in found]
+    if points:
+        axes.plot(*zip(*points), "D", color=OTHER, markeredgecolor="black", label="here, both under Sluice")
+        axes.legend(frameon=False, fontsize=8)
+
+
 def _sizes(axes, found):
     for (label, (prefix, published)), colour in zip(SIZES.items(), (OURS, OTHER)):
         ours = [found.get(f"{prefix}_{share}") for share in SHARES]
@@ -65,6 +74,7 @@ def draw(plot, folder, path):
         return False
     figure, axes = plot.subplots(2, 4, figsize=(18, 8))
     _beside(axes[0][0], EPOCHS, found, "Figure 8: epochs of ... / of iCache", "ratio")
+    _prefetched(axes[0][0], found)
     _beside(axes[0][1], WAITING, found, "Figure 9: waiting for data, Default / ...", "ratio")
     _beside(axes[0][2], PARTS, found, "Figure 10: epochs of Base / ...", "ratio")
     _beside(axes[1][0], HITS, found, "Figure 11: hits at 20 % (here: simulated)", "hit ratio")
@@ -75,7 +85,8 @@ def draw(plot, folder, path):
     axes[0][3].text(0, 0.9, "Published: CIFAR-10, A100, OrangeFS; the best model in\nFigure 8, the mean in"
                     " Figure 9, ShuffleNet elsewhere.\n\nHere: a job of six workers on slowfs, 2 ms and 200"
                     " MB/s,\nsamples of 100 KB, 20 % in memory. The other systems decide\nas in the simulator and"
-                    " read as published: nothing is\nfetched ahead of the workers, as Sluice does it.",
+                    " read as published: nothing is\nfetched ahead of the workers, as Sluice does it.\nDiamonds:"
+                    " with the prefetcher of Sluice.",
                     va="top", fontsize=9)
     figure.tight_layout()
     figure.savefig(path, dpi=120)

@@ -61,21 +61,23 @@ def decisions(bench, source, count, size):
 
 
 class Timed:
-    """A run's epochs, of which bench.rounds wants the time."""
+    """A run's epochs, of which bench.rounds wants the time; `asked` of the mount, in bytes, in all epochs; the policy
+    by which Sluice kept files."""
 
-    def __init__(self, passes, result):
-        self.passes, self.result = passes, result
+    def __init__(self, passes, result, asked, policy):
+        self.passes, self.result, self.asked, self.policy = passes, result, asked, policy
         self.wall = sum(one["seconds"] for one in passes)
         self.waited = sum(one["waited"] for one in passes)
 
     def raw(self):
-        return {"passes": self.passes, "report": self.result.raw().get("report", {})}
+        return {"passes": self.passes, "report": self.result.raw().get("report", {}), "asked": self.asked,
+                "policy": self.policy}
 
 
 MOUNT = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
 
 
-def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT):
+def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT, computed=()):
     read_below(source)
     touch_memory(1 << 30)
     command = ["/usr/bin/python3", "-W", "ignore",
@@ -87,16 +89,20 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
             json.dump(followed, file)
             file.flush()
             words += ["--shared", file.name]
-        result = jobs.run([[*command, *words]], sluice)
+        if computed:
+            words += ["--computed", *map(str, computed)]
+        result, policy = jobs.run([[*command, *words]], sluice), None
         if sluice:
+            policy = ((sluice.status() or {}).get("stage") or {}).get("policy")
             sluice.stop()
+        asked = mount.stats()["totals"]["read_bytes"]
     passes = result.reader["passes"]
-    return Timed(passes if followed else passes[TIMED], result)
+    return Timed(passes if followed else passes[TIMED], result, asked, policy)
 
 
-def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, **settings):
+def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, computed=(), **settings):
     with jobs.Sluice(memory=size * MEMORY // 100, **settings) as sluice:
-        return run_job(bench, source, compute, sluice, workers=workers, options=options)
+        return run_job(bench, source, compute, sluice, workers=workers, options=options, computed=computed)
 
 
 OURS = {"sluice": {"importance": f"iis:warmup={WARM_UP},substitute=any"}, "sluice iis": {"importance": f"iis:warmup={WARM_UP}"},

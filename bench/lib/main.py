@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, link, noncached, opened_ahead, order, overhead, packs,
-                       pictures, runs, samples, scale, slow, small, staged, sweep, told, train, window)
+from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, link, noncached, opened_ahead, order,
+                       overhead, packs, pictures, runs, samples, scale, slow, small, staged, sweep, told, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -41,6 +41,7 @@ GROUPS = [
     ("packs", packs.PROVIDES, packs.run),
     ("told", told.PROVIDES, told.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
+    ("icache_prefetched", icache_prefetched.PROVIDES, icache_prefetched.run),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]
 # Held at once: the file, and two slow mounts' copies of it; and some room for everything else.

@@ -1,10 +1,12 @@
 """A training whose epochs are timed: Fashion-MNIST as one padded file an image.
 
-train_importance.py FOLDER EPOCHS COMPUTE_MS [--shared FILE] [--workers N] [--seed N]: prints one JSON object: of each
-epoch how long it took, how much of that the training waited for a batch, and how many samples it had.
+train_importance.py FOLDER EPOCHS COMPUTE_MS [--computed SHARE...] [--shared FILE] [--workers N] [--seed N]: prints
+one JSON object: of each epoch how long it took, how much of that the training waited for a batch, and how many
+samples it had.
 
 What the model computes is a softmax regression, whose losses are real; then it waits until a batch of 256
-has taken COMPUTE_MS since it came, as long as a GPU would compute another model.
+has taken COMPUTE_MS since it came, as long as a GPU would compute another model. `--computed`: of each epoch, the
+share of its samples that is computed, for a system that fetches all and computes some.
 
 With a shared file the decisions of a system are followed instead of the loader's own order: its epochs are
 lists of [sample, whether it is in memory, packages read meanwhile]; what is in memory is read from
@@ -116,6 +118,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("epochs", type=int)
     parser.add_argument("compute_ms", type=float)
+    parser.add_argument("--computed", type=float, nargs="*")
     parser.add_argument("--shared")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--seed", type=int, default=5)
@@ -126,7 +129,10 @@ def main():
             passes = follow(training, given.folder, given.workers, json.load(text))
     else:
         loader = DataLoader(Images(given.folder), batch_size=BATCH, shuffle=True, num_workers=given.workers)
-        passes = [training.epoch(loader) for _ in range(given.epochs)]
+        shares = given.computed or [1.0] * given.epochs
+        if len(shares) != given.epochs:
+            parser.error("--computed: one share for each epoch")
+        passes = [training.epoch(loader, share) for share in shares]
     print(json.dumps({"pid": os.getpid(), "passes": passes}))
 
 

@@ -227,12 +227,14 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
   });
 }
 
-// Whether a whole epoch said nothing of where samples are: they come out of a small database, or of
-// the job's own memory, and telling of them is all cost. Now and then they are looked at again.
+// Whether an epoch, or as much of it as came through, said nothing of where samples are: they come
+// out of a small database, or of the job's own memory, and telling of them is all cost. Now and
+// then they are looked at again.
 bool Optimizer::nothing_to_learn(const Session& session, const protocol::Samples& told) const {
   const SampleSet* set = samples_.set(told.dataset);
   return set != nullptr && session.files.empty() && !recordings_.attached(session.id) &&
-         told.epoch % kLookAgain != 0 && session.fruitless >= std::max(kFruitless, set->samples());
+         told.epoch % kLookAgain != 0 &&
+         session.fruitless >= std::max(kFruitless, set->samples() / 4 * 3);
 }
 
 // Workers that are sessions of their own end with their epoch. What they opened is what the order's

@@ -98,7 +98,7 @@ TEST(HarmWatch, NoiseIsNoHarm) {
   }
 }
 
-// A job whose samples take five times as long from some moment on, whoever reads them: a picture is
+// A job whose samples take five times as long from some moment on, served or not: a picture is
 // larger, the processor is busy. What was native before says nothing of it.
 TEST(HarmWatch, AJobThatGrowsSlowerIsNotHarmed) {
   std::mt19937 draw(11);

@@ -114,7 +114,8 @@ class Optimizer : private Residency {
   void watch_harm(uint64_t now_ns);
   uint64_t expected_ns(std::span<const Extent> parts) const;
   bool nothing_to_gain(const Session& session) const;
-  bool nothing_to_learn(const Session& session, const protocol::Samples& told) const;
+  bool nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const;
+  void look_again(uint32_t dataset);
   void ask_for_pages();
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
   void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);

@@ -52,7 +52,8 @@ void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
     return;
   }
   if (told.first == 0) {  // looked at once an epoch
-    const bool idle = nothing_to_gain(*session) || nothing_to_learn(*session, told);
+    const bool idle =
+        nothing_to_gain(*session) || nothing_to_learn(*session, told.dataset, told.epoch);
     // Without events nobody would notice when the epoch before is over.
     auto& was_idle = session->memory.get()->header.samples_idle;
     if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
@@ -120,6 +121,7 @@ void Optimizer::on_locate(const Peer& peer, const LocateMessage& message,
     return;
   }
   orders_new_ = true;
+  look_again(told.dataset);
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
@@ -183,7 +185,10 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
     }
   }
   // That a sample is what it was said to be changes no plan.
-  orders_new_ |= set != nullptr && set->news() != news;
+  if (set != nullptr && set->news() != news) {
+    orders_new_ = true;
+    look_again(told.dataset);
+  }
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
@@ -228,13 +233,26 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
 }
 
 // Whether an epoch, or as much of it as came through, said nothing of where samples are: they come
-// out of a small database, or of the job's own memory, and telling of them is all cost. Now and
-// then they are looked at again.
-bool Optimizer::nothing_to_learn(const Session& session, const protocol::Samples& told) const {
-  const SampleSet* set = samples_.set(told.dataset);
-  return set != nullptr && session.files.empty() && !recordings_.attached(session.id) &&
-         told.epoch % kLookAgain != 0 &&
+// out of a small database, or of the job's own memory, and telling of them is all cost. A file is
+// told of up to an epoch after it was read: what counts is what is known by now. Now and then they
+// are looked at again.
+bool Optimizer::nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const {
+  const SampleSet* set = samples_.set(dataset);
+  return set != nullptr && set->known() < set->samples() / 4 && session.files.empty() &&
+         !recordings_.attached(session.id) && epoch % kLookAgain != 0 &&
          session.fruitless >= std::max(kFruitless, set->samples() / 4 * 3);
+}
+
+// Something was learned of the dataset: for sessions that were idle since nothing was, too late.
+void Optimizer::look_again(uint32_t dataset) {
+  for (const auto& [id, session] : sessions_) {
+    auto& idle = session->memory.get()->header.samples_idle;
+    if (idle.load(std::memory_order_relaxed) == 0) continue;
+    const auto order = samples_.running(id, dataset);
+    if (!order || order->session != id || nothing_to_gain(*session)) continue;
+    if (!nothing_to_learn(*session, dataset, order->epoch))
+      idle.store(0, std::memory_order_relaxed);
+  }
 }
 
 // Workers that are sessions of their own end with their epoch. What they opened is what the order's

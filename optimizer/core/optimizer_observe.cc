@@ -138,7 +138,9 @@ void Optimizer::observe(uint64_t now) {
       mapping.observer.spent(end - begin, end);
       // As with what is told of reads.
       if (scheduler_.is_shuffled(mapping.file, id)) found.clear();
-      for (const Access& access : found) {
+      for (Access& access : found) {
+        access.worker = mapping.pid != session->peer_pid;
+        access.waited_ns = session->waited_ns();
         scheduler_.on_access(mapping.file, access);
         if (!logs(Level::kDebug)) continue;
         trace("seen", id,

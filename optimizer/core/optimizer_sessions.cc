@@ -37,6 +37,8 @@ Access access_of(const Session& session, const TakenEvent& event, uint64_t now) 
   access.reader = static_cast<uint64_t>(event.pid) << 32 | event.data.tid;
   access.session = session.id;
   access.page = (event.data.flags & protocol::kFlagPage) != 0;
+  access.worker = event.pid != session.peer_pid;
+  access.waited_ns = session.waited_ns();
   return access;
 }
 

@@ -10,8 +10,8 @@ constexpr unsigned kDefaultDepth = 32;
 constexpr uint64_t kMaxDistance = 8 << 20;
 constexpr uint64_t kPageModeSize = 50 << 20;  // the published defaults of one page per distance
 constexpr uint64_t kMinDistance = 256 << 10;
-constexpr uint64_t kMostIdleNs = 1'000'000'000;  // longer, and nothing was being read
-constexpr size_t kMaxReaders = 4096;             // remembered over all files
+constexpr uint64_t kWindowBlocks = 2;  // that the kernel reads ahead of a stream
+constexpr size_t kMaxReaders = 4096;   // remembered over all files
 
 }  // namespace
 
@@ -217,12 +217,17 @@ void Scheduler::on_access(uint32_t id, const Access& asked) {
   if (access.length == 0) return;
   if (access.kind != Access::Kind::kRead) file.mapped = true;
   file.last_session = access.session;
-  // The kernel reads ahead of it.
-  session->second.savings.reads(access.reader, true, access.time_ns, kMostIdleNs);
-
   std::vector<uint32_t> evicted;
   const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
   for (const uint32_t stream : evicted) leave(id, file, stream);
+  const uint64_t passed = outcome.stream != nullptr && outcome.stream->position > outcome.before
+                              ? outcome.stream->position - outcome.before
+                              : 0;
+  const uint64_t window = kWindowBlocks * mounts_.at(file.mount).model.block();
+  session->second.savings.reads_on(
+      access.reader, access.worker, access.time_ns,
+      {run_demand(file, access.session, passed).alone_ns,
+       run_demand(file, access.session, window).alone_ns, access.waited_ns});
   if (outcome.begun) count(access.session, SessionMetric::streams_begun, 1);
   if (outcome.begun) note_begin(file, access);
   if (outcome.stream == nullptr) return;

@@ -10,9 +10,9 @@ constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
 constexpr uint64_t kSlotNs = 10'000'000;
 constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
 constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
-constexpr double kWindows = 2;  // of the kernel's read-ahead that are under way at a time
-constexpr unsigned kQuiet = 8;  // reads under way
-constexpr double kUsual = 0.4;  // the quantile
+constexpr double kWindows = 2;   // of the kernel's read-ahead that are under way at a time
+constexpr double kUsual = 0.4;   // the quantile
+constexpr unsigned kEnough = 8;  // reads, whose weight is the most
 constexpr double kStep = 0.1;
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;  // requests
@@ -26,7 +26,7 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
   if (in_flight_before == 0) {  // idle time is nobody's rate
     begin_slot(now_ns);
   }
-  return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before < kQuiet};
+  return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
 }
 
 void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
@@ -42,7 +42,7 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
       latency_turn_ns_ = now_ns;
     }
   }
-  if (timed && sample.quiet) add_usual(static_cast<double>(took));
+  if (timed && sample.others < kQuiet) usual_[sample.others].add(static_cast<double>(took));
   mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
   slot_bytes_ += bytes;
   ++slot_requests_;
@@ -52,16 +52,36 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   begin_slot(now_ns);
 }
 
-// Follows a quantile: up by kStep times its share for what is above, down by the rest for what is
-// below.
-void StorageModel::add_usual(double took_ns) {
-  if (usual_ns_ == 0) {
-    usual_ns_ = took_ns;
-  } else if (took_ns > usual_ns_) {
-    usual_ns_ = std::min(took_ns, usual_ns_ * (1 + kStep * kUsual));
+// Up by kStep times the quantile's share for what is above, down by the rest for what is below.
+void StorageModel::Usual::add(double took_ns) {
+  count += count < kEnough ? 1 : 0;
+  if (ns == 0) {
+    ns = took_ns;
+  } else if (took_ns > ns) {
+    ns = std::min(took_ns, ns * (1 + kStep * kUsual));
   } else {
-    usual_ns_ = std::max(took_ns, usual_ns_ * (1 - kStep * (1 - kUsual)));
+    ns = std::max(took_ns, ns * (1 - kStep * (1 - kUsual)));
   }
+}
+
+// Least squares through what reads take beside so many others: where the link is full each of those
+// takes the time of its own bytes more, which a job that reads by itself would not have waited.
+double StorageModel::usual_ns() const {
+  const auto least = static_cast<double>(latency_ns());
+  double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t others = 0; others < usual_.size(); ++others) {
+    const auto weight = static_cast<double>(usual_[others].count);
+    const auto at = static_cast<double>(others);
+    sum += weight;
+    x += weight * at;
+    y += weight * usual_[others].ns;
+    xx += weight * at * at;
+    xy += weight * at * usual_[others].ns;
+  }
+  if (sum == 0) return least;
+  const double spread = sum * xx - x * x;
+  const double each = spread > 0 ? std::max(0.0, (sum * xy - x * y) / spread) : 0;
+  return std::max((y - each * x) / sum, least);
 }
 
 void StorageModel::begin_slot(uint64_t now_ns) {

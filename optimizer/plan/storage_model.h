@@ -7,6 +7,7 @@
 // Until the rate stops growing depth doubles slot after slot.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "optimizer/plan/request_cost.h"
@@ -19,8 +20,8 @@ class StorageModel {
   // What a read must remember from its start.
   struct Sample {
     uint64_t issued_ns = 0;
-    bool full = false;   // the pipe was as full as depth allows
-    bool quiet = false;  // few others were under way
+    bool full = false;    // the pipe was as full as depth allows
+    unsigned others = 0;  // that were under way
   };
 
   // `block` bytes a read; depth stays within [kMinDepth, max_depth].
@@ -41,7 +42,7 @@ class StorageModel {
   bool starting() const { return starting_; }
   // What a read usually takes that waits for no others of ours: the lowest latency may be that of
   // what was half cached.
-  double usual_ns() const { return usual_ns_ > 0 ? usual_ns_ : static_cast<double>(latency_ns()); }
+  double usual_ns() const;
   const RequestCost& cost() const { return cost_; }
 
   // What `bytes` of a sequential run would take without us: a reader has one request of the
@@ -58,8 +59,16 @@ class StorageModel {
  private:
   static constexpr uint64_t kStallNs = 5'000'000;
 
+  static constexpr unsigned kQuiet = 8;  // reads under way
+
+  // A quantile of what is seen, which it follows.
+  struct Usual {
+    double ns = 0;
+    unsigned count = 0;
+    void add(double took_ns);
+  };
+
   double lone_ns() const;  // of one page
-  void add_usual(double took_ns);
   void begin_slot(uint64_t now_ns);
   void end_slot(uint64_t now_ns);
 
@@ -75,7 +84,7 @@ class StorageModel {
   bool slot_full_ = false;                    // some read of the slot saw the pipe full
   double bandwidth_ = 0, bandwidth_old_ = 0;  // this window's and the last's, bytes per second
   uint64_t latency_ = 0, latency_old_ = 0;
-  double usual_ns_ = 0;  // of a read among few others; 0: none was timed
+  std::array<Usual, kQuiet> usual_;  // of a read beside so many others
   uint64_t bandwidth_turn_ns_ = 0, latency_turn_ns_ = 0;
   uint64_t stalled_until_ns_ = 0;
 };

@@ -17,9 +17,11 @@ struct Access {
   uint64_t offset = 0;  // bytes
   uint64_t length = 0;  // bytes, > 0
   uint64_t time_ns = 0;
-  uint64_t reader = 0;   // who: pid << 32 | tid
-  uint32_t session = 0;  // whose
-  bool page = false;     // kTrip: one page of a cell was opened, the next trip is a distance on
+  uint64_t reader = 0;     // who: pid << 32 | tid
+  uint32_t session = 0;    // whose
+  bool page = false;       // kTrip: one page of a cell was opened, the next trip is a distance on
+  bool worker = false;     // of another process than the one that uses what it reads
+  uint64_t waited_ns = 0;  // by the session, so far
 };
 
 struct StreamReader {

@@ -151,6 +151,29 @@ TEST(StorageModel, APageThatIsReadForItselfTakesALatency) {
   }
 }
 
+// On a full link a read waits for those before it: that is none of its own time.
+TEST(StorageModel, WhatALoneReadTakesIsKnownOfAFullLink) {
+  for (const Link link : {Link{0.0005, 400e6}, Link{0.003, 400e6}, Link{0.01, 100e6}}) {
+    StorageModel model(128 * kKiB, 48);
+    link.run(model, 2, 0.9 * link.bandwidth);
+    const double alone = (link.latency_s + 131072 / link.bandwidth) * 1e9;
+    EXPECT_NEAR(model.usual_ns(), alone, 0.2 * alone);
+  }
+}
+
+// Of storage that serves many at a time as fast as one, others tell nothing.
+TEST(StorageModel, WhatALoneReadTakesIsWhatAllTakeWhereNoneWaits) {
+  StorageModel model(128 * kKiB, 48);
+  std::mt19937 draw(1);
+  uint64_t now = 1'000'000'000;
+  for (int i = 0; i < 500; ++i) {
+    const auto sample = model.on_issue(now, 5 + draw() % 3);
+    model.on_done(sample, 128 * kKiB, now + 9'000'000 + draw() % 2'000'000, true);
+    now += 20'000'000;
+  }
+  EXPECT_NEAR(model.usual_ns(), 9.9e6, 0.9e6);
+}
+
 TEST(StorageModel, KeepsNoMoreInFlightThanTheLinkAndAReserveNeed) {
   StorageModel model(128 * kKiB, 48);
   Link{0.0005, 400e6}.run(model, 3);

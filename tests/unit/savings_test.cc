@@ -80,10 +80,47 @@ TEST(Savings, WhatWorkersWouldHaveReadMeanwhileIsNoSaving) {
 TEST(Savings, TimeInWhichNothingWasReadHidesNothing) {
   Savings savings;
   savings.enter(0);
-  savings.reads(1, true, kSecond, kSecond);
-  savings.reads(1, true, 3600 * kSecond, kSecond);
+  savings.reads_on(1, true, kSecond, {1e12, 0, 0});
+  savings.reads_on(1, true, 3600 * kSecond, {1e12, 0, 0});
   savings.served({3e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
+}
+
+// A batch is read at once, then computed with for long: the kernel goes on for its window, no more.
+TEST(Savings, KernelReadsAheadForItsWindowOnly) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads_on(1, false, kSecond, {0, 1e8, 0});
+  for (uint64_t second = 2; second <= 11; ++second) {
+    savings.reads_on(1, false, second * kSecond, {0, 1e8, 0});        // computed
+    savings.reads_on(1, false, second * kSecond + 1, {3e8, 1e8, 0});  // read
+  }
+  savings.served({3e9, 0});
+  EXPECT_NEAR(savings.avoided_ns(0), 2 * kSecond, 100);
+}
+
+// Who computes with each piece longer than storage takes for it waits for nothing.
+TEST(Savings, KernelKeepsUpWithWhoComputesEvenly) {
+  Savings savings;
+  savings.enter(0);
+  for (uint64_t tenth = 10; tenth <= 110; ++tenth) {
+    savings.reads_on(1, false, tenth * kSecond / 10, {3e7, 1e8, 0});
+  }
+  savings.served({3e9, 0});
+  EXPECT_EQ(savings.avoided_ns(0), 0U);
+}
+
+// What was waited is in the time between two reads, and hides nothing.
+TEST(Savings, WaitingBetweenReadsIsNotTakenOffTwice) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads_on(1, false, kSecond, {2e9, 0, 0});
+  savings.reads_on(1, false, 2 * kSecond, {2e9, 0, kSecond / 2});
+  savings.reads_on(1, false, 3 * kSecond, {2e9, 0, kSecond / 2});
+  savings.served({4e9, 0});
+  savings.missed({5e8, 0});
+  // Of 4.5 s of load 1.5 s would have been hidden, and 0.5 s were waited.
+  EXPECT_EQ(savings.avoided_ns(kSecond / 2), 5 * kSecond / 2);
 }
 
 // WaitUnion is all zero at first, as in shared memory.

@@ -219,9 +219,11 @@ bool begin_session_here() {
   if (asked == Asked::kNobody) {
     if (!start_optimizer()) return false;
     const uint64_t deadline = sys::now_ns() + kStartNs;
+    uint64_t pause_ns = kMillisecond / 16;  // it takes about one
     do {
-      struct timespec pause = {0, static_cast<long>(kMillisecond)};
+      struct timespec pause = {0, static_cast<long>(pause_ns)};
       sys::call(SYS_nanosleep, sys::word(&pause), 0);
+      pause_ns = pause_ns < kMillisecond ? 2 * pause_ns : kMillisecond;
       asked = hello();
     } while (asked == Asked::kNobody && sys::now_ns() < deadline);
   }

@@ -23,7 +23,7 @@ PREFIX ?= /usr/local
 
 PROGRAMS :=
 LIBRARIES :=
-UNIT_TESTS :=
+ARCHIVES :=
 
 .PHONY: all
 all: programs
@@ -31,7 +31,7 @@ all: programs
 # The objects of sources; modules give flags to theirs.
 objects = $(patsubst %,$(B)/obj/%.o,$(1))
 
-MODULES := protocol preload optimizer lmdb_tools cli bench tests
+MODULES := protocol policy lmdb preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk
 

@@ -1,10 +1,10 @@
 # The storage stand-in, and the programs behind the figures.
+ARCHIVES += slowfs
+slowfs.a_SRCS := $(filter-out bench/slowfs/main.cc,$(wildcard bench/slowfs/*.cc))
 PROGRAMS += bench/slowfs
-bench/slowfs_SRCS := $(addprefix bench/slowfs/,filesystem.cc gate.cc inodes.cc kernel_device.cc \
-  ledger.cc listing.cc main.cc pacer.cc read_ahead.cc reading.cc service.cc settings.cc)
+bench/slowfs_SRCS := bench/slowfs/main.cc
+bench/slowfs_ARCHIVES := slowfs
 bench/slowfs_LIBS := -lfuse3
-UNIT_TESTS += slowfs_service_test
-slowfs_service_test_SRCS := bench/slowfs/service_test.cc bench/slowfs/service.cc
 
 # The jobs that the figures are measured with.
 PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory bench/tell
@@ -25,10 +25,10 @@ bench/open-files_SRCS := bench/reader/open_files.c
 bench/open-files_LIBS := -ldl
 PROGRAMS += bench/opened-ahead
 bench/opened-ahead_SRCS := bench/reader/opened_ahead.c
-PROGRAMS += bench/swap
-bench/swap_SRCS := bench/reader/swap.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
-PROGRAMS += bench/selection
-bench/selection_SRCS := bench/reader/selection.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS)
-PROGRAMS += bench/two-jobs
-bench/two-jobs_SRCS := bench/reader/two_jobs.cc $(IMPORTANCE_SRCS) $(POLICY_SRCS) \
-  $(addprefix optimizer/samples/,file_fitness.cc file_table.cc sample_book.cc sample_book_memory.cc sample_order.cc sample_set.cc)
+PROGRAMS += bench/swap bench/selection bench/two-jobs
+bench/swap_SRCS := bench/reader/swap.cc
+bench/selection_SRCS := bench/reader/selection.cc
+bench/two-jobs_SRCS := bench/reader/two_jobs.cc
+bench/swap_ARCHIVES := policy
+bench/selection_ARCHIVES := policy
+bench/two-jobs_ARCHIVES := policy protocol

@@ -12,7 +12,7 @@
 #include "cli/run_settings.h"
 #include "cli/text.h"
 #include "optimizer/io/memory.h"
-#include "optimizer/plan/budget.h"
+#include "policy/planner/budget.h"
 
 namespace sluice::cli {
 namespace {

@@ -1,7 +1,12 @@
+# All of `sluice` but its main().
+ARCHIVES += cli
+cli.a_SRCS := $(filter-out cli/main.cc,$(wildcard cli/*.cc)) cli/config_loader/config_reader.cc
+
 PROGRAMS += sluice
-# The doctor foretells the optimizer's budget with the optimizer's own arithmetic.
-sluice_SRCS := $(wildcard cli/*.cc) cli/config_loader/config_reader.cc $(PROTOCOL_SRCS) \
-  $(OLDER_LIBC_SRCS) $(PACK_FILE_SRCS) optimizer/plan/budget.cc optimizer/io/memory.cc $(POLICY_SRCS) $(IMPORTANCE_SRCS)
+sluice_SRCS := cli/main.cc $(OLDER_LIBC_SRCS)
+# The doctor predicts the optimizer's budget with the optimizer's own arithmetic, `sluice packs` reads
+# packs with its reader.
+sluice_ARCHIVES := cli optimizer policy protocol
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
 # needs no library but the C library and its unwinder. libgcc_s stays shared: the static one
 # would need the building machine's C library (_dl_find_object, 2.35).

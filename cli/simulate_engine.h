@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/simulate_workload.h"
-#include "optimizer/policies/table.h"
+#include "policy/replacement/table.h"
 
 namespace sluice::cli {
 

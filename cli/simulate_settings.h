@@ -8,7 +8,7 @@
 #include "cli/simulate.h"
 #include "cli/simulate_engine.h"
 #include "cli/simulate_workload.h"
-#include "optimizer/importance/system.h"
+#include "policy/importance/system.h"
 
 namespace sluice::cli {
 

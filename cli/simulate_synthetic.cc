@@ -8,7 +8,7 @@
 
 #include "cli/simulate_workload.h"
 #include "cli/text.h"
-#include "optimizer/util/random.h"
+#include "policy/util/random.h"
 
 namespace sluice::cli {
 namespace {

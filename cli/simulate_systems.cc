@@ -7,8 +7,8 @@
 
 #include "cli/simulate_output.h"
 #include "cli/text.h"
-#include "optimizer/importance/values.h"
-#include "optimizer/util/random.h"
+#include "policy/importance/values.h"
+#include "policy/util/random.h"
 
 namespace sluice::cli {
 namespace {

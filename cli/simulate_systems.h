@@ -11,7 +11,7 @@
 
 #include "cli/simulate_engine.h"
 #include "cli/simulate_settings.h"
-#include "optimizer/importance/system.h"
+#include "policy/importance/system.h"
 
 namespace sluice::cli {
 

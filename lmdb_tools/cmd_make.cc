@@ -2,9 +2,9 @@
 #include <charconv>
 #include <memory>
 
+#include "lmdb/failure.h"
 #include "lmdb_tools/commands.h"
 #include "lmdb_tools/copy.h"
-#include "lmdb_tools/failure.h"
 #include "lmdb_tools/progress.h"
 #include "protocol/options.h"
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "lmdb/tree_walk.h"
 #include "lmdb_tools/commands.h"
-#include "lmdb_tools/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

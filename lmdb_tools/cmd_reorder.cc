@@ -3,11 +3,11 @@
 #include <numeric>
 #include <random>
 
+#include "lmdb/failure.h"
+#include "lmdb/tree_walk.h"
 #include "lmdb_tools/commands.h"
 #include "lmdb_tools/copy.h"
-#include "lmdb_tools/failure.h"
 #include "lmdb_tools/progress.h"
-#include "lmdb_tools/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

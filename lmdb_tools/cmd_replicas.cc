@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "lmdb/failure.h"
+#include "lmdb/tree_walk.h"
 #include "lmdb_tools/commands.h"
-#include "lmdb_tools/failure.h"
 #include "lmdb_tools/partial.h"
-#include "lmdb_tools/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

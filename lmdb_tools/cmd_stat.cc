@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "lmdb/tree_walk.h"
 #include "lmdb_tools/commands.h"
 #include "lmdb_tools/progress.h"
-#include "lmdb_tools/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

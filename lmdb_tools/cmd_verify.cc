@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "lmdb/failure.h"
+#include "lmdb/tree_walk.h"
 #include "lmdb_tools/commands.h"
-#include "lmdb_tools/failure.h"
 #include "lmdb_tools/image.h"
 #include "lmdb_tools/progress.h"
-#include "lmdb_tools/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

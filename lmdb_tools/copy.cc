@@ -5,7 +5,7 @@
 #include <exception>
 #include <thread>
 
-#include "lmdb_tools/failure.h"
+#include "lmdb/failure.h"
 #include "lmdb_tools/progress.h"
 
 namespace sluice::lmdb {

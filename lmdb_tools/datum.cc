@@ -1,7 +1,7 @@
 #include <climits>
 
+#include "lmdb/failure.h"
 #include "lmdb_tools/datum.pb.h"
-#include "lmdb_tools/failure.h"
 #include "lmdb_tools/image.h"
 
 namespace sluice::lmdb {

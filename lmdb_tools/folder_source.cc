@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "lmdb_tools/failure.h"
-#include "lmdb_tools/file.h"
+#include "lmdb/failure.h"
+#include "lmdb/file.h"
 #include "lmdb_tools/source.h"
 
 namespace sluice::lmdb {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "lmdb_tools/failure.h"
+#include "lmdb/failure.h"
 #include "lmdb_tools/source.h"
 
 namespace sluice::lmdb {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lmdb_tools/failure.h"
+#include "lmdb/failure.h"
 #include "lmdb_tools/jpeg.h"
 #include "lmdb_tools/png.h"
 

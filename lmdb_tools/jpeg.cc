@@ -8,7 +8,7 @@
 #include <jerror.h>
 // clang-format on
 
-#include "lmdb_tools/failure.h"
+#include "lmdb/failure.h"
 
 namespace sluice::lmdb {
 namespace {

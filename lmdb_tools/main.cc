@@ -4,8 +4,8 @@
 #include <exception>
 #include <new>
 
+#include "lmdb/failure.h"
 #include "lmdb_tools/commands.h"
-#include "lmdb_tools/failure.h"
 #include "protocol/program_version.h"
 
 namespace sluice::lmdb {

@@ -2,7 +2,8 @@
 
 PROGRAMS += sluice-lmdb
 DATUM := $(B)/gen/lmdb_tools/datum.pb
-sluice-lmdb_SRCS := $(wildcard lmdb_tools/*.cc) protocol/importance.cc protocol/options.cc $(DATUM).cc
+sluice-lmdb_SRCS := $(wildcard lmdb_tools/*.cc) $(DATUM).cc
+sluice-lmdb_ARCHIVES := lmdb protocol
 sluice-lmdb_LIBS := -llmdb -lprotobuf -ljpeg -lpng -lz
 
 $(DATUM).cc $(DATUM).h &: lmdb_tools/datum.proto

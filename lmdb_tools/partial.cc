@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "lmdb_tools/failure.h"
-#include "lmdb_tools/file.h"
+#include "lmdb/failure.h"
+#include "lmdb/file.h"
 
 namespace sluice::lmdb {
 namespace {

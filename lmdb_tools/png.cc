@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "lmdb_tools/failure.h"
+#include "lmdb/failure.h"
 
 namespace sluice::lmdb {
 namespace {

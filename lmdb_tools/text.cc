@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lmdb/failure.h"
+#include "lmdb/lmdb_format.h"
 #include "lmdb_tools/commands.h"
-#include "lmdb_tools/failure.h"
-#include "lmdb_tools/lmdb_format.h"
 #include "lmdb_tools/source.h"
 
 namespace sluice::lmdb {

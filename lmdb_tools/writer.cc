@@ -11,8 +11,8 @@
 #include <cstring>
 #include <memory>
 
-#include "lmdb_tools/failure.h"
-#include "lmdb_tools/tree_walk.h"
+#include "lmdb/failure.h"
+#include "lmdb/tree_walk.h"
 
 namespace sluice::lmdb {
 namespace {

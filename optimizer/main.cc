@@ -7,9 +7,9 @@
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/invisible.h"
-#include "optimizer/daemon/log.h"
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
+#include "optimizer/io/log.h"
 
 namespace {
 

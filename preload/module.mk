@@ -1,10 +1,9 @@
-PRELOAD_SRCS := $(wildcard preload/*.cc preload/cells/*.cc preload/hooks/*.cc \
-  preload/samples/*.cc preload/session/*.cc preload/signals/*.cc preload/stage/*.cc)
+PRELOAD_SRCS := $(wildcard preload/*/*.cc)
 
 LIBRARIES += libsluice.so
 libsluice.so_SRCS := $(PRELOAD_SRCS) $(PROTOCOL_SRCS)
 # libgcc_s is never linked in: pthread_cancel must unwind through our frames with the one unwinder
-# that the process has. Nor does the library depend on it: see preload/unwinder.h.
+# that the process has. Nor does the library depend on it: see preload/base/unwinder.h.
 libsluice.so_DEPS := $(B)/gen/exports.map
 libsluice.so_LDFLAGS := -static-libstdc++ -shared-libgcc -Wl,--as-needed -Wl,--version-script=$(B)/gen/exports.map \
   -Wl,-z,now -Wl,-z,noseparate-code -Wl,--exclude-libs,ALL -Wl,-soname,libsluice.so
@@ -16,11 +15,11 @@ $(call objects,$(PRELOAD_SRCS)): EXTRA_CXXFLAGS += $(PRELOAD_FLAGS)
 
 # Hooks run where the application calls them, on a handler's alternate stack of 8 KiB too. What needs
 # more, here left out, runs at the start, in calls of sluice.h, or on a stack of its own
-# (preload/own_stack.h).
+# (preload/base/own_stack.h).
 SMALL_FRAME := 2560
-ROOMY := preload/callsites.cc preload/datasets.cc preload/loader_settings.cc preload/python_late.cc \
-  preload/python_settings.cc preload/report.cc preload/settings.cc preload/session/client.cc \
-  preload/signals/threads.cc preload/stage/leftover.cc \
+ROOMY := preload/data/datasets.cc preload/startup/loader_settings.cc preload/startup/python_late.cc \
+  preload/startup/python_settings.cc preload/report/report.cc preload/base/settings.cc preload/session/client.cc \
+  preload/base/threads.cc preload/stage/leftover.cc \
   $(addprefix preload/samples/,datasets.cc extents.cc importance.cc places.cc)
 ifeq ($(VARIANT),release)
 $(call objects,$(filter-out $(ROOMY),$(PRELOAD_SRCS))): \
@@ -28,6 +27,6 @@ $(call objects,$(filter-out $(ROOMY),$(PRELOAD_SRCS))): \
 endif
 
 # What the library exports is what the table of hooks says.
-$(B)/gen/exports.map: preload/real.h scripts/exports
+$(B)/gen/exports.map: preload/base/real.h scripts/exports
 	@mkdir -p $(@D)
 	$(Q)scripts/exports $< > $@

@@ -1,3 +1,6 @@
-PROTOCOL_SRCS := protocol/importance.cc protocol/options.cc protocol/place.cc protocol/stage.cc
 # For programs that carry libstdc++ in themselves.
 OLDER_LIBC_SRCS := protocol/older_libc.cc
+PROTOCOL_SRCS := $(filter-out $(OLDER_LIBC_SRCS),$(wildcard protocol/*.cc))
+
+ARCHIVES += protocol
+protocol.a_SRCS := $(PROTOCOL_SRCS)

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/importance/book.h"
+#include "policy/importance/book.h"
 #include "protocol/control.h"
 
 namespace {

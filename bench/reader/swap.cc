@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/importance/icache.h"
+#include "policy/importance/icache.h"
 
 namespace {
 

@@ -25,11 +25,11 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/importance/book.h"
-#include "optimizer/importance/jobs.h"
-#include "optimizer/policies/table.h"
-#include "optimizer/samples/sample_book.h"
-#include "optimizer/util/random.h"
+#include "policy/importance/book.h"
+#include "policy/importance/jobs.h"
+#include "policy/replacement/table.h"
+#include "policy/samples/sample_book.h"
+#include "policy/util/random.h"
 
 namespace {
 

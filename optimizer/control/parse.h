@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "optimizer/importance/book.h"
+#include "policy/importance/book.h"
 #include "protocol/control.h"
 #include "protocol/ring_io.h"
 

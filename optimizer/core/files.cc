@@ -1,6 +1,6 @@
 #include "optimizer/core/files.h"
 
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
 
 namespace sluice::optimizer {

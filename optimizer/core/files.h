@@ -9,11 +9,11 @@
 #include <set>
 #include <string>
 
-#include "optimizer/core/executor.h"
-#include "optimizer/core/mailbox.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/fd.h"
+#include "optimizer/io/mailbox.h"
 #include "optimizer/io/reopen.h"
-#include "optimizer/plan/scheduler.h"
-#include "optimizer/util/fd.h"
+#include "policy/planner/scheduler.h"
 #include "protocol/control.h"
 
 namespace sluice::optimizer {

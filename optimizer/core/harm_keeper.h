@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/plan/harm_watch.h"
+#include "policy/planner/harm_watch.h"
 
 namespace sluice::optimizer {
 

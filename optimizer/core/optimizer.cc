@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
-#include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -15,10 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
 #include "optimizer/core/harm_keeper.h"
-#include "optimizer/core/mailbox.h"
 #include "optimizer/core/place_keeper.h"
 #include "optimizer/core/record_keeper.h"
 #include "optimizer/core/server.h"
@@ -26,12 +24,14 @@
 #include "optimizer/core/stage_keeper.h"
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
-#include "optimizer/importance/book.h"
 #include "optimizer/io/engine.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/mailbox.h"
 #include "optimizer/io/memory.h"
-#include "optimizer/plan/scheduler.h"
-#include "optimizer/record/recordings.h"
-#include "optimizer/stage/uptake.h"
+#include "optimizer/trace/recordings.h"
+#include "policy/importance/book.h"
+#include "policy/planner/scheduler.h"
+#include "policy/planner/uptake.h"
 
 namespace sluice::optimizer {
 

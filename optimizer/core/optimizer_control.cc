@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/peer.h"
-#include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
 namespace {

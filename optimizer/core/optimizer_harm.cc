@@ -1,6 +1,6 @@
 // What does a dataset more harm than good is switched off for it, and tried again later.
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

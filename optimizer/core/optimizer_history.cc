@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
 
 namespace sluice::optimizer {
 namespace {

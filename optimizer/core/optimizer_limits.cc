@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/memory.h"
-#include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
 namespace {

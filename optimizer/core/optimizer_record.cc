@@ -2,8 +2,8 @@
 #include <string>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
 #include "optimizer/io/ancestors.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

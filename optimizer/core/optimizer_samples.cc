@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/memory_file.h"
 #include "optimizer/io/peer.h"
-#include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
 namespace {

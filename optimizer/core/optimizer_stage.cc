@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "optimizer/core/optimizer.h"
-#include "optimizer/daemon/log.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

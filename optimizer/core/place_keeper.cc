@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/place_store.h"
 
 namespace sluice::optimizer {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
-#include "optimizer/core/mailbox.h"
-#include "optimizer/samples/file_table.h"
-#include "optimizer/samples/place_list.h"
-#include "optimizer/samples/sample_book.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/mailbox.h"
+#include "policy/samples/file_table.h"
+#include "policy/samples/place_list.h"
+#include "policy/samples/sample_book.h"
 
 namespace sluice::optimizer {
 

@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "optimizer/daemon/log.h"
+#include "optimizer/io/lmdb_records.h"
+#include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
-#include "optimizer/samples/key_guess.h"
-#include "optimizer/samples/lmdb_records.h"
-#include "optimizer/samples/row_guess.h"
+#include "policy/samples/key_guess.h"
+#include "policy/samples/row_guess.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -15,13 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include "optimizer/core/executor.h"
 #include "optimizer/core/files.h"
-#include "optimizer/core/mailbox.h"
-#include "optimizer/samples/lmdb_records.h"
-#include "optimizer/samples/record_list.h"
-#include "optimizer/samples/sample_book.h"
-#include "optimizer/samples/sample_guess.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/lmdb_records.h"
+#include "optimizer/io/mailbox.h"
+#include "policy/samples/record_list.h"
+#include "policy/samples/sample_book.h"
+#include "policy/samples/sample_guess.h"
 
 namespace sluice::optimizer {
 

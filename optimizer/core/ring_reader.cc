@@ -12,7 +12,7 @@
 #include <new>
 #include <utility>
 
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "optimizer/daemon/log.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

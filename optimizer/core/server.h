@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 #include "protocol/control.h"
 
 namespace sluice::optimizer {

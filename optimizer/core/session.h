@@ -13,10 +13,10 @@
 #include "optimizer/control/parse.h"
 #include "optimizer/core/history.h"
 #include "optimizer/core/ring_reader.h"
-#include "optimizer/importance/jobs.h"
-#include "optimizer/observe/observer.h"
-#include "optimizer/observe/page_table.h"
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
+#include "optimizer/io/page_table.h"
+#include "policy/importance/jobs.h"
+#include "policy/streams/observer.h"
 #include "protocol/ring.h"
 
 namespace sluice::optimizer {

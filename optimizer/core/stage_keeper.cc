@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "optimizer/daemon/log.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
 #include "protocol/stage_io.h"
 
 namespace sluice::optimizer {

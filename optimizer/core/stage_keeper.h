@@ -13,14 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/core/executor.h"
-#include "optimizer/core/mailbox.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/mailbox.h"
 #include "optimizer/stage/mount_watch.h"
 #include "optimizer/stage/stage_copy.h"
 #include "optimizer/stage/stage_folder.h"
 #include "optimizer/stage/stage_index.h"
-#include "optimizer/stage/stage_plan.h"
 #include "optimizer/stage/stage_watch.h"
+#include "policy/planner/stage_plan.h"
 
 namespace sluice::optimizer {
 

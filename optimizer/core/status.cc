@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "optimizer/core/optimizer.h"
+#include "optimizer/io/clock.h"
 #include "optimizer/io/residency.h"
-#include "optimizer/util/clock.h"
 
 namespace sluice::optimizer {
 

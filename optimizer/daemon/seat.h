@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 

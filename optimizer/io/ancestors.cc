@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 namespace {

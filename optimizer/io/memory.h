@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "optimizer/plan/budget.h"
+#include "policy/planner/budget.h"
 
 namespace sluice::optimizer {
 

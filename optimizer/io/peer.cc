@@ -9,7 +9,7 @@
 #include <csignal>
 #include <string>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 namespace {

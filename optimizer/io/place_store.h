@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "optimizer/samples/place_list.h"
+#include "policy/samples/place_list.h"
 
 namespace sluice::optimizer {
 

@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "optimizer/io/engine.h"
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 namespace {

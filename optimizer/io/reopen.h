@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 

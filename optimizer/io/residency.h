@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "optimizer/plan/interval_set.h"
+#include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {
 

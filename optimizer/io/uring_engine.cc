@@ -5,9 +5,9 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "optimizer/daemon/log.h"
 #include "optimizer/io/engine.h"
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
+#include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "optimizer/io/transfer.h"
 #include "optimizer/packs/checksum.h"
-#include "optimizer/util/transfer.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 #include "protocol/pack.h"
 
 namespace sluice::optimizer {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 

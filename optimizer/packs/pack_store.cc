@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "optimizer/io/transfer.h"
 #include "optimizer/packs/checksum.h"
 #include "optimizer/packs/pack_folder.h"
-#include "optimizer/util/transfer.h"
 #include "protocol/siphash.h"
 
 namespace sluice::optimizer {

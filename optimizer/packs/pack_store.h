@@ -18,9 +18,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "optimizer/io/fd.h"
 #include "optimizer/packs/pack_file.h"
 #include "optimizer/packs/pack_index.h"
-#include "optimizer/util/fd.h"
 #include "protocol/pack.h"
 
 namespace sluice::optimizer {

@@ -11,10 +11,10 @@
 #include <memory>
 #include <optional>
 
+#include "optimizer/io/fd.h"
 #include "optimizer/io/residency.h"
+#include "optimizer/io/transfer.h"
 #include "optimizer/stage/pack_version.h"
-#include "optimizer/util/fd.h"
-#include "optimizer/util/transfer.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
+#include "optimizer/io/fd.h"
 #include "optimizer/packs/pack_store.h"
-#include "optimizer/stage/stage_plan.h"
-#include "optimizer/util/fd.h"
+#include "policy/planner/stage_plan.h"
 #include "protocol/stage.h"
 
 namespace sluice::optimizer {

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 #include "protocol/stage.h"
 
 namespace sluice::optimizer {

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 

@@ -7,18 +7,18 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "preload/backoff.h"
-#include "preload/cells/mapping.h"
+#include "preload/base/backoff.h"
+#include "preload/base/keep_errno.h"
+#include "preload/base/log.h"
+#include "preload/base/process.h"
 #include "preload/cells/observed.h"
 #include "preload/cells/renew.h"
-#include "preload/cells/transition_inside.h"
-#include "preload/datasets.h"
-#include "preload/keep_errno.h"
-#include "preload/log.h"
-#include "preload/process.h"
+#include "preload/data/datasets.h"
+#include "preload/handler/actions.h"
+#include "preload/handler/mapping.h"
+#include "preload/handler/transition_inside.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
-#include "preload/signals/actions.h"
 
 namespace sluice::preload {
 namespace {

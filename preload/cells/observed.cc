@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include "preload/lock.h"
+#include "preload/base/lock.h"
+#include "preload/base/sys.h"
 #include "preload/session/events.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

@@ -1,7 +1,7 @@
 #include "preload/cells/pins.h"
 
-#include "preload/cells/transition_inside.h"
-#include "preload/process.h"
+#include "preload/base/process.h"
+#include "preload/handler/transition_inside.h"
 #include "preload/session/events.h"
 
 namespace sluice::preload {

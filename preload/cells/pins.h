@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/cells/mapping.h"
+#include "preload/handler/mapping.h"
 
 namespace sluice::preload {
 

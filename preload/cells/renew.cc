@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "preload/cells/mapping.h"
+#include "preload/base/own_stack.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
 #include "preload/cells/observed.h"
-#include "preload/own_stack.h"
-#include "preload/process.h"
+#include "preload/handler/mapping.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 

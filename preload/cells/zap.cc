@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include "preload/cells/mapping.h"
+#include "preload/base/sys.h"
 #include "preload/cells/observed.h"
-#include "preload/sys.h"
+#include "preload/handler/mapping.h"
 
 namespace sluice::preload {
 namespace {

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "preload/base/real.h"
 #include "preload/cells/retry.h"
-#include "preload/real.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"

@@ -5,8 +5,8 @@
 // must have no frame of ours on it.
 #include <sched.h>
 
-#include "preload/process.h"
-#include "preload/real.h"
+#include "preload/base/process.h"
+#include "preload/base/real.h"
 #include "preload/stage/original.h"
 
 extern "C" {

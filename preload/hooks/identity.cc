@@ -3,8 +3,8 @@
 // again.
 #include "preload/stage/identity.h"
 
+#include "preload/base/real.h"
 #include "preload/cells/retry.h"
-#include "preload/real.h"
 
 using sluice::preload::IdentityChange;
 using sluice::preload::retrying;

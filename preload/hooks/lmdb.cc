@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "preload/real.h"
+#include "preload/base/real.h"
 #include "preload/samples/samples.h"
 
 namespace {

@@ -6,11 +6,11 @@
 // namespace), so the real function must be entered as if we were not there.
 #include <cstdint>
 
+#include "preload/base/log.h"
+#include "preload/base/real.h"
 #include "preload/cells/arm.h"
-#include "preload/log.h"
-#include "preload/python_late.h"
-#include "preload/real.h"
 #include "preload/session/events.h"
+#include "preload/startup/python_late.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "preload/base/real.h"
 #include "preload/cells/arm.h"
-#include "preload/cells/mapping.h"
-#include "preload/real.h"
+#include "preload/handler/mapping.h"
 #include "preload/samples/pages.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"

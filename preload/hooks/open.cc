@@ -3,17 +3,17 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "preload/base/real.h"
+#include "preload/base/thread_state.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
-#include "preload/fds.h"
-#include "preload/real.h"
+#include "preload/files/fds.h"
+#include "preload/files/read_watch.h"
 #include "preload/samples/places.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
 #include "preload/stage/written.h"
-#include "preload/thread_state.h"
-#include "preload/waits.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 

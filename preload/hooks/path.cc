@@ -2,8 +2,8 @@
 // kernel has read them, so EFAULT from a closed cell means "pin and ask again".
 #include <cstdarg>
 
+#include "preload/base/real.h"
 #include "preload/cells/retry.h"
-#include "preload/real.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"

@@ -1,5 +1,5 @@
 // Threads, children and the end. vfork and clone: fork.cc.
-#include "preload/process.h"
+#include "preload/base/process.h"
 
 #include <alloca.h>
 
@@ -7,15 +7,15 @@
 #include <cstdarg>
 #include <cstdlib>
 
+#include "preload/base/real.h"
+#include "preload/base/settings.h"
+#include "preload/base/unwinder.h"
 #include "preload/cells/retry.h"
-#include "preload/cells/transition_inside.h"
-#include "preload/real.h"
-#include "preload/report.h"
-#include "preload/settings.h"
-#include "preload/signals/actions.h"
-#include "preload/signals/mask.h"
+#include "preload/handler/actions.h"
+#include "preload/handler/mask.h"
+#include "preload/handler/transition_inside.h"
+#include "preload/report/report.h"
 #include "preload/stage/original.h"
-#include "preload/unwinder.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 

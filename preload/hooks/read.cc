@@ -1,12 +1,12 @@
 // Reading. No logic: call, report, keep errno.
+#include "preload/base/real.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
-#include "preload/fds.h"
-#include "preload/real.h"
+#include "preload/files/fds.h"
+#include "preload/files/read_watch.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/copy_range.h"
 #include "preload/stage/original.h"
-#include "preload/waits.h"
 
 using sluice::preload::copy_range_of_staged;
 using sluice::preload::fd_read;

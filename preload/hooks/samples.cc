@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <utility>
 
-#include "preload/keep_errno.h"
-#include "preload/process.h"
-#include "preload/real.h"
+#include "preload/base/keep_errno.h"
+#include "preload/base/process.h"
+#include "preload/base/real.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/samples/datasets.h"
 #include "preload/samples/extents.h"
 #include "preload/samples/importance.h"
@@ -14,10 +16,8 @@
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
-#include "preload/settings.h"
+#include "preload/session/waits.h"
 #include "preload/stage/window.h"
-#include "preload/sys.h"
-#include "preload/waits.h"
 #include "protocol/ring.h"
 #include "protocol/sluice.h"
 

@@ -7,11 +7,11 @@
 #include <cstdarg>
 #include <cstring>
 
-#include "preload/cells/fault.h"
-#include "preload/real.h"
-#include "preload/settings.h"
-#include "preload/signals/actions.h"
-#include "preload/signals/mask.h"
+#include "preload/base/real.h"
+#include "preload/base/settings.h"
+#include "preload/handler/actions.h"
+#include "preload/handler/fault.h"
+#include "preload/handler/mask.h"
 
 using namespace sluice::preload;  // NOLINT: every line here is about it
 

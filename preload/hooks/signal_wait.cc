@@ -1,8 +1,8 @@
 // Waiting for signals, asking for pending ones, and jumping out of handlers: where the kernel's
 // idea of SIGSEGV differs from the application's.
-#include "preload/real.h"
-#include "preload/settings.h"
-#include "preload/signals/mask.h"
+#include "preload/base/real.h"
+#include "preload/base/settings.h"
+#include "preload/handler/mask.h"
 
 using sluice::preload::g_segv_taken;
 using sluice::preload::KernelSet;

@@ -1,7 +1,7 @@
 // Attributes by path. A staged file answers as its original did when it was staged; everything
 // else is asked of the kernel, with the path pinned if it lies in a closed cell.
+#include "preload/base/real.h"
 #include "preload/cells/retry.h"
-#include "preload/real.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/redirect.h"

@@ -4,9 +4,9 @@
 
 #include <cstdarg>
 
+#include "preload/base/real.h"
 #include "preload/cells/format_pins.h"
 #include "preload/cells/pins.h"
-#include "preload/real.h"
 
 using sluice::preload::pin_format;
 using sluice::preload::Pins;

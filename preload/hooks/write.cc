@@ -2,11 +2,11 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "preload/base/real.h"
 #include "preload/cells/pins.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/cells/user_calls.h"
-#include "preload/real.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"

@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/lock.h"
+#include "preload/base/lock.h"
+#include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
 #include "preload/stage/session.h"
-#include "preload/sys.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
 

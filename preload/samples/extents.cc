@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "preload/own_descriptor.h"
+#include "preload/base/own_descriptor.h"
+#include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
-#include "preload/sys.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
 

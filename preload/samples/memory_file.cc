@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 

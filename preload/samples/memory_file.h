@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/own_descriptor.h"
+#include "preload/base/own_descriptor.h"
 #include "protocol/control.h"
 
 namespace sluice::preload {

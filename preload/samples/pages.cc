@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cerrno>
 
+#include "preload/base/own_descriptor.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
 #include "preload/cells/observed.h"
-#include "preload/own_descriptor.h"
-#include "preload/process.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
-#include "preload/sys.h"
 #include "protocol/pagemap.h"
 
 namespace sluice::preload {

@@ -7,16 +7,16 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/keep_errno.h"
-#include "preload/lock.h"
-#include "preload/process.h"
+#include "preload/base/keep_errno.h"
+#include "preload/base/lock.h"
+#include "preload/base/process.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
-#include "preload/settings.h"
 #include "preload/stage/lookup.h"
-#include "preload/sys.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
 

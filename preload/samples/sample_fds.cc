@@ -6,12 +6,12 @@
 
 #include <cstring>
 
-#include "preload/keep_errno.h"
-#include "preload/lock.h"
-#include "preload/process.h"
+#include "preload/base/keep_errno.h"
+#include "preload/base/lock.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 

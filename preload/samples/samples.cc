@@ -2,14 +2,14 @@
 
 #include <sys/mman.h>
 
-#include "preload/cells/mapping.h"
+#include "preload/base/process.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/cells/observed.h"
 #include "preload/cells/zap.h"
-#include "preload/process.h"
+#include "preload/handler/mapping.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
-#include "preload/settings.h"
-#include "preload/sys.h"
 #include "protocol/ring.h"
 
 namespace sluice::preload {
@@ -31,8 +31,6 @@ void handed_out(uintptr_t begin, size_t length) {
 }
 
 }  // namespace
-
-uint16_t sample_flags() { return t_state.samples_begun != 0 ? protocol::kFlagSample : 0; }
 
 void sample_part(uint32_t file, uint64_t offset, uint64_t length) {
   const uint64_t key = current_sample();

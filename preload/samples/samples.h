@@ -7,16 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/thread_state.h"
+#include "preload/base/thread_state.h"
 
 namespace sluice::preload {
 
 // protocol::sample_key of the one sample that this thread has begun; 0 if there is none, or more
 // than one, whose reads cannot be told apart. Async-signal-safe.
 inline uint64_t current_sample() { return t_state.samples_begun == 1 ? t_state.sample : 0; }
-
-// Flags for events of reads and trips. Async-signal-safe.
-uint16_t sample_flags();
 
 // [offset, offset + length) of a followed file was read for the current sample, if there is one.
 void sample_part(uint32_t file, uint64_t offset, uint64_t length);

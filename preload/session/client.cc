@@ -7,18 +7,17 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/lock.h"
-#include "preload/log.h"
-#include "preload/own_stack.h"
-#include "preload/process.h"
-#include "preload/record_settings.h"
-#include "preload/report.h"
-#include "preload/self.h"
+#include "preload/base/lock.h"
+#include "preload/base/log.h"
+#include "preload/base/own_stack.h"
+#include "preload/base/process.h"
+#include "preload/base/self.h"
 #include "preload/session/events.h"
 #include "preload/session/identity.h"
 #include "preload/session/launch.h"
 #include "preload/session/patience.h"
 #include "preload/session/place.h"
+#include "preload/session/record_settings.h"
 #include "preload/session/wire.h"
 #include "protocol/ring_io.h"
 

@@ -3,13 +3,16 @@
 
 #include <linux/futex.h>
 
-#include "preload/report.h"
+#include "preload/base/start_page.h"
+#include "preload/base/sys.h"
+#include "preload/base/thread_state.h"
 #include "preload/session/client.h"
-#include "preload/sys.h"
-#include "preload/thread_state.h"
 #include "protocol/ring_io.h"
 
 namespace sluice::preload {
+
+SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_something_to_report{false};
+
 namespace {
 
 enum class Wake : uint8_t { kAlways, kQuietly };  // see ring_io.h

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "preload/base/thread_state.h"
 #include "protocol/metrics.h"
 #include "protocol/ring.h"
 
@@ -24,7 +25,13 @@ void emit_sample_begin(uint32_t dataset, uint64_t key);
 void emit_sample_end(uint32_t dataset, uint64_t key, uint32_t given, uint32_t left);
 void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key);
 
+// What an event's flags say of the calling thread: whether it is within a sample.
+inline uint16_t sample_flags() { return t_state.samples_begun != 0 ? protocol::kFlagSample : 0; }
+
 void count(protocol::ClientMetric metric, uint64_t by = 1);
+
+// Whether this process has counted anything or had a session.
+extern std::atomic<bool> g_something_to_report;
 
 // What was counted while this process had no slot.
 extern std::atomic<uint64_t> g_unsent_metrics[protocol::kClientMetricCount];

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/own_descriptor.h"
-#include "preload/sys.h"
+#include "preload/base/own_descriptor.h"
+#include "preload/base/sys.h"
 
 namespace sluice::preload {
 namespace {

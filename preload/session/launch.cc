@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-#include "preload/sys.h"
+#include "preload/base/sys.h"
 
 namespace sluice::preload {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/settings.h"
-#include "preload/sys.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "protocol/options.h"
 #include "protocol/place.h"
 

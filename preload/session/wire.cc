@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/own_descriptor.h"
-#include "preload/sys.h"
+#include "preload/base/own_descriptor.h"
+#include "preload/base/sys.h"
 
 namespace sluice::preload {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "preload/base/sys.h"
 #include "preload/stage/opened.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

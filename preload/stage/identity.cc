@@ -2,9 +2,9 @@
 
 #include <atomic>
 
+#include "preload/base/sys.h"
+#include "preload/base/thread_state.h"
 #include "preload/stage/original.h"
-#include "preload/sys.h"
-#include "preload/thread_state.h"
 #include "protocol/access_identity.h"
 
 namespace sluice::preload {

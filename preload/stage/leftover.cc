@@ -6,10 +6,10 @@
 
 #include <cstring>
 
-#include "preload/process.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
 #include "preload/stage/lookup.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

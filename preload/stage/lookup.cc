@@ -10,10 +10,10 @@
 #include <cstring>
 #include <ctime>
 
-#include "preload/settings.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/probe.h"
-#include "preload/sys.h"
 #include "protocol/stage_io.h"
 
 namespace sluice::preload {

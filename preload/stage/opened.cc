@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "preload/backoff.h"
-#include "preload/process.h"
-#include "preload/sys.h"
-#include "preload/thread_state.h"
+#include "preload/base/backoff.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
+#include "preload/base/thread_state.h"
 
 namespace sluice::preload {
 

@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/backoff.h"
-#include "preload/lock.h"
-#include "preload/process.h"
+#include "preload/base/backoff.h"
+#include "preload/base/lock.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
+#include "preload/base/thread_state.h"
 #include "preload/stage/lookup.h"
 #include "preload/stage/probe.h"
-#include "preload/sys.h"
-#include "preload/thread_state.h"
 
 namespace sluice::preload {
 namespace {

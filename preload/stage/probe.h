@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/sys.h"
+#include "preload/base/sys.h"
 
 namespace sluice::preload {
 

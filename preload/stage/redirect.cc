@@ -4,16 +4,16 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "preload/process.h"
+#include "preload/base/process.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
-#include "preload/settings.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/settled.h"
 #include "preload/stage/window.h"
 #include "preload/stage/written.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cerrno>
 
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
-#include "preload/settings.h"
 #include "preload/stage/lookup.h"
 #include "preload/stage/written.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/own_descriptor.h"
+#include "preload/base/own_descriptor.h"
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
 #include "preload/stage/lookup.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

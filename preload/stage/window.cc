@@ -1,7 +1,7 @@
 #include "preload/stage/window.h"
 
+#include "preload/base/sys.h"
 #include "preload/stage/original.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 

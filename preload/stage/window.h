@@ -6,7 +6,7 @@
 // Any thread, not from a signal handler; errno is kept.
 #pragma once
 
-#include "preload/thread_state.h"
+#include "preload/base/thread_state.h"
 
 namespace sluice::preload {
 

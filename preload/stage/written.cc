@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/process.h"
+#include "preload/base/process.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
 #include "preload/session/client.h"
-#include "preload/settings.h"
 #include "preload/stage/lookup.h"
 #include "preload/stage/original.h"
-#include "preload/sys.h"
 
 namespace sluice::preload {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "optimizer/control/parse.h"
-#include "optimizer/plan/scheduler.h"
+#include "policy/planner/scheduler.h"
 #include "protocol/ring_io.h"
 
 namespace {

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "optimizer/io/transfer.h"
 #include "optimizer/packs/checksum.h"
-#include "optimizer/util/transfer.h"
 
 namespace {
 

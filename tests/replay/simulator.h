@@ -8,7 +8,7 @@
 #include <queue>
 #include <vector>
 
-#include "optimizer/plan/scheduler.h"
+#include "policy/planner/scheduler.h"
 
 namespace sluice::test {
 

@@ -1,6 +1,6 @@
 // Cell words and transitions: what a word keeps while another part of it changes, and that a
 // closer never takes a pinned cell, under threads.
-#include "preload/cells/cell.h"
+#include "preload/handler/cell.h"
 
 #include <gtest/gtest.h>
 

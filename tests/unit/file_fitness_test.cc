@@ -1,9 +1,9 @@
 // What is no sample's file.
-#include "optimizer/samples/file_fitness.h"
+#include "policy/samples/file_fitness.h"
 
 #include <gtest/gtest.h>
 
-#include "optimizer/samples/file_table.h"
+#include "policy/samples/file_table.h"
 
 namespace sluice::optimizer {
 namespace {

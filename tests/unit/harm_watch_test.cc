@@ -1,5 +1,5 @@
 // When a mechanism is put on trial, when it is switched off, and when not.
-#include "optimizer/plan/harm_watch.h"
+#include "policy/planner/harm_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "optimizer/plan/scheduler.h"
+#include "policy/planner/scheduler.h"
 #include "protocol/history_io.h"
 
 namespace sluice::test {

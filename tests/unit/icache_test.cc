@@ -1,6 +1,6 @@
 // iCache whole: who is served for whom, that nobody is served twice or lost, packages, and the hit
 // ratios of the paper.
-#include "optimizer/importance/icache.h"
+#include "policy/importance/icache.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/importance/packer.h"
-#include "optimizer/importance/selector.h"
+#include "policy/importance/packer.h"
+#include "policy/importance/selector.h"
 #include "tests/unit/importance_data.h"
 
 namespace sluice::optimizer {

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "optimizer/importance/book.h"
+#include "policy/importance/book.h"
 #include "tests/unit/selected.h"
 
 namespace sluice::optimizer {

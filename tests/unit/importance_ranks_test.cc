@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "optimizer/importance/book.h"
-#include "optimizer/util/random.h"
+#include "policy/importance/book.h"
+#include "policy/util/random.h"
 #include "tests/unit/selected.h"
 
 namespace sluice::optimizer {

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/importance/h_cache.h"
-#include "optimizer/importance/h_list.h"
-#include "optimizer/importance/jobs.h"
-#include "optimizer/importance/selector.h"
-#include "optimizer/importance/split.h"
-#include "optimizer/importance/values.h"
-#include "optimizer/util/random.h"
+#include "policy/importance/h_cache.h"
+#include "policy/importance/h_list.h"
+#include "policy/importance/jobs.h"
+#include "policy/importance/selector.h"
+#include "policy/importance/split.h"
+#include "policy/importance/values.h"
+#include "policy/util/random.h"
 #include "tests/unit/importance_data.h"
 
 namespace sluice::optimizer {

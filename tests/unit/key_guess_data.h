@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/samples/key_guess.h"
-#include "optimizer/samples/lmdb_records.h"
-#include "optimizer/samples/sample_set.h"
+#include "optimizer/io/lmdb_records.h"
+#include "policy/samples/key_guess.h"
+#include "policy/samples/sample_set.h"
 #include "tests/unit/lmdb_files.h"
 
 namespace sluice::test {

@@ -1,5 +1,5 @@
 // What is guessed from a few samples, for each way in which jobs name their records.
-#include "optimizer/samples/key_guess.h"
+#include "policy/samples/key_guess.h"
 
 #include <gtest/gtest.h>
 #include <lmdb.h>

@@ -1,6 +1,6 @@
 // What is listed of a data.mdb is what liblmdb wrote; what is not sound gives one line and no
 // crash.
-#include "optimizer/samples/lmdb_records.h"
+#include "optimizer/io/lmdb_records.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <set>
 #include <thread>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 #include "tests/unit/lmdb_files.h"
 
 namespace sluice::optimizer {

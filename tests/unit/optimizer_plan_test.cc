@@ -5,10 +5,10 @@
 #include <queue>
 #include <random>
 
-#include "optimizer/plan/budget.h"
-#include "optimizer/plan/interval_set.h"
-#include "optimizer/plan/storage_model.h"
-#include "optimizer/plan/stream_plan.h"
+#include "policy/planner/budget.h"
+#include "policy/planner/storage_model.h"
+#include "policy/planner/stream_plan.h"
+#include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "optimizer/core/ring_reader.h"
-#include "optimizer/util/clock.h"
+#include "optimizer/io/clock.h"
 
 namespace sluice::optimizer {
 namespace {

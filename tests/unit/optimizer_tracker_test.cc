@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "optimizer/streams/tracker.h"
+#include "policy/streams/tracker.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "optimizer/util/random.h"
+#include "policy/util/random.h"
 
 namespace sluice::optimizer {
 namespace {

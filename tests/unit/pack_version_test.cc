@@ -7,7 +7,7 @@
 
 #include <ctime>
 
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -12,7 +12,7 @@
 #include <random>
 
 #include "optimizer/io/place_store.h"
-#include "optimizer/samples/place_list.h"
+#include "policy/samples/place_list.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/policies/auto_policy.h"
-#include "optimizer/policies/table.h"
+#include "policy/replacement/auto_policy.h"
+#include "policy/replacement/table.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/policies/auto_policy.h"
-#include "optimizer/policies/belady.h"
-#include "optimizer/policies/table.h"
+#include "policy/replacement/auto_policy.h"
+#include "policy/replacement/belady.h"
+#include "policy/replacement/table.h"
 #include "tests/unit/policy_models.h"
 
 namespace sluice::optimizer {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/policies/policy.h"
+#include "policy/replacement/policy.h"
 
 namespace sluice::optimizer {
 

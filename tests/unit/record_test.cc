@@ -8,9 +8,9 @@
 #include <cstring>
 #include <vector>
 
-#include "optimizer/record/recorder.h"
-#include "optimizer/record/trace_file.h"
-#include "optimizer/util/fd.h"
+#include "optimizer/io/fd.h"
+#include "optimizer/trace/recorder.h"
+#include "optimizer/trace/trace_file.h"
 
 namespace sluice::optimizer {
 namespace {

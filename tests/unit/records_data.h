@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "optimizer/plan/scheduler.h"
-#include "optimizer/samples/sample_book.h"
+#include "policy/planner/scheduler.h"
+#include "policy/samples/sample_book.h"
 
 namespace sluice::test {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "optimizer/plan/page_owners.h"
-#include "optimizer/plan/record_plan.h"
+#include "policy/planner/page_owners.h"
+#include "policy/planner/record_plan.h"
 #include "tests/unit/records_data.h"
 
 namespace sluice::test {

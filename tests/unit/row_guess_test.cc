@@ -1,5 +1,5 @@
 // Where rows lie, from a few that were watched: exactly, or by the pages that were touched.
-#include "optimizer/samples/row_guess.h"
+#include "policy/samples/row_guess.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "optimizer/plan/gatherer.h"
-#include "optimizer/plan/request_cost.h"
+#include "policy/planner/gatherer.h"
+#include "policy/planner/request_cost.h"
 #include "tests/unit/records_data.h"
 
 namespace sluice::test {

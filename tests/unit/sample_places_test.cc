@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "optimizer/plan/scheduler.h"
-#include "optimizer/samples/sample_book.h"
+#include "policy/planner/scheduler.h"
+#include "policy/samples/sample_book.h"
 #include "tests/unit/records_data.h"
 
 namespace sluice::test {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "optimizer/samples/sample_book.h"
+#include "policy/samples/sample_book.h"
 
 namespace sluice::test {
 namespace {

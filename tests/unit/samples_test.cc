@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "optimizer/samples/sample_book.h"
+#include "policy/samples/sample_book.h"
 
 namespace sluice::test {
 namespace {

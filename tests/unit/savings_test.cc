@@ -1,5 +1,5 @@
 // What a job is told that it was saved, and the union of waits that it rests on.
-#include "optimizer/plan/savings.h"
+#include "policy/planner/savings.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "preload/wait_union.h"
+#include "preload/base/wait_union.h"
 
 namespace sluice {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "optimizer/importance/book.h"
+#include "policy/importance/book.h"
 
 namespace sluice::test {
 

@@ -1,5 +1,5 @@
 // Who is staged, kept and evicted: pure decisions, and the numbers of files that samples are.
-#include "optimizer/stage/stage_plan.h"
+#include "policy/planner/stage_plan.h"
 
 #include <gtest/gtest.h>
 

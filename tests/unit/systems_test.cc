@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "optimizer/importance/icache_system.h"
-#include "optimizer/importance/system.h"
+#include "policy/importance/icache_system.h"
+#include "policy/importance/system.h"
 #include "tests/unit/importance_data.h"
 
 namespace sluice::optimizer {

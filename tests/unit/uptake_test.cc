@@ -1,5 +1,5 @@
 // When a dataset is found not to be read from its copies.
-#include "optimizer/stage/uptake.h"
+#include "policy/planner/uptake.h"
 
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@ class Turn:
 
 
 def fetches_all(epoch, warm_up, full_every):
-    """As optimizer/importance/selector.cc has it."""
+    """As policy/importance/selector.cc has it."""
     if epoch < warm_up:
         return True
     return full_every != 0 and (epoch - warm_up + 1) % full_every == 0

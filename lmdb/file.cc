@@ -1,0 +1,54 @@
+#include "lmdb/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lmdb/failure.h"
+
+namespace sluice::lmdb {
+
+// Not blocking, so that a pipe put in a file's place is refused and not waited for.
+File::File(std::string path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) fail("cannot open {}: {}", path_, strerror(errno));
+  struct stat status {};
+  const bool known = fstat(descriptor_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    fail("{} is not a file", path_);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+File::File(File&& other) noexcept
+    : path_(other.path_), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void File::read(uint64_t offset, std::span<uint8_t> out) const {
+  while (!out.empty()) {
+    const ssize_t got = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot read {}: {}", path_, strerror(errno));
+    if (got == 0) fail("{} is truncated: it ends before byte {}", path_, offset + out.size());
+    offset += static_cast<uint64_t>(got);
+    out = out.subspan(static_cast<size_t>(got));
+  }
+}
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  const File file(path);
+  std::vector<uint8_t> bytes(file.size());
+  file.read(0, bytes);
+  return bytes;
+}
+
+}  // namespace sluice::lmdb

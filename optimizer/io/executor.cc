@@ -1,0 +1,106 @@
+#include "optimizer/io/executor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "optimizer/io/log.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr auto kIdle = std::chrono::seconds(10);  // a thread without work ends after this
+
+}  // namespace
+
+// Shared with the threads, which are detached: one that hangs cannot be joined.
+struct Executor::State : std::enable_shared_from_this<Executor::State> {
+  struct Item {
+    uint64_t mount;
+    std::function<void()> work;
+  };
+  State(unsigned most, unsigned most_per_mount) : max_threads(most), per_mount(most_per_mount) {}
+  const unsigned max_threads, per_mount;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Item> queue;
+  std::map<uint64_t, unsigned> running;
+  unsigned threads = 0, idle = 0;
+  bool stop = false;
+
+  // The oldest piece of work whose mount has a thread left. REQUIRES: mutex held.
+  bool pick(Item* item) {
+    for (auto at = queue.begin(); at != queue.end(); ++at) {
+      if (running[at->mount] >= per_mount) continue;
+      *item = std::move(*at);
+      queue.erase(at);
+      return true;
+    }
+    return false;
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    Item item;
+    for (;;) {
+      if (stop) break;
+      if (!pick(&item)) {
+        ++idle;
+        const bool woken = wake.wait_for(lock, kIdle) == std::cv_status::no_timeout;
+        --idle;
+        if (!woken && queue.empty()) break;
+        continue;
+      }
+      ++running[item.mount];
+      lock.unlock();
+      try {
+        item.work();
+      } catch (const std::exception& error) {  // bad_alloc: this work is lost, not the process
+        say(Level::kError, "work on a mount is given up: {}", error.what());
+      }
+      item.work = nullptr;
+      lock.lock();
+      if (--running[item.mount] == 0) running.erase(item.mount);
+      if (!queue.empty()) wake.notify_one();
+    }
+    --threads;
+  }
+};
+
+Executor::Executor(unsigned threads, unsigned per_mount)
+    : state_(std::make_shared<State>(threads, per_mount)) {}
+
+Executor::~Executor() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stop = true;
+  state_->queue.clear();
+  state_->wake.notify_all();
+}
+
+void Executor::run(uint64_t mount, std::function<void()> work) {
+  const std::lock_guard lock(state_->mutex);
+  state_->queue.push_back({mount, std::move(work)});
+  if (state_->idle == 0 && state_->threads < state_->max_threads) {
+    try {
+      std::thread([state = state_] { state->work(); }).detach();
+      ++state_->threads;
+    } catch (const std::system_error&) {
+      // Without a new thread the present ones get to it.
+    }
+  }
+  state_->wake.notify_one();
+}
+
+size_t Executor::waiting(uint64_t mount) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto running = state_->running.find(mount);
+  size_t sum = running == state_->running.end() ? 0 : running->second;
+  for (const auto& item : state_->queue) sum += item.mount == mount ? 1 : 0;
+  return sum;
+}
+
+}  // namespace sluice::optimizer

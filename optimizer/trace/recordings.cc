@@ -1,0 +1,229 @@
+#include "optimizer/trace/recordings.h"
+
+#include <algorithm>
+
+#include "optimizer/io/log.h"
+#include "optimizer/trace/trace_file.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// Which mount a descriptor is of is not known before a first call on it, which may hang.
+constexpr uint64_t kUnknownMount = UINT64_MAX;
+
+}  // namespace
+
+void Recordings::attach(uint32_t session, uint32_t pid, uint32_t parent, UniqueFd passed,
+                        Answer answer) {
+  members_[session] = {pid, parent, nullptr, {}};
+  executor_->run(kUnknownMount, [this, mailbox = mailbox_, session, answer = std::move(answer),
+                                 fd = std::make_shared<UniqueFd>(std::move(passed))] {
+    const TraceIdentity identity = identify_trace(fd->get());
+    if (!identity.problem.empty()) {
+      fd->reset();
+      mailbox->post([answer, problem = identity.problem] { answer(problem); });
+      return;
+    }
+    mailbox->post([this, session, identity, fd, answer] {
+      identified(session, identity.device, identity.inode, fd, answer);
+    });
+  });
+}
+
+// The file is nobody's any more: closing can block like any call on its mount.
+void Recordings::dispose(uint64_t device, std::shared_ptr<UniqueFd> fd) {
+  executor_->run(device, [fd = std::move(fd)] { fd->reset(); });
+}
+
+void Recordings::identified(uint32_t session, uint64_t device, uint64_t inode,
+                            std::shared_ptr<UniqueFd> fd, const Answer& answer) {
+  const auto member = members_.find(session);
+  if (member == members_.end()) {
+    dispose(device, std::move(fd));
+    answer("the session is over");
+    return;
+  }
+  const auto known = std::find_if(traces_.begin(), traces_.end(), [&](const Trace& trace) {
+    return trace.device == device && trace.inode == inode && !trace.closing;
+  });
+  if (known != traces_.end()) {
+    dispose(device, std::move(fd));
+    known->sessions.insert(session);
+    member->second.trace = &*known;
+    if (known->state == Trace::State::kOpening) {
+      known->answers.push_back(answer);
+    } else {
+      answer(known->state == Trace::State::kOpen ? "" : "its recording has ended");
+    }
+    return;
+  }
+  Trace& trace = traces_.emplace_back();
+  trace.device = device;
+  trace.inode = inode;
+  trace.fd = std::move(fd);
+  trace.sessions.insert(session);
+  trace.answers.push_back(answer);
+  trace.busy = true;
+  member->second.trace = &trace;
+  executor_->run(device, [this, mailbox = mailbox_, at = &trace, handle = trace.fd] {
+    PreparedTrace result = prepare_trace(handle->get());
+    mailbox->post(
+        [this, at, result = std::move(result)] { prepared(*at, result.jobs, result.problem); });
+  });
+}
+
+void Recordings::prepared(Trace& trace, uint32_t jobs, const std::string& problem) {
+  trace.busy = false;
+  std::vector<Answer> answers = std::move(trace.answers);
+  if (problem.empty()) {
+    trace.state = Trace::State::kOpen;
+    trace.recorder = Recorder(jobs);
+  } else {
+    trace.state = Trace::State::kFailed;  // who asked says why
+  }
+  for (const Answer& answer : answers) answer(problem);
+  close_if_over(trace);
+}
+
+Recordings::Member* Recordings::recording(uint32_t session) {
+  if (members_.empty()) return nullptr;
+  const auto at = members_.find(session);
+  return at != members_.end() && at->second.trace != nullptr ? &at->second : nullptr;
+}
+
+void Recordings::begin(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
+                       const SampleBook& book) {
+  const Member* member = recording(session);
+  if (member == nullptr || member->trace->state != Trace::State::kOpen) return;
+  auto following = book.following(session, dataset);
+  if (!following) return;
+  if (following->session != session) {
+    // A worker with a session of its own: its parent's order, where several have one.
+    for (const auto& [id, other] : members_) {
+      if (other.pid != member->parent) continue;
+      const auto parents = book.following(id, dataset);
+      if (parents && parents->session == id) following = parents;
+    }
+  }
+  Trace& trace = *member->trace;
+  const bool ordered = following->session != 0;
+  const Recorder::Origin origin{following->name, following->samples, dataset, following->session,
+                                ordered ? std::optional<uint32_t>(following->epoch) : std::nullopt};
+  if (!trace.recorder.begin(reader, index, origin)) fail(trace, trace.recorder.problem());
+}
+
+void Recordings::end(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
+                     uint64_t bytes) {
+  Member* member = recording(session);
+  if (member == nullptr) return;
+  Trace& trace = *member->trace;
+  if (trace.state != Trace::State::kOpen) {
+    ++member->counts.lost;
+    return;
+  }
+  const auto record = trace.recorder.end(reader, dataset, index, bytes);
+  if (!record) return;
+  ++member->counts.recorded;
+  trace.waiting.push_back(*record);
+  trace.whose.push_back(session);
+  if (trace.waiting.size() >= kMaxWaiting) {
+    fail(trace, "its storage does not keep up, or hangs");
+  }
+}
+
+void Recordings::forget_process(uint32_t pid) {
+  for (Trace& trace : traces_) trace.recorder.forget_process(pid);
+}
+
+void Recordings::lose(const std::vector<uint32_t>& whose) {
+  for (const uint32_t session : whose) {
+    const auto at = members_.find(session);
+    if (at == members_.end()) continue;
+    --at->second.counts.recorded;
+    ++at->second.counts.lost;
+  }
+}
+
+void Recordings::fail(Trace& trace, const std::string& problem) {
+  if (trace.state == Trace::State::kFailed) return;
+  say(Level::kWarn, "recording of samples has ended: {}", problem);
+  trace.state = Trace::State::kFailed;
+  lose(trace.whose);
+  trace.waiting = {};
+  trace.whose = {};
+  trace.recorder = Recorder();
+}
+
+void Recordings::write(Trace& trace) {
+  if (trace.busy || trace.state != Trace::State::kOpen || trace.waiting.empty()) return;
+  trace.busy = true;
+  executor_->run(trace.device,
+                 [this, mailbox = mailbox_, at = &trace, fd = trace.fd,
+                  records = std::move(trace.waiting), whose = std::move(trace.whose)] {
+                   const std::string problem = append_records(fd->get(), records);
+                   mailbox->post([this, at, problem, whose] {
+                     at->busy = false;
+                     ++at->batches;
+                     if (!problem.empty()) {
+                       lose(whose);
+                       fail(*at, problem);
+                     }
+                     if (at->batches < at->settle) write(*at);
+                     close_if_over(*at);
+                   });
+                 });
+  trace.waiting = {};
+  trace.whose = {};
+}
+
+void Recordings::tick() {
+  for (Trace& trace : traces_) write(trace);
+}
+
+void Recordings::leave(uint32_t session) {
+  const auto at = members_.find(session);
+  if (at == members_.end()) return;
+  Trace* trace = at->second.trace;
+  members_.erase(at);
+  if (trace == nullptr) return;
+  trace->sessions.erase(session);
+  const bool writing = trace->busy && trace->state != Trace::State::kOpening;
+  trace->settle = trace->batches + (writing ? 1 : 0) + (trace->waiting.empty() ? 0 : 1);
+  write(*trace);
+  close_if_over(*trace);
+}
+
+void Recordings::close_if_over(Trace& trace) {
+  if (trace.busy) return;
+  const bool all_written = trace.waiting.empty() || trace.state != Trace::State::kOpen;
+  if (!trace.sessions.empty()) {
+    if (all_written) trace.settle = 0;
+    if (trace.batches >= trace.settle && on_settled) on_settled();
+    return;
+  }
+  if (!all_written) {
+    write(trace);
+    return;
+  }
+  trace.busy = trace.closing = true;
+  executor_->run(trace.device, [this, mailbox = mailbox_, at = &trace, fd = std::move(trace.fd)] {
+    fd->reset();
+    mailbox->post([this, at] {
+      traces_.remove_if([at](const Trace& one) { return &one == at; });
+      if (on_settled) on_settled();
+    });
+  });
+}
+
+size_t Recordings::unsettled() const {
+  return static_cast<size_t>(std::count_if(traces_.begin(), traces_.end(), [](const Trace& trace) {
+    return trace.sessions.empty() || trace.batches < trace.settle;
+  }));
+}
+
+Recordings::Counts Recordings::counts(uint32_t session) const {
+  const auto at = members_.find(session);
+  return at == members_.end() ? Counts{} : at->second.counts;
+}
+
+}  // namespace sluice::optimizer

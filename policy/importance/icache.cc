@@ -1,0 +1,156 @@
+#include "policy/importance/icache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::optimizer {
+namespace {
+
+// Of the stand-ins that may be: the bound is what holds them back.
+constexpr double kNearlyAll = 0.9;
+
+}  // namespace
+
+ICache::ICache(const ICacheSettings& settings)
+    : settings_(settings),
+      split_(settings.capacity, settings.package_bytes),
+      h_(settings.l_cache ? split_.h_bytes() : settings.capacity, settings.samples),
+      l_(settings.l_cache ? split_.l_bytes() : 0, settings.labels),
+      random_(mixed(settings.seed)) {}
+
+void ICache::join(uint32_t number, Labels labels, bool substitutes) {
+  jobs_.try_emplace(number, settings_.samples, labels).first->second.substitutes = substitutes;
+}
+
+void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
+                         std::vector<SampleId>* evicted, std::span<const uint8_t> candidates) {
+  Job& job = jobs_.try_emplace(number, settings_.samples, settings_.labels).first->second;
+  const double most = settings_.most_substituted * static_cast<double>(job.ledger.requests());
+  const bool bounded =
+      most > 0 && settings_.substitute == Substitute::kL && settings_.reads_packages &&
+      static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
+  job.bytes_before = std::exchange(job.bytes, 0);
+  if (!settings_.reads_packages) limit_l();
+  job.list = std::move(list);
+  job.ledger.begin_epoch();
+  l_.begin_epoch(number, job.list, job.labels, candidates);
+  split_.begin_epoch(bounded);
+  evicted->clear();
+  if (!settings_.l_cache) {
+    h_.set_capacity(split_.capacity(), evicted);
+    return;
+  }
+  std::vector<SampleId> of_l;
+  h_.set_capacity(split_.h_bytes(), evicted);
+  l_.set_capacity(split_.l_bytes(), &of_l);
+  evicted->insert(evicted->end(), of_l.begin(), of_l.end());
+  spare(kNoSample, evicted);
+}
+
+// As much as can stand in during an epoch: that of the job that has the most use for it.
+void ICache::limit_l() {
+  double most = 0;
+  for (const auto& [number, job] : jobs_) {
+    if (!job.substitutes) continue;
+    const uint64_t known = std::max(job.bytes, job.bytes_before);
+    const uint64_t bytes = known != 0 ? known : split_.capacity();
+    most = std::max(most, settings_.most_substituted * static_cast<double>(bytes));
+  }
+  split_.set_most_l(static_cast<uint64_t>(most));
+}
+
+void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
+  std::vector<Packed> own;
+  for (const Packed& packed : package) {
+    if (!h_.kept(packed.sample)) own.push_back(packed);
+  }
+  l_.load(own, evicted);
+  spare(kNoSample, evicted);
+}
+
+void ICache::spare(SampleId changed, std::vector<SampleId>* evicted) const {
+  std::erase_if(*evicted, [&](SampleId sample) {
+    return sample != changed && (h_.kept(sample) || l_.kept(sample));
+  });
+}
+
+void ICache::end_job(uint32_t job) {
+  jobs_.erase(job);
+  l_.end_job(job);
+}
+
+void ICache::drop(SampleId sample) {
+  h_.drop(sample);
+  l_.drop(sample);
+}
+
+const Ledger* ICache::ledger(uint32_t job) const {
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() ? nullptr : &at->second.ledger;
+}
+
+bool ICache::is_h(uint32_t job, SampleId sample) const {
+  return jobs_.at(job).list->contains(sample);
+}
+
+bool ICache::may_substitute(uint32_t number) const {
+  const Job& job = jobs_.at(number);
+  const Ledger& ledger = job.ledger;
+  const double most = settings_.most_substituted * static_cast<double>(ledger.requests() + 1);
+  return settings_.substitute == Substitute::kL && job.substitutes &&
+         static_cast<double>(ledger.count(Served::kSubstituted) + 1) <= most;
+}
+
+// Lines 19 to 24 of Algorithm 1: an L-sample is served from the L-cache, itself or another.
+std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
+  const bool taken = job.ledger.served(requested);
+  if (!taken && (l_.kept(requested) || h_.kept(requested))) {
+    return Answer{requested, Served::kLExact};
+  }
+  if (settings_.substitute == Substitute::kL) {
+    if (!may_substitute(number)) return std::nullopt;
+    const SampleId other = l_.stand_in(number, requested, &random_);
+    if (other != kNoSample) return Answer{other, Served::kSubstituted};
+  } else if (settings_.substitute == Substitute::kH && h_.count() != 0) {
+    return Answer{h_.at(random_.below(h_.count())), Served::kHForL};
+  }
+  return std::nullopt;
+}
+
+Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
+                       std::vector<SampleId>* evicted) {
+  evicted->clear();
+  Job& job = jobs_.at(number);
+  const bool is_h = job.list->contains(requested);
+  split_.access(is_h);
+  job.bytes += bytes;
+  Answer answer{requested, Served::kMiss};
+  // Whoever is asked for a second time in an epoch is wanted twice, by a sampler with replacement.
+  if (is_h || job.ledger.requested(requested)) {
+    const bool in_memory = h_.kept(requested) || l_.kept(requested);
+    if (in_memory) answer.how = is_h ? Served::kHHit : Served::kLExact;
+  } else if (const auto found = l_from_memory(number, job, requested)) {
+    answer = *found;
+  } else if (job.ledger.served(requested)) {
+    // It stood in for one that was asked for before it; that one, or another such, is due.
+    const SampleId due = job.ledger.displaced(requested);
+    if (due != kNoSample) answer = {due, Served::kMissOther};
+  }
+  if (answer.sample == requested) {
+    const bool was_kept = h_.kept(requested);
+    const Decision decision = h_.access(number, requested, bytes, evicted);
+    answer.keep = decision == Decision::kKeep;
+    if (answer.keep && !was_kept) l_.drop(requested);
+    spare(requested, evicted);
+  }
+  job.ledger.serve(requested, answer.sample, answer.how);
+  l_.served(number, answer.sample);
+  return answer;
+}
+
+void ICache::serve_itself(uint32_t number, SampleId requested) {
+  jobs_.at(number).ledger.serve(requested, requested, Served::kMiss);
+  l_.served(number, requested);
+}
+
+}  // namespace sluice::optimizer

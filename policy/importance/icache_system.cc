@@ -1,0 +1,219 @@
+#include "policy/importance/icache_system.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/importance/jobs.h"
+
+namespace sluice::optimizer {
+
+ICacheSystem::ICacheSystem(const SystemSettings& settings, Substitute substitute, bool l_cache)
+    : settings_(settings),
+      packs_(l_cache && substitute == Substitute::kL),
+      bytes_(settings.samples),
+      cache_({.capacity = settings.capacity,
+              .samples = settings.samples,
+              .substitute = substitute,
+              .most_substituted = settings.most_substituted,
+              .package_bytes = settings.package_bytes,
+              .l_cache = l_cache,
+              .reads_packages = settings.reads_packages,
+              .labels = settings.labels,
+              .seed = settings.seed}),
+      packer_({.samples = settings.samples,
+               .package_bytes = settings.package_bytes,
+               .most_bytes = UINT64_MAX,
+               .seed = settings.seed},
+              [this](SampleId sample) { return bytes_[sample]; }),
+      is_passing_(settings.samples) {}
+
+std::vector<bool> ICacheSystem::begin_epoch(uint32_t number, uint32_t epoch,
+                                            std::span<const float> values) {
+  Job& job = jobs_[number];
+  if (job.selector == nullptr) job.selector = find_selector("loss")->make(settings_.selection);
+  EpochChoice choice;
+  choice.selector = job.selector;
+  choice.epoch = epoch;
+  choice.h_share = settings_.h_share;
+  choice.values.assign(values.begin(), values.end());
+  choose(&choice);
+  begin_chosen(number, &choice);
+  return choice.chosen;
+}
+
+void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
+  Job& job = jobs_[number];
+  job.values = std::move(choice->values);
+  job.relative.clear();
+  job.top = std::move(choice->top);
+  job.list = std::move(choice->list);
+  cache_.begin_epoch(number, job.list, &evicted_, choice->candidates);
+  choose_cache_list(choice->chosen);
+  if (!settings_.reads_packages) {
+    load_passing();
+  } else if (packs_) {
+    packer_.renew(*job.list);
+  }
+}
+
+// What all ranks of one team have in their lists; nullptr if there is anybody else.
+std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
+  const uint64_t team = jobs_.begin()->second.team;
+  for (const auto& [number, job] : jobs_) {
+    if (job.team == 0 || job.team != team) return nullptr;
+  }
+  std::vector<HListEntry> entries;
+  for (const auto& [number, job] : jobs_) {
+    entries.insert(entries.end(), job.top.begin(), job.top.end());
+  }
+  return std::make_shared<const HList>(settings_.samples, entries);
+}
+
+// One job's own list; else what all who gain by the cache make of it together. Where none gains so
+// much, each has its part.
+void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
+  if (jobs_.size() == 1) {
+    cache_.set_cache_list(jobs_.begin()->second.list);
+    return;
+  }
+  if (auto list = list_of_team(); list != nullptr) {
+    cache_.set_cache_list(std::move(list));
+    return;
+  }
+  std::vector<JobImportance> all, eligible;
+  for (auto& [number, job] : jobs_) {
+    if (job.list == nullptr) continue;
+    if (job.relative.empty()) job.relative = relative_importance(job.values);
+    all.push_back({job.benefit, job.values, job.relative});
+    if (!job.probed || job.benefit > kBenefitThreshold) eligible.push_back(all.back());
+  }
+  if (all.empty()) return;
+  if (eligible.empty()) eligible = std::move(all);
+  const std::vector<float> adjusted = adjusted_importance(eligible);
+  std::vector<bool> some = chosen;
+  for (const auto& [number, job] : jobs_) {
+    for (const HListEntry& entry : job.top) some[entry.sample] = true;
+  }
+  cache_.set_cache_list(
+      std::make_shared<const HList>(settings_.samples, top_of(some, adjusted, settings_.h_share)));
+}
+
+void ICacheSystem::end_job(uint32_t number) {
+  cache_.end_job(number);
+  jobs_.erase(number);
+  // Who is left may not have begun an epoch yet.
+  if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
+    cache_.set_cache_list(jobs_.begin()->second.list);
+}
+
+void ICacheSystem::set_benefit(uint32_t number, double benefit) {
+  Job& job = jobs_.at(number);
+  job.benefit = benefit;
+  job.probed = true;
+}
+
+double ICacheSystem::benefit(uint32_t number) const {
+  const auto at = jobs_.find(number);
+  return at == jobs_.end() ? 1 : at->second.benefit;
+}
+
+Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
+  bytes_[sample] = bytes;
+  Answer answer = cache_.request(number, sample, bytes, &evicted_);
+  // What the H-cache of several jobs gave up may be on its way to the L-cache.
+  std::erase_if(evicted_, [&](SampleId gone) { return gone != sample && is_passing_[gone]; });
+  const Job& job = jobs_.at(number);
+  if (!packs_ || job.list->contains(sample)) return answer;
+  if (settings_.reads_packages) {
+    if (answer.how != Served::kLExact) packer_.missed(sample);
+    pack_and_load(number, job, sample);
+  } else if (answer.how == Served::kSubstituted) {
+    cache_.retire(answer.sample);
+    evicted_.push_back(answer.sample);
+  } else if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
+    answer.keep = answer.keep || keep_in_passing(job, answer.sample);
+  }
+  return answer;
+}
+
+// A sample that was read and served stands in for another from the next epoch on, once, and makes
+// room then for one that was just read: nothing is read to stand in, and other samples do in each
+// epoch. What the paper's packages gain, few large requests instead of many small ones, a fetch
+// ahead of the reader has anyway.
+bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
+  const LCache& l_cache = cache_.l_cache();
+  if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
+      l_cache.used() + passing_bytes_ + bytes_[sample] > l_cache.capacity()) {
+    return false;
+  }
+  is_passing_[sample] = true;
+  passing_.push_back({sample, bytes_[sample]});
+  passing_bytes_ += bytes_[sample];
+  if (passing_bytes_ >= settings_.package_bytes) load_passing();
+  return true;
+}
+
+void ICacheSystem::drop(SampleId sample) {
+  cache_.drop(sample);
+  if (!is_passing_[sample]) return;
+  is_passing_[sample] = false;
+  const auto at = std::find_if(passing_.begin(), passing_.end(),
+                               [sample](const Packed& packed) { return packed.sample == sample; });
+  passing_bytes_ -= at->bytes;
+  passing_.erase(at);
+}
+
+std::vector<SampleId> ICacheSystem::kept() const {
+  std::vector<SampleId> all;
+  const HCache& h_cache = cache_.h_cache();
+  for (uint32_t place = 0; place < h_cache.count(); ++place) all.push_back(h_cache.at(place));
+  cache_.l_cache().append_kept(&all);
+  for (const Packed& packed : passing_) all.push_back(packed.sample);
+  return all;
+}
+
+void ICacheSystem::load_passing() {
+  const std::vector<Packed> package = std::exchange(passing_, {});
+  passing_bytes_ = 0;
+  for (const Packed& packed : package) is_passing_[packed.sample] = false;
+  if (!package.empty()) load(package);
+}
+
+void ICacheSystem::load(std::span<const Packed> package) {
+  cache_.load(package, &more_evicted_);
+  evicted_.insert(evicted_.end(), more_evicted_.begin(), more_evicted_.end());
+}
+
+float ICacheSystem::rank(SampleId sample) const {
+  if (!cache_.h_cache().kept(sample)) {
+    return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
+  }
+  // Of an old list, and not of this one: the least.
+  const float importance = std::max(cache_.h_cache().list().importance(sample), 0.0F);
+  return 1 + importance / (1 + importance);
+}
+
+// Packages are written of what was missed. One is read as soon as nobody is left who could stand in
+// (and may), before the next sample is asked for: the paper's loading thread reads while the job
+// computes.
+void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sample) {
+  // Without values all are alike: the first epoch is read as it is.
+  if (job.list->size() == 0) return;
+  if (packer_.should_pack()) background_.written_bytes += packer_.pack(*job.list).bytes;
+  if (cache_.l_cache().unserved(number, sample) != 0 || !cache_.may_substitute(number)) return;
+  const Ledger& ledger = *cache_.ledger(number);
+  const Package* package = packer_.next_to_load(
+      *job.list, cache_.l_cache(), [&ledger](SampleId other) { return ledger.served(other); });
+  if (package == nullptr) return;
+  ++background_.packages;
+  background_.bytes += package->bytes;
+  for (const Packed& packed : package->samples) {
+    const bool useful = !job.list->contains(packed.sample) && !ledger.served(packed.sample);
+    background_.useful_bytes += useful ? packed.bytes : 0;
+  }
+  load(package->samples);
+}
+
+Background ICacheSystem::background() { return std::exchange(background_, {}); }
+
+}  // namespace sluice::optimizer

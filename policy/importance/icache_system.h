@@ -1,0 +1,91 @@
+// iCache (HPCA '23) put together: selection, lists, caches and packages, and what its packaging and
+// loading threads do, done where a request makes it due. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policy/importance/choice.h"
+#include "policy/importance/icache.h"
+#include "policy/importance/packer.h"
+#include "policy/importance/system.h"
+
+namespace sluice::optimizer {
+
+class ICacheSystem : public System {
+ public:
+  // `l_cache` false: the H-cache alone.
+  ICacheSystem(const SystemSettings& settings, Substitute substitute, bool l_cache);
+
+  std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
+                                std::span<const float> values) override;
+  // As ICache has it. Jobs of one team (0: of none) are ranks that train one model: their values
+  // compare as they are, and each has its own part of the samples.
+  void join(uint32_t job, Labels labels, bool substitutes, uint64_t team = 0) {
+    cache_.join(job, labels, substitutes);
+    jobs_[job].substitutes = substitutes;
+    jobs_[job].team = team;
+  }
+  // The same of what was chosen before, by choose(). Whoever is no candidate stands in for nobody.
+  // `choice` keeps its candidates and whom it has chosen.
+  void begin_chosen(uint32_t job, EpochChoice* choice);
+  void end_job(uint32_t job) override;
+  Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
+  // The same where nothing can be kept of the sample: it is served itself.
+  void serve_itself(uint32_t job, SampleId sample) { cache_.serve_itself(job, sample); }
+  Background background() override;
+  // What must leave memory since the last call of begin_epoch(), begin_chosen() or request().
+  std::span<const SampleId> evicted() const { return evicted_; }
+  void set_capacity(uint64_t bytes) { cache_.set_capacity(bytes); }
+  // How much the sample matters to those who keep it, for whoever has less room than was promised:
+  // H above L, and all who are kept above 0.
+  float rank(SampleId sample) const;
+  // The sample is not in memory after all.
+  void drop(SampleId sample);
+  // Who stays in memory, as far as it was decided here; once each, or twice. In no order.
+  std::vector<SampleId> kept() const;
+
+  // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
+  // one that was not probed.
+  void set_benefit(uint32_t job, double benefit);
+  double benefit(uint32_t job) const;
+  const ICache& cache() const { return cache_; }
+  uint32_t samples() const { return settings_.samples; }
+  double h_share() const { return settings_.h_share; }
+
+ private:
+  struct Job {
+    std::shared_ptr<Selector> selector;
+    std::vector<float> values;
+    std::vector<HListEntry> top;  // what the list was made of
+    std::shared_ptr<const HList> list;
+    std::vector<float> relative;  // of `values`, where several jobs share the cache
+    double benefit = 1;
+    bool probed = false;
+    bool substitutes = true;
+    uint64_t team = 0;
+  };
+  std::shared_ptr<const HList> list_of_team() const;
+  void choose_cache_list(const std::vector<bool>& chosen);
+  void pack_and_load(uint32_t number, const Job& job, SampleId sample);
+  bool keep_in_passing(const Job& job, SampleId sample);
+  void load_passing();
+  void load(std::span<const Packed> package);
+
+  const SystemSettings settings_;
+  const bool packs_;
+  std::vector<uint32_t> bytes_;  // of samples that were asked for; 0: not known
+  ICache cache_;
+  Packer packer_;
+  std::map<uint32_t, Job> jobs_;
+  Background background_;
+  std::vector<SampleId> evicted_, more_evicted_;
+  std::vector<Packed> passing_;   // the package that is being put together of what was read
+  std::vector<bool> is_passing_;  // by sample: in it
+  uint64_t passing_bytes_ = 0;
+};
+
+}  // namespace sluice::optimizer

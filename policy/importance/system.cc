@@ -1,0 +1,187 @@
+#include "policy/importance/system.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "policy/importance/icache_system.h"
+#include "policy/importance/ledger.h"
+#include "policy/replacement/lfu.h"
+#include "policy/replacement/list_policies.h"
+#include "policy/replacement/quiver.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// Samples are served as they are asked for; a policy decides who stays. With or without selection.
+class Plain : public System {
+ public:
+  Plain(std::unique_ptr<Policy> policy, const SystemSettings& settings, bool selects)
+      : policy_(std::move(policy)),
+        settings_(settings),
+        selector_(selects ? find_selector("loss") : nullptr) {}
+
+  std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
+                                std::span<const float> values) override {
+    policy_->begin_epoch(job);
+    if (selector_ == nullptr) return std::vector<bool>(settings_.samples, true);
+    const auto [at, added] = selectors_.try_emplace(job);
+    if (added) at->second = selector_->make(settings_.selection);
+    return at->second->select(epoch, values);
+  }
+  void end_job(uint32_t job) override {
+    policy_->end_job(job);
+    selectors_.erase(job);
+  }
+  Answer request(uint32_t job, SampleId sample, uint32_t bytes) override {
+    const Decision decision = policy_->access(job, sample, bytes, &evicted_);
+    return {sample, decision == Decision::kHit ? Served::kLExact : Served::kMiss,
+            decision == Decision::kKeep};
+  }
+
+ private:
+  const std::unique_ptr<Policy> policy_;
+  const SystemSettings settings_;
+  const SelectorInfo* const selector_;                       // nullptr: every sample is asked for
+  std::map<uint32_t, std::unique_ptr<Selector>> selectors_;  // by job
+  std::vector<SampleId> evicted_;
+};
+
+// Everything is in memory.
+class Oracle : public System {
+ public:
+  explicit Oracle(const SystemSettings& settings)
+      : selector_(find_selector("loss")->make(settings.selection)) {}
+  std::vector<bool> begin_epoch(uint32_t, uint32_t epoch, std::span<const float> values) override {
+    return selector_->select(epoch, values);
+  }
+  void end_job(uint32_t) override {}
+  Answer request(uint32_t, SampleId sample, uint32_t) override {
+    return {sample, Served::kLExact, false};
+  }
+
+ private:
+  const std::unique_ptr<Selector> selector_;
+};
+
+// Quiver (FAST '20), as iCache describes it: whoever is not in memory is stood in for by one that
+// is and that the job has not had in its epoch, whatever it matters; eviction is coordinated among
+// the jobs. All of an epoch's samples are served in it, so that those that were displaced come
+// later.
+class Substituting : public System {
+ public:
+  explicit Substituting(const SystemSettings& settings)
+      : settings_(settings),
+        policy_(settings.capacity, settings.samples),
+        random_(mixed(settings.seed)),
+        sizes_(settings.samples) {}
+
+  std::vector<bool> begin_epoch(uint32_t number, uint32_t, std::span<const float>) override {
+    policy_.begin_epoch(number);
+    Job& job = jobs_.try_emplace(number, settings_.samples).first->second;
+    job.ledger.begin_epoch();
+    job.pool.clear();
+    for (SampleId sample = 0; sample < settings_.samples; ++sample) {
+      if (policy_.kept(sample)) job.pool.push_back(sample);
+    }
+    return std::vector<bool>(settings_.samples, true);
+  }
+  void end_job(uint32_t number) override {
+    policy_.end_job(number);
+    jobs_.erase(number);
+  }
+  Answer request(uint32_t number, SampleId sample, uint32_t bytes) override {
+    Job& job = jobs_.at(number);
+    Answer answer{sample, Served::kMiss};
+    if (!job.ledger.served(sample) && policy_.kept(sample)) {
+      answer.how = Served::kLExact;
+    } else if (const SampleId other = stand_in(&job); other != kNoSample) {
+      answer = {other, Served::kSubstituted};
+    } else if (job.ledger.served(sample)) {
+      const SampleId due = job.ledger.displaced(sample);
+      if (due != kNoSample) answer = {due, Served::kMissOther};
+    }
+    sizes_[sample] = bytes;
+    const Decision decision =
+        policy_.access(number, answer.sample, sizes_[answer.sample], &evicted_);
+    answer.keep = decision == Decision::kKeep;
+    job.ledger.serve(sample, answer.sample, answer.how);
+    return answer;
+  }
+
+ private:
+  struct Job {
+    explicit Job(uint32_t samples) : ledger(samples) {}
+    Ledger ledger;
+    std::vector<SampleId> pool;  // kept when the epoch began; some were served or went since
+  };
+  SampleId stand_in(Job* job) {
+    while (!job->pool.empty()) {
+      std::swap(job->pool[random_.below(job->pool.size())], job->pool.back());
+      const SampleId sample = job->pool.back();
+      job->pool.pop_back();
+      if (policy_.kept(sample) && !job->ledger.served(sample)) return sample;
+    }
+    return kNoSample;
+  }
+
+  const SystemSettings settings_;
+  Quiver policy_;
+  Random random_;
+  std::vector<uint32_t> sizes_;  // of samples that were asked for
+  std::map<uint32_t, Job> jobs_;
+  std::vector<SampleId> evicted_;
+};
+
+template <typename Kind, bool kSelects>
+std::unique_ptr<System> plain(const SystemSettings& settings) {
+  return std::make_unique<Plain>(std::make_unique<Kind>(settings.capacity, settings.samples),
+                                 settings, kSelects);
+}
+
+template <typename Kind>
+std::unique_ptr<System> whole(const SystemSettings& settings) {
+  return std::make_unique<Kind>(settings);
+}
+
+std::unique_ptr<System> in_passing(const SystemSettings& settings) {
+  SystemSettings own = settings;
+  own.reads_packages = false;
+  return std::make_unique<ICacheSystem>(own, Substitute::kL, true);
+}
+
+template <Substitute kSubstitute, bool kLCache>
+std::unique_ptr<System> icache(const SystemSettings& settings) {
+  return std::make_unique<ICacheSystem>(settings, kSubstitute, kLCache);
+}
+
+constexpr SystemInfo kSystems[] = {
+    {"default", "every sample, LRU", false, plain<Lru, false>},
+    {"base", "every sample is fetched, the important ones are computed; LRU", false,
+     plain<Lru, false>},
+    {"quiver", "every sample; any that is in memory stands in", false, whole<Substituting>},
+    {"coordl", "every sample, nobody goes from memory", false, plain<MinIo, false>},
+    {"ilfu", "IIS, LFU", true, plain<Lfu, true>},
+    {"iis", "IIS, LRU (iCache's ablation +IIS)", true, plain<Lru, true>},
+    {"hc", "IIS and the H-cache (+HC)", true, icache<Substitute::kNever, false>},
+    {"icache", "IIS, H-cache and L-cache; an L-sample stands in for another", true,
+     icache<Substitute::kL, true>},
+    {"sluice", "the same, what stands in was read in passing: no packages are read", true,
+     in_passing},
+    {"icache-h", "the same, but a kept H-sample stands in for an L-sample, repeats allowed (ST_HC)",
+     true, icache<Substitute::kH, true>},
+    {"oracle", "IIS, and everything is in memory", true, whole<Oracle>},
+};
+
+}  // namespace
+
+std::span<const SystemInfo> systems() { return kSystems; }
+
+const SystemInfo* find_system(std::string_view name) {
+  for (const SystemInfo& info : kSystems) {
+    if (name == info.name) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace sluice::optimizer

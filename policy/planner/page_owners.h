@@ -1,0 +1,32 @@
+// How many want each byte of a file, as disjoint intervals: neighbours share pages, and windows
+// over a series share nearly all of them. What nobody wants takes no memory. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "policy/util/interval_set.h"
+
+namespace sluice::optimizer {
+
+class PageOwners {
+ public:
+  void add(Range range);
+  // One owner of every byte of `range` less. REQUIRES: add(range) before.
+  void release(Range range);
+  // The parts of `range` that nobody owns, appended to `parts`.
+  void unowned(Range range, std::vector<Range>* parts) const;
+  bool empty() const { return pieces_.empty(); }
+
+ private:
+  struct Piece {
+    uint64_t end = 0;
+    uint32_t owners = 0;
+  };
+  void split(uint64_t at);
+
+  std::map<uint64_t, Piece> pieces_;  // by their begin; owners > 0
+};
+
+}  // namespace sluice::optimizer

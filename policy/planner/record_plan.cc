@@ -1,0 +1,187 @@
+#include "policy/planner/record_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/replacement/table.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint32_t kNobody = 0;  // no session has this number
+
+}  // namespace
+
+void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t samples,
+                       uint64_t bytes) {
+  const auto [at, added] = datasets_.try_emplace(dataset);
+  if (!added) return;
+  at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
+  at->second.policy_name = policy;
+}
+
+void RecordPlan::change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
+                               const std::function<float(const FilePages& first)>& importance_of,
+                               std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
+  const std::unique_ptr<Policy> before = std::move(entry.policy);
+  entry.policy = find_policy(policy)->make(before->capacity(), static_cast<uint32_t>(samples));
+  entry.policy_name = policy;
+  std::vector<SampleId> kept;
+  for (const auto& [sample, pages] : entry.kept) {
+    entry.policy->set_importance(
+        sample, importance_of ? importance_of(pages.front()) : before->importance(sample));
+    kept.push_back(sample);
+  }
+  std::vector<FilePages> gone;
+  for (const SampleId sample : kept) {
+    uint64_t bytes = 0;
+    for (const FilePages& piece : entry.kept.at(sample)) bytes += piece.range.length();
+    const Decision decision = entry.policy->access(kNobody, sample, bytes, &victims_);
+    for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+    if (decision == Decision::kPass) let_go(entry, sample, &gone);
+  }
+  free_unowned(gone, freed);
+}
+
+void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
+  entry.policy->set_capacity(bytes, &victims_);
+  std::vector<FilePages> gone;
+  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  free_unowned(gone, freed);
+}
+
+void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
+                         std::vector<FilePages> pages, std::vector<FilePages>* freed) {
+  Dataset& entry = datasets_.at(dataset);
+  uint64_t bytes = 0;
+  for (const FilePages& piece : pages) bytes += piece.range.length();
+  ++entry.reads;
+  entry.bytes += bytes;
+  std::vector<FilePages> gone;
+  const auto known = entry.kept.find(sample);
+  if (known != entry.kept.end() && known->second != pages) {  // it is elsewhere now
+    entry.policy->drop(sample);
+    let_go(entry, sample, &gone);
+  }
+  const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
+  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  if (decision == Decision::kPass) {
+    gone.insert(gone.end(), pages.begin(), pages.end());
+  } else if (entry.kept.count(sample) == 0) {
+    for (const FilePages& piece : pages) owners_[piece.file].add(piece.range);
+    entry.kept.emplace(sample, std::move(pages));
+  }
+  free_unowned(gone, freed);
+}
+
+void RecordPlan::let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone) {
+  const auto at = dataset.kept.find(sample);
+  if (at == dataset.kept.end()) return;
+  for (const FilePages& piece : at->second) {
+    const auto owners = owners_.find(piece.file);
+    owners->second.release(piece.range);
+    if (owners->second.empty()) owners_.erase(owners);
+  }
+  gone->insert(gone->end(), at->second.begin(), at->second.end());
+  dataset.kept.erase(at);
+}
+
+void RecordPlan::free_unowned(std::span<const FilePages> pages,
+                              std::vector<FilePages>* freed) const {
+  std::vector<Range> parts;
+  for (const FilePages& piece : pages) {
+    parts.clear();
+    unowned(piece.file, piece.range, &parts);
+    for (const Range& part : parts) freed->push_back({piece.file, part});
+  }
+}
+
+void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) const {
+  const auto owners = owners_.find(file);
+  if (owners != owners_.end()) {
+    owners->second.unowned(range, parts);
+  } else if (range.length() != 0) {
+    parts->push_back(range);
+  }
+}
+
+void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return;
+  at->second.policy->forget_order();
+  at->second.policy->know_order(order);
+}
+
+std::string RecordPlan::policy(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? "" : at->second.policy_name;
+}
+
+void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {
+  const auto at = datasets_.find(dataset);
+  if (at != datasets_.end()) at->second.policy->set_importance(sample, importance);
+}
+
+bool RecordPlan::keeps(uint32_t dataset, SampleId sample) const {
+  const auto at = datasets_.find(dataset);
+  return at != datasets_.end() && at->second.policy->kept(sample);
+}
+
+void RecordPlan::forget(uint32_t dataset) {
+  const auto at = datasets_.find(dataset);
+  if (at == datasets_.end()) return;
+  std::vector<FilePages> gone;
+  while (!at->second.kept.empty()) let_go(at->second, at->second.kept.begin()->first, &gone);
+  datasets_.erase(at);
+}
+
+void RecordPlan::forget_session(uint32_t session) {
+  for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
+}
+
+void RecordPlan::forget_file(uint32_t file) {
+  std::vector<FilePages> gone;
+  for (auto& [id, dataset] : datasets_) {
+    std::vector<SampleId> samples;
+    for (const auto& [sample, pages] : dataset.kept) {
+      const auto in_file = [file](const FilePages& piece) { return piece.file == file; };
+      if (std::any_of(pages.begin(), pages.end(), in_file)) samples.push_back(sample);
+    }
+    for (const SampleId sample : samples) {
+      dataset.policy->drop(sample);
+      let_go(dataset, sample, &gone);
+    }
+  }
+}
+
+std::vector<uint32_t> RecordPlan::tracked() const {
+  std::vector<uint32_t> all;
+  for (const auto& [id, dataset] : datasets_) all.push_back(id);
+  return all;
+}
+
+uint64_t RecordPlan::capacity(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() ? 0 : at->second.policy->capacity();
+}
+
+uint64_t RecordPlan::mean_bytes(uint32_t dataset) const {
+  const auto at = datasets_.find(dataset);
+  return at == datasets_.end() || at->second.reads == 0 ? 0 : at->second.bytes / at->second.reads;
+}
+
+uint64_t RecordPlan::kept() const {
+  uint64_t sum = 0;
+  for (const auto& [id, dataset] : datasets_) sum += dataset.policy->used();
+  return sum;
+}
+
+uint64_t RecordPlan::footprint() const {
+  uint64_t sum = 0;
+  for (const auto& [id, dataset] : datasets_) sum += dataset.policy->footprint();
+  return sum;
+}
+
+}  // namespace sluice::optimizer

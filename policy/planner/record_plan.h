@@ -1,0 +1,83 @@
+// Which records of big files stay in the page cache when a job's memory does not hold them all: the
+// stage's decision (stage_plan.h), for samples that are parts of files. A policy says who stays;
+// what is no kept sample's page may be dropped once it was read. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/planner/page_owners.h"
+#include "policy/replacement/policy.h"
+
+namespace sluice::optimizer {
+
+// Whole pages of a file.
+struct FilePages {
+  uint32_t file = 0;
+  Range range;
+  bool operator==(const FilePages&) const = default;
+};
+
+class RecordPlan {
+ public:
+  // From now on so many bytes may be kept of the dataset, by a policy of that name. `samples`:
+  // those below are expected, more may come. REQUIRES: a name of the policies' table.
+  void track(uint32_t dataset, const std::string& policy, uint64_t samples, uint64_t bytes);
+  // Another policy, of the same capacity, for a dataset that is tracked: it keeps of what was kept
+  // as it likes, told first what each sample is worth, by `importance_of` if that is given, else by
+  // what was told before. What has to go is appended to `freed`. REQUIRES: a name of the policies'
+  // table.
+  void change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
+                     const std::function<float(const FilePages& first)>& importance_of,
+                     std::vector<FilePages>* freed);
+  // Another capacity, of a dataset that is tracked. What has to go is appended to `freed`.
+  void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
+  // The sample was read, and takes these pages. What may be dropped because of that, this sample's
+  // pages among it or another's, is appended to `freed`. REQUIRES: the dataset is tracked.
+  void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
+               std::vector<FilePages>* freed);
+  // What will be read of the dataset, as far as it is known; replaces what was said before.
+  void foretell(uint32_t dataset, std::span<const SampleId> order);
+  std::string policy(uint32_t dataset) const;  // its name; empty: there is no such dataset
+  // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
+  void set_importance(uint32_t dataset, SampleId sample, float importance);
+  bool keeps(uint32_t dataset, SampleId sample) const;
+  // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
+  void forget(uint32_t dataset);
+  void forget_session(uint32_t session);
+  void forget_file(uint32_t file);
+
+  bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
+  std::vector<uint32_t> tracked() const;
+  uint64_t capacity(uint32_t dataset) const;    // bytes; 0: not tracked
+  uint64_t mean_bytes(uint32_t dataset) const;  // of its samples that were read; 0: none was
+  // Bytes that are kept; samples that share pages count them each.
+  uint64_t kept() const;
+  uint64_t footprint() const;  // bytes that policies hold
+  // The parts of the range that no kept sample takes.
+  void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
+
+ private:
+  struct Dataset {
+    std::unique_ptr<Policy> policy;
+    std::string policy_name;
+    std::unordered_map<SampleId, std::vector<FilePages>> kept;
+    uint64_t reads = 0, bytes = 0;  // all that were read, for the mean
+  };
+
+  // Appends the sample's pages, whoever else has them.
+  void let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
+  void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
+
+  std::map<uint32_t, Dataset> datasets_;
+  std::map<uint32_t, PageOwners> owners_;  // by file
+  std::vector<SampleId> victims_;
+};
+
+}  // namespace sluice::optimizer

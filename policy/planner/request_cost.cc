@@ -1,0 +1,58 @@
+#include "policy/planner/request_cost.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kSlotNs = 50'000'000;
+constexpr uint64_t kSlotRequests = 32;
+constexpr double kKept = 0.95;       // of the weight of what was seen, with each slot
+constexpr double kPage = 4096;       // bytes
+constexpr double kMicro = 1000;      // nanoseconds
+constexpr double kLarge = 16;        // pages of a request whose bytes are taken for what it costs
+constexpr double kMostFaster = 16;   // times what is believed, at most, whatever is seen
+constexpr double kBelieved = 0.002;  // weight of that, beside what is seen
+constexpr uint64_t kMostWorth = 4 << 20;  // bytes
+
+}  // namespace
+
+void RequestCost::add(uint64_t requests, uint64_t bytes, uint64_t ns) {
+  slot_requests_ += requests;
+  slot_bytes_ += bytes;
+  slot_ns_ += ns;
+  if (slot_ns_ < kSlotNs || slot_requests_ < kSlotRequests || slot_bytes_ == 0) return;
+  fit();
+  interrupt();
+}
+
+// Least squares. Requests of one size do not tell their number from their bytes: then, if they are
+// small, the storage is believed to be several times as fast as they show, so that larger ones are
+// tried, which do.
+void RequestCost::fit() {
+  const auto r = static_cast<double>(slot_requests_);
+  const double b = static_cast<double>(slot_bytes_) / kPage;
+  const double t = static_cast<double>(slot_ns_) / kMicro;
+  for (double* sum : {&rr_, &rb_, &bb_, &rt_, &bt_}) *sum *= kKept;
+  rr_ += r * r;
+  rb_ += r * b;
+  bb_ += b * b;
+  rt_ += r * t;
+  bt_ += b * t;
+  fastest_ = std::max(fastest_ * kKept, b / t);
+  const double faster = std::max(kLarge * r / b, 1.0);
+  const double believed = 1 / (faster * fastest_);  // microseconds a page
+  const double weight = kBelieved * bb_;
+  const double of_page =
+      (rr_ * (bt_ + weight * believed) - rb_ * rt_) / (rr_ * (bb_ + weight) - rb_ * rb_);
+  const double page = std::max(of_page, believed / kMostFaster);
+  request_ns_ = std::max((rt_ - page * rb_) / rr_, 0.0) * kMicro;
+  byte_ns_ = page * kMicro / kPage;
+}
+
+uint64_t RequestCost::worth() const {
+  if (byte_ns_ <= 0) return 0;
+  return std::min(static_cast<uint64_t>(request_ns_ / byte_ns_), kMostWorth);
+}
+
+}  // namespace sluice::optimizer

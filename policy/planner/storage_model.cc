@@ -1,0 +1,166 @@
+#include "policy/planner/storage_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
+constexpr uint64_t kSlotNs = 10'000'000;
+constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
+constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
+constexpr double kWindows = 2;   // of the kernel's read-ahead that are under way at a time
+constexpr double kUsual = 0.4;   // the quantile
+constexpr unsigned kEnough = 8;  // reads, whose weight is the most
+constexpr double kStep = 0.1;
+constexpr double kGrowth = 1.15;
+constexpr double kMeanOf = 32;  // requests
+constexpr double kPage = 4096;
+constexpr double kLeastLone = 0.25;  // of what a block takes: the link was never loaded
+constexpr double kSmall = 8;         // times as small as a block
+
+}  // namespace
+
+StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_before) {
+  if (in_flight_before == 0) {  // idle time is nobody's rate
+    begin_slot(now_ns);
+  }
+  return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
+}
+
+void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
+  if (bytes == 0 || now_ns <= sample.issued_ns) return;
+  // A longer read is served block after block.
+  const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
+  if (timed && bytes >= block_) {  // a shorter read has no block's latency
+    if (latency_ == 0) latency_turn_ns_ = now_ns;
+    latency_ = latency_ == 0 ? took : std::min(latency_, took);
+    if (now_ns - latency_turn_ns_ > kLatencyWindowNs) {
+      latency_old_ = latency_;
+      latency_ = took;
+      latency_turn_ns_ = now_ns;
+    }
+  }
+  if (timed && sample.others < kQuiet) usual_[sample.others].add(static_cast<double>(took));
+  mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
+  slot_bytes_ += bytes;
+  ++slot_requests_;
+  slot_full_ |= sample.full;
+  if (now_ns - slot_ns_ < kSlotNs) return;
+  end_slot(now_ns);
+  begin_slot(now_ns);
+}
+
+// Up by kStep times the quantile's share for what is above, down by the rest for what is below.
+void StorageModel::Usual::add(double took_ns) {
+  count += count < kEnough ? 1 : 0;
+  if (ns == 0) {
+    ns = took_ns;
+  } else if (took_ns > ns) {
+    ns = std::min(took_ns, ns * (1 + kStep * kUsual));
+  } else {
+    ns = std::max(took_ns, ns * (1 - kStep * (1 - kUsual)));
+  }
+}
+
+// Least squares through what reads take beside so many others: where the link is full each of those
+// takes the time of its own bytes more, which a job that reads by itself would not have waited.
+double StorageModel::usual_ns() const {
+  const auto least = static_cast<double>(latency_ns());
+  double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t others = 0; others < usual_.size(); ++others) {
+    const auto weight = static_cast<double>(usual_[others].count);
+    const auto at = static_cast<double>(others);
+    sum += weight;
+    x += weight * at;
+    y += weight * usual_[others].ns;
+    xx += weight * at * at;
+    xy += weight * at * usual_[others].ns;
+  }
+  if (sum == 0) return least;
+  const double spread = sum * xx - x * x;
+  const double each = spread > 0 ? std::max(0.0, (sum * xy - x * y) / spread) : 0;
+  return std::max((y - each * x) / sum, least);
+}
+
+void StorageModel::begin_slot(uint64_t now_ns) {
+  slot_ns_ = now_ns;
+  slot_bytes_ = slot_requests_ = 0;
+  slot_full_ = false;
+}
+
+void StorageModel::end_slot(uint64_t now_ns) {
+  const uint64_t took = now_ns - slot_ns_;
+  const double rate = static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(took);
+  if (bandwidth_turn_ns_ == 0) bandwidth_turn_ns_ = now_ns;
+  // Windows turn only under load: a reader that wants little says nothing about the link.
+  if (slot_full_ && now_ns - bandwidth_turn_ns_ > kBandwidthWindowNs) {
+    bandwidth_old_ = bandwidth_;
+    bandwidth_ = 0;
+    bandwidth_turn_ns_ = now_ns;
+  }
+  bandwidth_ = std::max(bandwidth_, rate);
+  if (slot_full_)
+    cost_.add(slot_requests_, slot_bytes_, took);
+  else
+    cost_.interrupt();
+  if (!starting_ || !slot_full_) return;
+  plateau_ = rate >= best_ * kGrowth ? 0 : plateau_ + 1;
+  best_ = std::max(best_, rate);
+  if (plateau_ >= 2 || start_depth_ >= max_depth_) {
+    starting_ = false;
+  } else if (plateau_ == 0) {
+    start_depth_ = std::min(start_depth_ * 2, max_depth_);
+  }
+}
+
+uint64_t StorageModel::latency_ns() const {
+  if (latency_ == 0 || latency_old_ == 0) return std::max(latency_, latency_old_);
+  return std::min(latency_, latency_old_);
+}
+
+unsigned StorageModel::depth(uint64_t now_ns) const {
+  unsigned depth = start_depth_;
+  if (!starting_ && latency_ns() != 0) {
+    const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
+    double requests = bandwidth() * seconds / block_;
+    // Of requests that are much smaller the link holds more.
+    const double small_ns = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
+    if (mean_bytes_ * kSmall < block_ && small_ns > 0) {
+      requests = std::max(requests, seconds * 1e9 / small_ns);
+    }
+    depth = static_cast<unsigned>(std::min<double>(std::ceil(requests), max_depth_));
+  }
+  if (now_ns < stalled_until_ns_) depth /= 2;
+  return std::clamp(depth, kMinDepth, std::max(max_depth_, kMinDepth));
+}
+
+Demand StorageModel::demand(uint64_t bytes) const {
+  const double rate = bandwidth();
+  if (rate <= 0) return {};
+  // A request pays the latency and the transfer of its own block; `usual_ns` holds both.
+  const double blocks = static_cast<double>(bytes) / block_;
+  return {blocks * usual_ns() / kWindows, static_cast<double>(bytes) * 1e9 / rate};
+}
+
+Demand StorageModel::record_demand(uint64_t bytes) const {
+  if (bytes == 0) return {};
+  if (bytes >= block_) return demand(bytes);
+  return {usual_ns(), demand(bytes).link_ns};
+}
+
+Demand StorageModel::page_demand(uint64_t bytes) const {
+  const double pages = std::ceil(static_cast<double>(bytes) / kPage);
+  return {pages * lone_ns(), demand(bytes).link_ns};
+}
+
+// What a block usually takes, less the time in which the link carries it. The highest rate that was
+// seen is no more than the link's, so this is no more than a page's latency, but for the least.
+double StorageModel::lone_ns() const {
+  const double rate = bandwidth();
+  if (rate <= 0) return 0;
+  return std::max(usual_ns() - static_cast<double>(block_) * 1e9 / rate, usual_ns() * kLeastLone);
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,115 @@
+#include "policy/planner/stream_plan.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMinWindow = 16 * kMiB;
+constexpr uint64_t kMaxWindow = 256 * kMiB;
+constexpr double kWindowSeconds = 0.3;
+// Of a reader whose pace is known: what it reads in so long, and no more than the least window
+// else. A job that reads a megabyte a second may end before it has read the next sixteen.
+constexpr double kPaceSeconds = 2;
+constexpr uint64_t kLeastPaced = 2 * kMiB;
+// A single access may be all there is. A checkpoint says that nothing more will be heard until
+// the cell ends, so it is followed that far and a little further; an exact event is not.
+constexpr uint64_t kUnconfirmedExact = 512 * 1024;
+constexpr uint64_t kLeastTrust = 1 * kMiB;
+constexpr uint64_t kTrust = 4;  // times what was read
+constexpr uint64_t kWideBlocks = 16;
+constexpr uint64_t kUnconfirmedTrip = 4 * kMiB;
+
+// What is read before anything is known of the pace. Less, and a reader at three quarters of the
+// link's rate meets the end of it before the next blocks have crossed the link; more would be
+// in the way of a demand read elsewhere.
+constexpr uint64_t kFirstBytes = 640 * 1024;
+
+uint64_t first_window(uint64_t block) { return std::max(2 * block, kFirstBytes); }
+
+uint64_t page_floor(uint64_t offset) { return offset & ~(kPage - 1); }
+
+}  // namespace
+
+uint64_t effective_threshold(const PlanOptions& options, bool* never) {
+  const uint64_t threshold =
+      static_cast<uint64_t>(static_cast<unsigned __int128>(options.size) * options.threshold / 100);
+  *never = options.distance >= options.size;
+  if (*never) return 0;
+  return std::min(threshold, options.size - options.distance);
+}
+
+uint64_t StreamPlan::full_window(const Stream& stream, const PlanInput& input) const {
+  double rate = input.bandwidth;
+  uint64_t least = kMinWindow;
+  if (stream.rate > 0) {
+    rate = std::min(rate, 2 * stream.rate);
+    const double pace = std::min(kPaceSeconds * stream.rate, static_cast<double>(kMinWindow));
+    least = std::max(kLeastPaced, static_cast<uint64_t>(pace));
+  }
+  const uint64_t wanted =
+      std::clamp(static_cast<uint64_t>(kWindowSeconds * rate), least, kMaxWindow);
+  const uint64_t share = input.budget / std::max<uint64_t>(4, input.streams + 1);
+  return std::max(std::min(wanted, share), std::min(2 * input.block, input.budget));
+}
+
+void StreamPlan::aim(const Stream& stream, const PlanInput& input) {
+  const uint64_t unseen = stream.opened - stream.position;
+  uint64_t most = unseen + full_window(stream, input);
+  if (!stream.confirmed) {
+    most = std::min(most, stream.exact ? kUnconfirmedExact : unseen + kUnconfirmedTrip);
+  } else if (stream.exact) {
+    // Trust grows with what was read in order: two neighbours among random reads are no run.
+    most = std::min(most, std::max(kLeastTrust, kTrust * (stream.position - stream.begin)));
+  }
+  // A checkpoint of a run is a promise of the whole cell.
+  if (stream.confirmed) window_ = std::max(window_, unseen + 8 * input.block);
+  window_ = std::min(window_, most);
+  // To a page's boundary: no page is read in two pieces. With a wide window to a block's, or every
+  // small step of the reader would make a small read.
+  uint64_t end = page_floor(stream.position + window_);
+  if (window_ >= kWideBlocks * input.block) end = end / input.block * input.block;
+  target_ = std::max(target_, std::min(end, input.file_size));
+}
+
+void StreamPlan::on_reader(const Stream& stream, const PlanInput& input) {
+  paused_ = false;
+  if (!begun_) {
+    begun_ = true;
+    frontier_ = target_ = page_floor(stream.position);
+    unit_begin_ = frontier_;
+    window_ = first_window(input.block);
+    if (options_.size != 0) target_ = std::min(unit_begin_ + options_.size, input.file_size);
+  }
+  if (page_floor(stream.position) > frontier_) {
+    // What lies behind the reader is of no use to it: start over in front of it.
+    jumped_ += page_floor(stream.position) - frontier_;
+    frontier_ = page_floor(stream.position);
+    window_ = std::max(window_, first_window(input.block));
+    if (options_.size != 0 && frontier_ >= target_) {
+      unit_begin_ = frontier_;
+      target_ = std::min(unit_begin_ + options_.size, input.file_size);
+    }
+  }
+  if (options_.size == 0) {
+    aim(stream, input);
+    return;
+  }
+  bool never = false;
+  const uint64_t threshold = effective_threshold(options_, &never);
+  if (stream.position >= unit_begin_ + threshold && stream.events > 1 &&
+      target_ < input.file_size) {
+    unit_begin_ = target_;
+    target_ = std::min(target_ + options_.size, input.file_size);
+  }
+}
+
+void StreamPlan::on_filled(const Stream& stream, uint64_t bytes, const PlanInput& input) {
+  if (options_.size != 0) return;
+  window_ += bytes;
+  aim(stream, input);
+}
+
+}  // namespace sluice::optimizer

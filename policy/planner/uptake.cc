@@ -1,0 +1,56 @@
+#include "policy/planner/uptake.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+// A sample that took less of what its storage takes was not read from there: who begins and ends
+// samples without opening anything needs no originals.
+constexpr uint64_t kStorageShare = 2;
+
+}  // namespace
+
+void Uptake::begun(uint64_t reader, uint32_t dataset, uint64_t index, bool offered,
+                   uint64_t time_ns) {
+  if (open_.size() >= kMostOpen && open_.count(reader) == 0) open_.clear();
+  open_[reader] = {dataset, index, time_ns, offered};
+}
+
+Uptake::Verdict Uptake::ended(uint64_t reader, uint32_t dataset, uint64_t index, const End& end) {
+  const auto at = open_.find(reader);
+  const bool known =
+      at != open_.end() && at->second.dataset == dataset && at->second.index == index;
+  const bool offered = known && at->second.offered;
+  const uint64_t begun_ns = known ? at->second.begun_ns : end.time_ns;
+  if (known) open_.erase(at);
+  const uint64_t given = std::min(end.given, kMostCounted);
+  const uint64_t left = std::min(end.left, kMostCounted);
+  if (given != 0 || left != 0) {  // what is given back may have been given long before
+    count(counts_[dataset], given, left);
+    return left != 0 ? Verdict::kOriginal : Verdict::kUsed;
+  }
+  const uint64_t took = end.time_ns - std::min(end.time_ns, begun_ns);
+  if (!offered || end.storage_ns == 0 || took < end.storage_ns / kStorageShare) {
+    return Verdict::kNothing;
+  }
+  count(counts_[dataset], 1, 1);
+  return Verdict::kOriginal;
+}
+
+void Uptake::count(Counts& counts, uint64_t offered, uint64_t original) {
+  counts.offered += offered;
+  counts.original += original;
+  const uint64_t used = counts.offered - std::min(counts.offered, counts.original);
+  counts.originals |= counts.offered >= kEnough && used < counts.offered / kUsedShare;
+  if (counts.offered < kOfLate) return;
+  counts.offered /= 2;
+  counts.original /= 2;
+}
+
+bool Uptake::needs_originals(uint32_t dataset) const {
+  const auto at = counts_.find(dataset);
+  return at != counts_.end() && at->second.originals;
+}
+
+}  // namespace sluice::optimizer

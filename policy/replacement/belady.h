@@ -1,0 +1,79 @@
+// Belady's MIN. Pure; see policy.h. 20 bytes a sample, 8 more for each that is kept, and 4 for
+// each access that is known ahead.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/replacement/kept_set.h"
+#include "policy/replacement/sample_heap.h"
+
+namespace sluice::optimizer {
+
+// Who is needed last goes first (Belady, "A study of replacement algorithms for a virtual-storage
+// computer", 1966), and a newcomer that is needed no sooner than those is not kept at all. Samples
+// that are not known to come again are needed last; of equals the lowest number goes. With samples
+// of one size no policy hits more often. With different sizes the best choice is NP-hard to find:
+// here victims go one after another in the order above until the newcomer fits, whatever their
+// size, and if that would cost one that is needed sooner than the newcomer, nothing changes.
+//
+// The order may be known for one epoch or several: know_order() adds to it.
+class Belady : public KeptSet {
+ public:
+  // Places in the order are numbered with 32 bits and start anew before `last_place`.
+  static constexpr uint32_t kLastPlace = 0xf0000000;
+
+  Belady(uint64_t capacity, uint32_t samples, uint32_t last_place = kLastPlace)
+      : KeptSet(capacity, samples),
+        last_place_(last_place),
+        next_(samples, kUnknown),
+        last_(samples, kUnknown),
+        heap_(samples) {}
+
+  void passed(SampleId sample) override;
+  void know_order(std::span<const SampleId> order) override;
+  void forget_order() override;
+
+ protected:
+  void grow(uint32_t samples) override;
+  uint64_t own_footprint() const override {
+    return (next_.capacity() + last_.capacity() + after_.capacity()) * sizeof(uint32_t) +
+           heap_.footprint();
+  }
+  void seen(uint32_t job, SampleId sample) override;
+  void hit(SampleId sample) override { heap_.change(sample, key(sample)); }
+  void enter(SampleId sample) override { heap_.push(sample, key(sample)); }
+  void leave(SampleId sample) override { heap_.remove(sample); }
+  SampleId victim(SampleId newcomer) override;
+
+  // Of those that are not known to come again the least goes first. At most kMostIdle.
+  static constexpr uint32_t kMostIdle = ~kLastPlace;
+  virtual uint32_t idle_key(SampleId sample) const { return static_cast<void>(sample), 0; }
+  // It is another now.
+  void change_idle_key(SampleId sample) {
+    if (heap_.contains(sample)) heap_.change(sample, key(sample));
+  }
+
+ private:
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  static constexpr uint32_t kPassed = UINT32_MAX - 1;  // in after_: that access has come
+
+  // The least key is on top of the heap: who is needed last.
+  uint32_t key(SampleId sample) const {
+    return next_[sample] == kUnknown ? idle_key(sample) : ~next_[sample];
+  }
+
+  void retire();
+  void renumber();
+
+  const uint32_t last_place_;
+  uint32_t first_ = 0;           // place of after_[0]
+  size_t passed_ = 0;            // leading entries of after_ that have come
+  std::vector<uint32_t> after_;  // by place: the same sample's next one, kUnknown or kPassed
+  std::vector<uint32_t> next_;   // by sample: the place where it is needed next, or kUnknown
+  std::vector<uint32_t> last_;   // by sample: the last place known; REQUIRES next_ != kUnknown
+  SampleHeap<uint32_t> heap_;
+};
+
+}  // namespace sluice::optimizer

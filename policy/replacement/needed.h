@@ -1,0 +1,52 @@
+// Several jobs that share what is in memory, as far as they say what comes and what matters. Pure;
+// see policy.h. 24 bytes a sample, 8 more for each that is kept, and 4 for each access that is
+// known ahead.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "policy/replacement/belady.h"
+
+namespace sluice::optimizer {
+
+// What one job has just read another will read soon: who is foretold stays, the soonest before all
+// others, as Belady has it. Of a job that selects, the order ends with its epoch, or before. Who is
+// not foretold any more is worth what it matters to those who will then select anew (iCache's
+// adjusted importance, section III-D): the least goes first, and all of them before anybody who is
+// foretold.
+class Needed : public Belady {
+ public:
+  Needed(uint64_t capacity, uint32_t samples) : Belady(capacity, samples), importance_(samples) {}
+
+  void set_importance(SampleId sample, float importance) override {
+    admit(sample);
+    importance_[sample] = importance;
+    change_idle_key(sample);
+  }
+  float importance(SampleId sample) const override {
+    return sample < importance_.size() ? importance_[sample] : 0;
+  }
+
+ protected:
+  void grow(uint32_t samples) override {
+    Belady::grow(samples);
+    importance_.resize(samples);
+  }
+  uint64_t own_footprint() const override {
+    return Belady::own_footprint() + importance_.capacity() * sizeof(float);
+  }
+  // Numbers in the order of importances, which are alike if they differ by less than two millionths
+  // of themselves.
+  uint32_t idle_key(SampleId sample) const override {
+    constexpr uint32_t kSign = 1U << 31;
+    const auto bits = std::bit_cast<uint32_t>(importance_[sample] + 0.0F);  // no -0
+    return ((bits & kSign) != 0 ? ~bits : bits | kSign) >> std::countl_zero(kMostIdle);
+  }
+
+ private:
+  std::vector<float> importance_;
+};
+
+}  // namespace sluice::optimizer

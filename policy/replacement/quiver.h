@@ -1,0 +1,57 @@
+// The exact part of Quiver. Pure; see policy.h. 20 bytes a sample.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policy/replacement/kept_set.h"
+#include "policy/replacement/links.h"
+
+namespace sluice::optimizer {
+
+// Quiver (Kumar and Sivathanu, "Quiver: an informed storage cache for deep learning", FAST 2020)
+// has two ideas: a cached sample may stand in for a missing one, and jobs over one dataset evict in
+// concert. The first changes what is trained on and is not here. The second is exact: a sample goes
+// only after every job has had it in its present epoch, because until then it is certain to be
+// wanted and afterwards it is wanted by nobody before the next epoch. A newcomer that some job
+// still wants displaces those, the longest unwanted first; one that nobody wants displaces nobody.
+// So with one job what remains of Quiver is MinIO.
+//
+// Jobs are told apart by their number modulo 32; two that share a bit are only evicted for sooner.
+class Quiver : public KeptSet {
+ public:
+  Quiver(uint64_t capacity, uint32_t samples)
+      : KeptSet(capacity, samples),
+        wanted_by_(samples),
+        links_(samples),
+        wanted_(&links_),
+        unwanted_(&links_) {}
+
+  void begin_epoch(uint32_t job) override;
+  void end_job(uint32_t job) override;
+
+ protected:
+  void grow(uint32_t samples) override {
+    wanted_by_.resize(samples, jobs_);
+    links_.resize(samples);
+  }
+  uint64_t own_footprint() const override {
+    return wanted_by_.capacity() * sizeof(uint32_t) + links_.capacity() * sizeof(Link);
+  }
+  void seen(uint32_t job, SampleId sample) override;
+  void enter(SampleId sample) override { list_of(sample).push_back(sample); }
+  void leave(SampleId sample) override { list_of(sample).remove(sample); }
+  void restore(SampleId sample) override { list_of(sample).push_front(sample); }
+  SampleId victim(SampleId newcomer) override;
+
+ private:
+  static uint32_t bit(uint32_t job) { return 1U << (job % 32); }
+  SampleList& list_of(SampleId sample) { return wanted_by_[sample] != 0 ? wanted_ : unwanted_; }
+
+  uint32_t jobs_ = 0;                // bits of those in an epoch
+  std::vector<uint32_t> wanted_by_;  // by sample: bits of the jobs that have not had it this epoch
+  std::vector<Link> links_;
+  SampleList wanted_, unwanted_;  // of those that are kept
+};
+
+}  // namespace sluice::optimizer

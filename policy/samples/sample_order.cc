@@ -1,0 +1,162 @@
+#include "policy/samples/sample_order.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr size_t kMaxLater = 2;        // epochs that wait
+constexpr uint64_t kNextFront = 4096;  // first places of the next epoch that may begin it
+constexpr uint64_t kJudged = 4096;     // pairs looked at to call an order sequential
+constexpr uint64_t kBlock = 32;        // positions that are compared at once
+
+}  // namespace
+
+void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices) {
+  if (any_ && epoch < epoch_) return;
+  if (!any_) {
+    if (first != 0) return;
+    begin_epoch(epoch, {indices.begin(), indices.end()});
+    return;
+  }
+  if (epoch == epoch_) {
+    if (first > current_.size()) return;
+    // Those that were replaced are nobody's any more; what was fetched for them may still be used.
+    for (uint64_t at = first; at < current_.size(); ++at) {
+      if (taken_[at])
+        --taken_count_;
+      else
+        ahead_bytes_ -= handed_[at];
+    }
+    current_.resize(first);
+    current_.insert(current_.end(), indices.begin(), indices.end());
+    taken_.resize(first);
+    taken_.resize(current_.size());
+    handed_.resize(first);
+    handed_.resize(current_.size());
+    head_ = std::min(head_, first);
+    cursor_ = std::min(cursor_, first);
+    handed_end_ = std::min(handed_end_, first);
+    judge();
+    return;
+  }
+  std::vector<uint32_t>& waiting = later_[epoch];
+  if (first > waiting.size()) return;
+  waiting.resize(first);
+  waiting.insert(waiting.end(), indices.begin(), indices.end());
+  if (later_.size() > kMaxLater) later_.erase(std::prev(later_.end()));
+  begin_waiting();
+}
+
+void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
+  any_ = true;
+  epoch_ = epoch;
+  current_ = std::move(indices);
+  taken_.assign(current_.size(), false);
+  handed_.assign(current_.size(), 0);
+  head_ = cursor_ = handed_end_ = last_taken_ = taken_count_ = ahead_bytes_ = 0;
+  judge();
+}
+
+uint64_t SampleOrder::held() const {
+  uint64_t positions = current_.size();
+  for (const auto& [epoch, waiting] : later_) positions += waiting.size();
+  return positions * kPositionBytes;
+}
+
+void SampleOrder::judge() {
+  const uint64_t pairs = std::min<uint64_t>(current_.size(), kJudged);
+  uint64_t neighbours = 0;
+  for (uint64_t at = 1; at < pairs; ++at) {
+    neighbours += current_[at] == current_[at - 1] + 1 ? 1 : 0;
+  }
+  sequential_ = pairs > 1 && neighbours * 2 > pairs;
+}
+
+std::optional<uint64_t> SampleOrder::find(uint32_t index, uint64_t most) const {
+  const uint64_t end = std::min<uint64_t>(current_.size(), head_ + most);
+  uint64_t at = head_;
+  while (at < end) {
+    // Whole blocks without it are passed with a few instructions each: this is gone through for
+    // every sample that begins.
+    for (; at + kBlock <= end; at += kBlock) {
+      const uint32_t* block = &current_[at];
+      uint32_t here = 0;
+      for (uint64_t i = 0; i < kBlock; ++i) here |= block[i] == index ? 1U : 0U;
+      if (here != 0) break;
+    }
+    for (const uint64_t last = std::min(at + kBlock, end); at < last; ++at) {
+      if (current_[at] == index && !taken_[at]) return at;
+    }
+  }
+  return std::nullopt;
+}
+
+void SampleOrder::give_up(uint64_t position) {
+  if (taken_[position]) return;
+  taken_[position] = true;
+  ++taken_count_;
+  ahead_bytes_ -= handed_[position];
+}
+
+bool SampleOrder::take_at(uint64_t position) {
+  for (; head_ + kNextFront < position; ++head_) give_up(head_);
+  taken_[position] = true;
+  last_taken_ = std::max(last_taken_, position + 1);
+  ++taken_count_;
+  ahead_bytes_ -= handed_[position];
+  while (head_ < current_.size() && taken_[head_]) ++head_;
+  return true;
+}
+
+void SampleOrder::begin_waiting() {
+  if (head_ < current_.size() || later_.empty()) return;
+  auto next = later_.extract(later_.begin());
+  begin_epoch(next.key(), std::move(next.mapped()));
+}
+
+bool SampleOrder::take(uint32_t index) {
+  // Near the front of the running epoch first: where its workers are.
+  if (const auto near = find(index, kNextFront)) return take_at(*near);
+  if (!later_.empty()) {
+    const std::vector<uint32_t>& next = later_.begin()->second;
+    const auto end =
+        next.begin() + static_cast<ptrdiff_t>(std::min<size_t>(next.size(), kNextFront));
+    // The job broke off its epoch, or read it to the end.
+    if (std::find(next.begin(), end, index) != end) {
+      auto begun = later_.extract(later_.begin());
+      begin_epoch(begun.key(), std::move(begun.mapped()));
+      return take_at(*find(index, kNextFront));
+    }
+  }
+  if (const auto far = find(index, kFront)) return take_at(*far);
+  return false;
+}
+
+std::optional<uint32_t> SampleOrder::peek() {
+  cursor_ = std::max(cursor_, head_);
+  while (cursor_ < current_.size() && (taken_[cursor_] || handed_[cursor_] != 0)) ++cursor_;
+  if (cursor_ >= current_.size()) {
+    // The next epoch may have been told before the last events of this one came.
+    begin_waiting();
+    if (cursor_ >= current_.size()) return std::nullopt;
+  }
+  return current_[cursor_];
+}
+
+void SampleOrder::hand_out(uint32_t bytes) {
+  handed_[cursor_] = bytes;
+  ahead_bytes_ += bytes;
+  ++cursor_;
+  handed_end_ = std::max(handed_end_, cursor_);
+}
+
+void SampleOrder::lighten(uint32_t bytes) {
+  if (cursor_ == 0 || taken_[cursor_ - 1] || handed_[cursor_ - 1] == 0) return;
+  uint32_t& handed = handed_[cursor_ - 1];
+  const uint32_t less = std::min(bytes, handed - 1);  // one stays: it is not handed out again
+  handed -= less;
+  ahead_bytes_ -= less;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,55 @@
+// Follows one process's mapping of one file by looking at its page table: what was mapped since
+// the last look was read. Near the readers' positions it looks often, over the whole mapping now
+// and then, and less and less while nothing happens.
+//
+// Pure but for the PageTable it is given; time is an argument. One thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/streams/page_table.h"
+#include "policy/streams/stream.h"
+#include "policy/util/interval_set.h"
+
+namespace sluice::optimizer {
+
+// What the observer must know of a stream of its file.
+struct ObservedStream {
+  uint64_t position = 0, frontier = 0;  // bytes
+  double rate = 0;                      // bytes per second
+  bool confirmed = false;
+};
+
+class Observer {
+ public:
+  // The mapping shows [offset, offset + length) of the file at `address`. `reader` and `session`
+  // go into what it finds.
+  Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader, uint32_t session,
+           uint64_t now_ns);
+
+  // Looks. Appends what was newly mapped. False: there is nothing to be seen any more.
+  bool poll(PageTable& table, std::span<const ObservedStream> streams, uint64_t now_ns,
+            std::vector<Access>* found);
+  // The last poll took so long: looking must stay cheap.
+  void spent(uint64_t cost_ns, uint64_t now_ns);
+  // The job unmapped its pages of this range of the file (zapped them): they will be seen again.
+  void forget(Range file_range) { known_.remove(file_range); }
+
+  uint64_t next_ns() const { return next_ns_; }
+
+ private:
+  bool look(PageTable& table, Range file_range, uint64_t now_ns, std::vector<Access>* found);
+  uint64_t interval(std::span<const ObservedStream> streams, uint64_t now_ns) const;
+
+  const uint64_t address_, offset_, length_, reader_;
+  const uint32_t session_;
+  IntervalSet known_;  // offsets in the file that were found mapped
+  uint64_t next_ns_, next_whole_ns_;
+  uint64_t active_ns_;  // when something was last found, or the mapping began
+  uint64_t interval_ns_ = 0;
+  bool whole_ = false;  // the last poll looked at the whole mapping
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,41 @@
+// Waiting for another thread that is about to finish something short. Async-signal-safe.
+#pragma once
+
+#include <time.h>
+
+#include "preload/base/sys.h"
+
+namespace sluice::preload {
+
+// One for each wait. After a few turns it sleeps: a thread of real-time priority that only yields
+// keeps the processor from the one that it waits for.
+class Backoff {
+ public:
+  // About a second of waiting, for those that may not wait for ever: as where a thread left what is
+  // waited for by a jump. False: that time is over.
+  bool wait_bounded() {
+    if (left_ == 0) return false;
+    --left_;
+    wait();
+    return true;
+  }
+  void wait() {
+    if (turns_ < kYields) {
+      ++turns_;
+      sys::call(SYS_sched_yield);
+      return;
+    }
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = pause_ns_};
+    sys::call(SYS_nanosleep, sys::word(&pause), 0);
+    if (pause_ns_ < kLongestNs) pause_ns_ *= 2;
+  }
+
+ private:
+  static constexpr int kYields = 32;
+  static constexpr long kLongestNs = 1000000;
+  int turns_ = 0;
+  int left_ = 1000;
+  long pause_ns_ = 20000;
+};
+
+}  // namespace sluice::preload

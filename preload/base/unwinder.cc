@@ -1,0 +1,97 @@
+#include "preload/base/unwinder.h"
+
+#include <dlfcn.h>
+#include <unwind.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace sluice::preload {
+namespace {
+
+// What the compiler's landing pads and the C++ runtime that is linked in call.
+// clang-format off
+#define SLUICE_UNWINDER(X) \
+  X(_Unwind_DeleteException) X(_Unwind_GetDataRelBase) X(_Unwind_GetIPInfo) \
+  X(_Unwind_GetLanguageSpecificData) X(_Unwind_GetRegionStart) X(_Unwind_GetTextRelBase) \
+  X(_Unwind_RaiseException) X(_Unwind_Resume) X(_Unwind_Resume_or_Rethrow) X(_Unwind_SetGR) \
+  X(_Unwind_SetIP)
+// clang-format on
+
+#define SLUICE_UNWINDER_ID(name) k##name,
+enum Function : uint32_t { SLUICE_UNWINDER(SLUICE_UNWINDER_ID) kFunctions };
+#undef SLUICE_UNWINDER_ID
+#define SLUICE_UNWINDER_NAME(name) #name,
+constexpr const char* kNames[] = {SLUICE_UNWINDER(SLUICE_UNWINDER_NAME)};
+#undef SLUICE_UNWINDER_NAME
+
+constinit std::atomic<void*> g_functions[kFunctions] = {};
+
+void* function(Function which) {
+  void* found = g_functions[which].load(std::memory_order_acquire);
+  if (__builtin_expect(found == nullptr, 0)) {
+    prepare_unwinder();
+    found = g_functions[which].load(std::memory_order_acquire);
+    if (found == nullptr) abort();  // as libc does: something is unwinding without an unwinder
+  }
+  return found;
+}
+
+}  // namespace
+
+void prepare_unwinder() {
+  if (g_functions[kFunctions - 1].load(std::memory_order_acquire) != nullptr) return;
+  void* library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);  // kept: it is in use
+  if (library == nullptr) return;
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    g_functions[i].store(dlsym(library, kNames[i]), std::memory_order_release);
+  }
+}
+
+}  // namespace sluice::preload
+
+#define SLUICE_UNWIND(name) \
+  reinterpret_cast<decltype(&::name)>(sluice::preload::function(sluice::preload::Function::k##name))
+// unwind.h makes them visible; the version script keeps them to this library.
+
+extern "C" void _Unwind_DeleteException(_Unwind_Exception* exception) {
+  SLUICE_UNWIND(_Unwind_DeleteException)(exception);
+}
+extern "C" _Unwind_Ptr _Unwind_GetDataRelBase(_Unwind_Context* context) {
+  return SLUICE_UNWIND(_Unwind_GetDataRelBase)(context);
+}
+extern "C" _Unwind_Ptr _Unwind_GetIPInfo(_Unwind_Context* context, int* before) {
+  return SLUICE_UNWIND(_Unwind_GetIPInfo)(context, before);
+}
+extern "C" void* _Unwind_GetLanguageSpecificData(_Unwind_Context* context) {
+  return SLUICE_UNWIND(_Unwind_GetLanguageSpecificData)(context);
+}
+extern "C" _Unwind_Ptr _Unwind_GetRegionStart(_Unwind_Context* context) {
+  return SLUICE_UNWIND(_Unwind_GetRegionStart)(context);
+}
+extern "C" _Unwind_Ptr _Unwind_GetTextRelBase(_Unwind_Context* context) {
+  return SLUICE_UNWIND(_Unwind_GetTextRelBase)(context);
+}
+extern "C" _Unwind_Reason_Code _Unwind_RaiseException(_Unwind_Exception* exception) {
+  return SLUICE_UNWIND(_Unwind_RaiseException)(exception);
+}
+extern "C" void _Unwind_Resume(_Unwind_Exception* exception) {
+  SLUICE_UNWIND(_Unwind_Resume)(exception);
+  __builtin_unreachable();
+}
+extern "C" _Unwind_Reason_Code _Unwind_Resume_or_Rethrow(_Unwind_Exception* exception) {
+  return SLUICE_UNWIND(_Unwind_Resume_or_Rethrow)(exception);
+}
+extern "C" void _Unwind_SetGR(_Unwind_Context* context, int index, _Unwind_Word value) {
+  SLUICE_UNWIND(_Unwind_SetGR)(context, index, value);
+}
+extern "C" void _Unwind_SetIP(_Unwind_Context* context, _Unwind_Ptr value) {
+  SLUICE_UNWIND(_Unwind_SetIP)(context, value);
+}
+
+// Nothing here throws. Defined so that the C++ runtime's own, which take 72 KB at every program's
+// start for exceptions when memory is short, stay out of the library.
+extern "C" void* __cxa_allocate_exception(size_t) noexcept { abort(); }
+extern "C" void __cxa_free_exception(void*) noexcept { abort(); }
+extern "C" void* __cxa_allocate_dependent_exception() noexcept { abort(); }
+extern "C" void __cxa_free_dependent_exception(void*) noexcept { abort(); }

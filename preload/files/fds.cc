@@ -1,0 +1,240 @@
+#include "preload/files/fds.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "preload/base/keep_errno.h"
+#include "preload/base/process.h"
+#include "preload/base/settings.h"
+#include "preload/base/sys.h"
+#include "preload/data/datasets.h"
+#include "preload/data/left_alone.h"
+#include "preload/samples/samples.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+
+namespace sluice::preload {
+namespace {
+
+constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before a file is worth a question
+constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
+
+constinit FdEntry g_fds[kMaxFds];
+
+bool same_file(int fd, const FdEntry& entry, struct stat* about) {
+  return sys::call(SYS_fstat, fd, sys::word(about)) == 0 &&
+         about->st_dev == entry.device.load(std::memory_order_relaxed) &&
+         about->st_ino == entry.inode.load(std::memory_order_relaxed);
+}
+
+// The first bytes have been read: is this data? Ends as kFollowed or kOther.
+bool decide(int fd, FdEntry& entry) {
+  struct stat about;
+  DataFile data;
+  FollowedFile followed;
+  if (same_file(fd, entry, &about) && recognise(fd, about, false, &data) &&
+      follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed)) {
+    entry.file.store(followed.file, std::memory_order_relaxed);
+    entry.use.store(FdUse::kFollowed, std::memory_order_release);
+    return true;
+  }
+  entry.use.store(
+      entry.file.load(std::memory_order_relaxed) != 0 ? FdUse::kLeftAlone : FdUse::kOther,
+      std::memory_order_relaxed);
+  left_alone_read(entry.file.load(std::memory_order_relaxed),
+                  entry.seen.load(std::memory_order_relaxed));
+  return false;
+}
+
+// The optimizer that follows this file is gone: the next reads ask again.
+bool end_of_session(FdEntry& entry) {
+  const uint32_t file = entry.file.load(std::memory_order_relaxed);
+  if (session_of_file_lives(file)) return false;
+  entry.file.store(0, std::memory_order_relaxed);
+  entry.use.store(FdUse::kPossible, std::memory_order_relaxed);
+  return true;
+}
+
+// Tells of the `bytes` before `end`.
+void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
+  struct stat about;
+  if (!same_file(fd, entry, &about)) {
+    entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    return;
+  }
+  if (end_of_session(entry)) return;
+  emit_read(entry.file.load(std::memory_order_relaxed), end > bytes ? end - bytes : 0, bytes,
+            sample_flags());
+}
+
+void part(const FdEntry& entry, uint64_t offset, ssize_t bytes) {
+  sample_part(entry.file.load(std::memory_order_relaxed), offset, static_cast<uint64_t>(bytes));
+}
+
+bool was_left_alone(const FdEntry& entry, ssize_t bytes) {
+  if (entry.use.load(std::memory_order_relaxed) != FdUse::kLeftAlone) return false;
+  left_alone_read(entry.file.load(std::memory_order_relaxed), static_cast<uint64_t>(bytes));
+  return true;
+}
+
+// True if enough was read for an event, which is then the caller's to send.
+bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
+  const uint64_t pending = entry.pending.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
+    // All that was read counts: records that are read at random are small.
+    const uint64_t seen = entry.seen.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (seen < kDecideAfter || in_seen_vfork_child()) return false;
+    if (process_is_new()) process_after_fork();
+    return decide(fd, entry);
+  }
+  count(protocol::ClientMetric::streamed_bytes, bytes);
+  return first || pending >= kEventBytes;
+}
+
+// What the file is, asked of the kernel. Leaves kUnknown.
+void look_at(int fd, FdEntry& entry) {
+  struct stat about;
+  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0) {
+    entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    return;
+  }
+  const uint32_t kind = left_alone_opened(fd, about);
+  entry.file.store(kind, std::memory_order_relaxed);
+  if (!may_be_streamed(about)) {
+    entry.use.store(kind != 0 ? FdUse::kLeftAlone : FdUse::kOther, std::memory_order_release);
+    return;
+  }
+  entry.device.store(about.st_dev, std::memory_order_relaxed);
+  entry.inode.store(about.st_ino, std::memory_order_relaxed);
+  FollowedFile followed;
+  if (process_is_new()) process_after_fork();
+  if (follows(about, &followed)) {  // opened again, as workers do
+    entry.file.store(followed.file, std::memory_order_relaxed);
+    entry.use.store(FdUse::kFollowed, std::memory_order_release);
+    return;
+  }
+  entry.use.store(FdUse::kPossible, std::memory_order_release);
+}
+
+// A read of a descriptor that nothing is known of yet. True: it is known now, and the read is still
+// to be counted.
+bool look_after_read(int fd, FdEntry& entry, uint64_t bytes, size_t wanted) {
+  if (in_seen_vfork_child()) return false;
+  const uint64_t seen = entry.seen.load(std::memory_order_relaxed) + bytes;
+  if (seen < kDecideAfter) {
+    // Less than was asked for: there is no more of it, or it is no file.
+    if (bytes < wanted) entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    entry.seen.store(seen, std::memory_order_relaxed);
+    return false;
+  }
+  const uint64_t before = seen - bytes;
+  look_at(fd, entry);
+  if (entry.use.load(std::memory_order_relaxed) == FdUse::kLeftAlone && before != 0) {
+    left_alone_read(entry.file.load(std::memory_order_relaxed), before);
+  }
+  return entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
+}
+
+bool is_unknown(const FdEntry& entry) {
+  return entry.use.load(std::memory_order_relaxed) == FdUse::kUnknown;
+}
+
+}  // namespace
+
+FdEntry* fd_table() { return g_fds; }
+
+void fd_opened(int fd, int flags) {
+  if (static_cast<unsigned>(fd) >= kMaxFds || g_settings.off) return;
+  FdEntry& entry = g_fds[fd];
+  const bool known = entry.use.load(std::memory_order_relaxed) != FdUse::kOther;
+  const bool readable = (flags & (O_ACCMODE | O_PATH | O_DIRECTORY | O_DIRECT)) == O_RDONLY;
+  if ((!known && !readable) || in_seen_vfork_child()) return;
+  entry.file.store(0, std::memory_order_relaxed);
+  entry.pending.store(0, std::memory_order_relaxed);
+  entry.seen.store(0, std::memory_order_relaxed);
+  entry.expected.store(0, std::memory_order_relaxed);
+  entry.use.store(readable ? FdUse::kUnknown : FdUse::kOther, std::memory_order_release);
+  if (readable && follows_any()) {
+    const KeepErrno keep;
+    look_at(fd, entry);
+  }
+}
+
+void fd_closed(int fd) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || in_seen_vfork_child()) return;
+  entry->use.store(FdUse::kOther, std::memory_order_relaxed);
+}
+
+void fds_closed(unsigned first, unsigned last) {
+  if (in_seen_vfork_child()) return;
+  for (unsigned fd = first; fd <= last && fd < kMaxFds; ++fd) {
+    if (g_fds[fd].use.load(std::memory_order_relaxed) != FdUse::kOther) {
+      g_fds[fd].use.store(FdUse::kOther, std::memory_order_relaxed);
+    }
+  }
+}
+
+void fd_copied(int from, int to) {
+  if (static_cast<unsigned>(to) >= kMaxFds) return;
+  FdEntry* source = data_fd(from);
+  FdEntry& target = g_fds[to];
+  if (source == nullptr && target.use.load(std::memory_order_relaxed) == FdUse::kOther) return;
+  if (in_seen_vfork_child()) return;
+  if (source == nullptr) {
+    target.use.store(FdUse::kOther, std::memory_order_relaxed);
+    return;
+  }
+  target.file.store(source->file.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.device.store(source->device.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.inode.store(source->inode.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.pending.store(0, std::memory_order_relaxed);
+  target.seen.store(0, std::memory_order_relaxed);
+  target.expected.store(0, std::memory_order_relaxed);
+  target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void fd_read(int fd, ssize_t bytes, size_t wanted) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || bytes <= 0) return;
+  const KeepErrno keep;
+  const auto length = static_cast<uint64_t>(bytes);
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (was_left_alone(*entry, bytes)) return;
+  if (current_sample() != 0 && entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) {
+    const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+    if (end >= bytes) part(*entry, static_cast<uint64_t>(end - bytes), bytes);
+  }
+  if (!due(fd, *entry, length, false)) return;
+  // The offset is asked for, once an event, rather than followed through every call.
+  const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (sys::failed(end)) return;
+  tell(fd, *entry, static_cast<uint64_t>(end),
+       entry->pending.exchange(0, std::memory_order_relaxed));
+}
+
+void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || bytes <= 0 || offset < 0) return;
+  const KeepErrno keep;
+  const auto begin = static_cast<uint64_t>(offset);
+  const auto length = static_cast<uint64_t>(bytes);
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (was_left_alone(*entry, bytes)) return;
+  const uint64_t expected = entry->expected.exchange(begin + length, std::memory_order_relaxed);
+  const bool jumped = expected != begin;
+  if (entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) part(*entry, begin, bytes);
+  if (jumped) entry->pending.store(0, std::memory_order_relaxed);
+  if (!due(fd, *entry, length, jumped)) return;
+  tell(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));
+}
+
+void fd_sought(int fd) {
+  FdEntry* entry = data_fd(fd);
+  if (entry != nullptr) entry->pending.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace sluice::preload

@@ -1,0 +1,8 @@
+// At the end of a process, with SLUICE_CALLSITES.
+#pragma once
+
+namespace sluice::preload {
+
+void report_callsites();
+
+}  // namespace sluice::preload

@@ -1,0 +1,215 @@
+#include "preload/report/report.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "preload/base/log.h"
+#include "preload/base/own_stack.h"
+#include "preload/base/process.h"
+#include "preload/base/start_page.h"
+#include "preload/base/sys.h"
+#include "preload/data/left_alone.h"
+#include "preload/report/callsite_report.h"
+#include "preload/report/report_file.h"
+#include "preload/report/report_line.h"
+#include "preload/report/report_merge.h"
+#include "preload/samples/datasets.h"
+#include "preload/samples/places.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+#include "preload/session/waits.h"
+#include "preload/stage/leftover.h"
+
+namespace sluice::preload {
+
+namespace {
+
+using protocol::ClientMetric;
+using protocol::kClientMetricCount;
+using protocol::kSessionMetricCount;
+using protocol::SessionMetric;
+
+// What fork children that had sessions of their own leave for the process that loaded the
+// library: DataLoader workers end before it, each with a run of its own.
+struct Ledger {
+  std::atomic<uint64_t> client[kClientMetricCount];
+  std::atomic<uint64_t> session[kSessionMetricCount];
+};
+
+SLUICE_TOUCHED_AT_START constinit Ledger* g_ledger = nullptr;  // shared with fork children
+SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_ended{false};
+constinit uint32_t g_inherited = 0;  // sessions that a parent counts
+
+void add_session(Totals& totals, const protocol::Shared& shared) {
+  for (const protocol::Slot& slot : shared.slots) {
+    if (slot.tail.load(std::memory_order_relaxed) == 0 &&
+        slot.pid.load(std::memory_order_relaxed) == 0) {
+      continue;  // never used: its pages stay untouched
+    }
+    for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+      totals.client[i] += slot.metrics[i].load(std::memory_order_relaxed);
+    }
+  }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += shared.header.freed[i].load(std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    totals.session[i] += shared.header.metrics[i].load(std::memory_order_relaxed);
+  }
+}
+
+void add_ledger(Totals& totals) {
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += g_ledger->client[i].load(std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    totals.session[i] += g_ledger->session[i].load(std::memory_order_relaxed);
+  }
+}
+
+Totals collect() {
+  Totals totals;
+  for (uint32_t i = g_inherited; i < kMaxConnections; ++i) {
+    if (connections()[i].shared != nullptr) add_session(totals, *connections()[i].shared);
+  }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    totals.client[i] += g_unsent_metrics[i].load(std::memory_order_relaxed);
+  }
+  if (is_root_process() && g_ledger != nullptr) add_ledger(totals);
+  // An optimizer that died before it heard of all of it.
+  uint64_t& stall = totals.session[static_cast<uint32_t>(SessionMetric::stall_ns)];
+  stall = stall > totals.of(ClientMetric::waited_ns) ? stall : totals.of(ClientMetric::waited_ns);
+  return totals;
+}
+
+bool counted(const Totals& totals) {
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    // A fault of the application's own is none.
+    const bool data = static_cast<ClientMetric>(i) != ClientMetric::faults_forwarded;
+    if (data && totals.client[i] != 0) return true;
+  }
+  return totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
+         totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
+}
+
+void leave_to_root(const Totals& totals) {
+  if (g_ledger == nullptr) return;
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    g_ledger->client[i].fetch_add(totals.client[i], std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    g_ledger->session[i].fetch_add(totals.session[i], std::memory_order_relaxed);
+  }
+}
+
+void say_of_off(const Totals& totals) {
+  const bool copies = totals.of(SessionMetric::copies_off) != 0;
+  const bool records = totals.of(SessionMetric::records_off) != 0;
+  if (!copies && !records) return;
+  char name[128] = "a dataset";
+  dataset_name(static_cast<uint32_t>(totals.of(SessionMetric::off_dataset)), name, sizeof name);
+  say(LogLevel::kWarn, "%s%s%s switched off for %s: more time was lost by it than saved",
+      copies ? "copying files was" : "", copies && records ? ", and " : "",
+      records ? "reading records ahead was" : "", name);
+}
+
+void say_of_trace(const Totals& totals) {
+  const auto lost = static_cast<unsigned long long>(totals.of(SessionMetric::trace_lost));
+  const auto unseen = static_cast<unsigned long long>(totals.of(ClientMetric::events_dropped));
+  if (lost == 0 && (unseen == 0 || totals.of(SessionMetric::trace_records) == 0)) return;
+  say(LogLevel::kWarn,
+      "the trace is not whole: %llu samples could not be written (the optimizer's log says why), "
+      "%llu events were lost",
+      lost, unseen);
+}
+
+// Several processes' figures are added up, but for these: the last that has one says it.
+bool adds_up(SessionMetric metric) {
+  return metric != SessionMetric::benefit_permille && metric != SessionMetric::off_dataset;
+}
+
+void write_file(const Totals& totals, const char* path) {
+  const EarlierReport earlier(path);
+  ReportFile file(path, earlier.replaceable());
+  file.number("job", job_number());
+  file.number("processes", earlier.number("processes") + 1);
+  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
+    const char* name = protocol::kSessionMetrics[i].name;
+    const uint64_t own = totals.session[i], others = earlier.number(name);
+    const bool add = adds_up(static_cast<SessionMetric>(i));
+    file.number(name, add ? own + others : own != 0 ? own : others);
+  }
+  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
+    const char* name = protocol::kClientMetrics[i].name;
+    file.number(name, totals.client[i] + earlier.number(name));
+  }
+  const uint64_t own = history_ns(), others = earlier.number("history_ns");
+  file.number("history_ns", own >= others ? own : others);
+  if (own >= others) {
+    write_history(file);
+  } else {
+    size_t length = 0;
+    const char* text = earlier.history(&length);
+    file.members(text, length);
+  }
+  const int error = file.finish();
+  if (error != 0) say(LogLevel::kWarn, "cannot write SLUICE_REPORT=%s (errno %d)", path, error);
+}
+
+void end_run() {
+  tell_seen(true);
+  note_faults();
+  say_goodbye();
+  remove_leftover_stage();
+  const Totals totals = collect();
+  const bool met = counted(totals);
+  // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
+  if (!met && left_alone_bytes() == 0 && g_connection.load(std::memory_order_acquire) == nullptr) {
+    return;
+  }
+  if (!is_root_process()) {
+    leave_to_root(totals);
+    return;
+  }
+  say_line(totals);
+  say_of_off(totals);
+  say_of_trace(totals);
+  const char* path = g_settings.text[static_cast<size_t>(protocol::Option::kReport)];
+  if (path != nullptr && *path != '\0') write_file(totals, path);
+  report_callsites();
+}
+
+}  // namespace
+
+void prepare_ledger() {
+  if (g_ledger != nullptr || g_settings.off) return;
+  const long page =
+      sys::call(SYS_mmap, 0, static_cast<long>(sizeof(Ledger) + waits_size() + left_alone_size()),
+                PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (sys::failed(page)) return;
+  g_ledger = reinterpret_cast<Ledger*>(page);
+  char* rest = reinterpret_cast<char*>(g_ledger + 1);
+  share_waits(rest);
+  share_left_alone(rest + waits_size());
+}
+
+void report_after_fork() {
+  g_ended.store(false, std::memory_order_relaxed);
+  while (g_inherited < kMaxConnections && connections()[g_inherited].shared != nullptr) {
+    ++g_inherited;
+  }
+  for (auto& metric : g_unsent_metrics) metric.store(0, std::memory_order_relaxed);
+}
+
+void process_ends() {
+  if (!g_something_to_report.load(std::memory_order_relaxed) && g_ledger == nullptr) return;
+  if (g_settings.off || in_vfork_child()) return;
+  if (process_is_new()) process_after_fork();
+  if (g_ended.exchange(true, std::memory_order_relaxed)) return;
+  on_own_stack(end_run);
+}
+
+}  // namespace sluice::preload

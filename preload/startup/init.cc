@@ -1,0 +1,37 @@
+// Loading and unloading. The constructor is all that a program without data ever pays.
+#include <sys/auxv.h>
+
+#include "preload/base/log.h"
+#include "preload/base/process.h"
+#include "preload/base/self.h"
+#include "preload/base/settings.h"
+#include "preload/handler/mask.h"
+#include "preload/report/report.h"
+#include "preload/session/record_settings.h"
+#include "preload/startup/crash_trace.h"
+#include "preload/startup/fork.h"
+#include "preload/startup/loader_settings.h"
+#include "preload/startup/python_settings.h"
+
+namespace sluice::preload {
+namespace {
+
+__attribute__((constructor)) void loaded() {
+  if (getauxval(AT_SECURE) != 0) return;  // somebody else's rights: stay out
+  remember_stderr();
+  find_clock();
+  read_settings();
+  if (g_settings.off) return;
+  process_init();
+  watch_forks();
+  adopt_inherited_mask();
+  make_preload_absolute();
+  begin_recording();
+  offer_adapter();
+  prepare_crash_trace();
+}
+
+__attribute__((destructor)) void unloaded() { process_ends(); }
+
+}  // namespace
+}  // namespace sluice::preload

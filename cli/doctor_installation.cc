@@ -10,7 +10,7 @@
 #include "cli/program.h"
 #include "cli/run_settings.h"
 #include "cli/text.h"
-#include "cli/unique_fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

@@ -14,33 +14,29 @@
 #include "cli/doctor.h"
 #include "cli/files.h"
 #include "cli/page_cache.h"
-#include "cli/unique_fd.h"
+#include "protocol/pagemap.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {
 
-constexpr size_t kPage = 65536;  // a multiple of every page size in use
+constexpr size_t kMapped = 65536;
 
 // Newer than the headers that this is built with.
 constexpr int kGuardInstall = 102;
-struct PagemapScan {
-  uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
-  uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-static_assert(sizeof(PagemapScan) == 96);
 
 // One page of a file in memory, mapped as a dataset would be.
 class FilePage {
  public:
   FilePage() : file_(memfd_create("sluice-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-    if (!file_ || ftruncate(file_.get(), kPage) != 0) return;
-    void* at = mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file_.get(), 0);
+    if (!file_ || ftruncate(file_.get(), kMapped) != 0) return;
+    void* at = mmap(nullptr, kMapped, PROT_READ, MAP_SHARED, file_.get(), 0);
     if (at != MAP_FAILED) at_ = at;
   }
   FilePage(const FilePage&) = delete;
   FilePage& operator=(const FilePage&) = delete;
   ~FilePage() {
-    if (at_ != nullptr) munmap(at_, kPage);
+    if (at_ != nullptr) munmap(at_, kMapped);
   }
 
   int file() const { return file_.get(); }
@@ -70,7 +66,7 @@ Finding shared_memory(const FilePage& page) {
 }
 
 Finding guard_regions(const FilePage& page) {
-  if (page.at() != nullptr && madvise(page.at(), kPage, kGuardInstall) == 0) {
+  if (page.at() != nullptr && madvise(page.at(), kMapped, kGuardInstall) == 0) {
     return {"guard_regions", Level::kGood, "works on files",
             "Checkpoints behind the reader cost no kernel mapping each.", ""};
   }
@@ -82,7 +78,7 @@ Finding guard_regions(const FilePage& page) {
 
 Finding residency(const FilePage& page) {
   uint64_t pages = 0;
-  if (page.file() >= 0 && cachestat_pages(page.file(), 0, kPage, &pages)) {
+  if (page.file() >= 0 && cachestat_pages(page.file(), 0, kMapped, &pages)) {
     return {"cachestat", Level::kGood, "works",
             "The optimizer checks what it pre-cached without mapping anybody's file.", ""};
   }
@@ -94,16 +90,16 @@ Finding residency(const FilePage& page) {
 
 Finding pagemap_scan(const FilePage& page) {
   const UniqueFd map(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
-  PagemapScan scan{};
-  uint64_t regions[3 * 4];
+  protocol::PagemapScan scan{};
+  protocol::PageRegion regions[4];
   scan.size = sizeof scan;
   scan.start = reinterpret_cast<uint64_t>(page.at());
-  scan.end = scan.start + kPage;
+  scan.end = scan.start + kMapped;
   scan.vec = reinterpret_cast<uint64_t>(regions);
   scan.vec_len = 4;
-  scan.category_anyof_mask = 1U << 3;  // present
-  scan.return_mask = 1U << 3;
-  if (page.at() != nullptr && map && ioctl(map.get(), _IOWR('f', 16, PagemapScan), &scan) >= 0) {
+  scan.category_anyof_mask = protocol::kPageIsPresent;
+  scan.return_mask = protocol::kPageIsPresent;
+  if (page.at() != nullptr && map && ioctl(map.get(), protocol::kPagemapScan, &scan) >= 0) {
     return {"pagemap_scan", Level::kGood, "works",
             "A mapping is observed by one call for each look at its page table.", ""};
   }

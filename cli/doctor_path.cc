@@ -21,7 +21,7 @@
 #include "cli/mounts.h"
 #include "cli/page_cache.h"
 #include "cli/text.h"
-#include "cli/unique_fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

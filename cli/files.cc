@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "cli/unique_fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 

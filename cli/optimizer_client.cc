@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "cli/text.h"
-#include "cli/unique_fd.h"
 #include "protocol/control.h"
 #include "protocol/place.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

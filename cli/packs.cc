@@ -28,7 +28,7 @@ int complain(const std::string& problem, int status) {
 }
 
 struct Folder {
-  optimizer::UniqueFd fd;
+  UniqueFd fd;
   optimizer::PackNames names;
 };
 

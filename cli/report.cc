@@ -14,7 +14,7 @@
 #include "cli/report_input.h"
 #include "cli/report_page.h"
 #include "cli/text.h"
-#include "cli/unique_fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "cli/simulate_output.h"
-#include "cli/unique_fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/program.h"
 #include "cli/simulate_workload.h"
 #include "cli/text.h"
-#include "cli/unique_fd.h"
 #include "protocol/trace.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {

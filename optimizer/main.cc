@@ -10,10 +10,12 @@
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
 #include "optimizer/io/log.h"
+#include "protocol/unique_fd.h"
 
 namespace {
 
 using namespace sluice::optimizer;
+using sluice::UniqueFd;
 
 // Blocks the signals that end us, for every thread to come, and returns where they are read.
 UniqueFd stop_signals() {

@@ -8,7 +8,6 @@
 
 namespace sluice::protocol {
 
-inline constexpr uint64_t kPagemapPage = 4096;         // bytes for each entry
 inline constexpr uint64_t kEntryPresent = 1ULL << 63;  // of an entry that was read
 inline constexpr uint64_t kEntryFile = 1ULL << 61;     // a file's page, or shared memory
 

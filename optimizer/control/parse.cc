@@ -109,7 +109,7 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
       options->stale = number(value);
       break;
     case protocol::Option::kPolicy:
-      options->policy = value;
+      if (const PolicyInfo* info = find_policy(value)) options->policy = info->kind;
       break;
     case protocol::Option::kCacheDir:
       options->cache_dir = value;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "policy/importance/book.h"
+#include "policy/replacement/table.h"
 #include "protocol/control.h"
 #include "protocol/ring_io.h"
 
@@ -31,12 +32,12 @@ struct SessionOptions {
   bool no_uring = false;
   enum class Stage : uint8_t { kAuto, kAlways, kNever };
   Stage stage = Stage::kAuto;
-  uint32_t stale = 3;            // seconds
-  std::string policy;            // a name of the policies' table; empty: the default
-  std::string cache_dir;         // empty: none
-  uint64_t packs = 16ULL << 30;  // bytes
-  std::string places;            // folder; empty: none
-  bool selects = false;          // importance is iis
+  uint32_t stale = 3;                // seconds
+  std::optional<PolicyKind> policy;  // nullopt: the default
+  std::string cache_dir;             // empty: none
+  uint64_t packs = 16ULL << 30;      // bytes
+  std::string places;                // folder; empty: none
+  bool selects = false;              // importance is iis
   ImportanceOptions importance;
 };
 

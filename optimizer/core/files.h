@@ -10,11 +10,11 @@
 #include <string>
 
 #include "optimizer/io/executor.h"
-#include "optimizer/io/fd.h"
 #include "optimizer/io/mailbox.h"
 #include "optimizer/io/reopen.h"
 #include "policy/planner/scheduler.h"
 #include "protocol/control.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

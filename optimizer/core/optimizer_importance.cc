@@ -6,6 +6,7 @@
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/io/memory_file.h"
+#include "protocol/page.h"
 
 namespace sluice::optimizer {
 
@@ -14,14 +15,14 @@ using protocol::MessageKind;
 namespace {
 
 constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
-// The policies that keep what matters: of one job, where who stays in memory is decided ahead; of
-// several, who read what each other has read.
-constexpr const char* kByImportance = "shade";
-constexpr const char* kOfSeveral = "needed";
+// The policies that retain the most important samples: of one job; and of several, where each reads
+// what the others have read.
+constexpr PolicyKind kByImportance = PolicyKind::kShade;
+constexpr PolicyKind kOfSeveral = PolicyKind::kNeeded;
 constexpr uint64_t kNoMount = 0;     // for the executor of choices alone
 constexpr size_t kMostWaiting = 64;  // questions that wait for a thread, or have one
 
-bool by_importance(const std::string& policy) {
+bool by_importance(std::optional<PolicyKind> policy) {
   return policy == kByImportance || policy == kOfSeveral;
 }
 
@@ -200,7 +201,6 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
 // What it takes of the memory to keep the sample, which for a small file is much more than it
 // holds. 0: it is not kept, or not by what it matters, or it is not known what it is.
 uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const {
-  constexpr uint64_t kPage = 4096;
   uint64_t sum = 0;
   for (const Extent& part : samples_.parts(dataset, sample)) {
     const bool whole = is_whole(part);
@@ -223,24 +223,26 @@ bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
 // Files are kept by the policy that somebody asked for, if that was one; by what they matter, as
 // long as all who use the stage select by that; else by what is known of orders.
 void Optimizer::choose_policy() {
-  std::string asked;
+  std::optional<PolicyKind> asked;
   bool any_selects = false, any_shares = false, all_may = true;
   for (const auto& [id, session] : sessions_) {
     const bool shares = session->selects && importance_.shares(id);
-    if (session->selects && session->options.policy.empty()) {
+    if (session->selects && !session->options.policy) {
       scheduler_.set_policy(id, shares ? kOfSeveral : kByImportance);
     }
     if (!may_stage(*session)) continue;
-    if (!session->options.policy.empty()) asked = session->options.policy;
+    if (session->options.policy) asked = session->options.policy;
     any_selects |= session->selects;
     any_shares |= shares;
     all_may &= session->options.selects;
   }
   if (sessions_.empty()) return;
-  const std::string before = stage_plan_.policy();
-  const std::string ours = any_shares ? kOfSeveral : kByImportance;
-  stage_plan_.set_policy(!asked.empty() ? asked : any_selects && all_may ? ours : "auto");
-  orders_new_ |= stage_plan_.policy() != before;  // it is to be told them
+  const PolicyKind before = stage_plan_.policy();
+  const PolicyKind otherwise = !any_selects || !all_may ? PolicyKind::kAuto
+                               : any_shares             ? kOfSeveral
+                                                        : kByImportance;
+  stage_plan_.set_policy(asked.value_or(otherwise));
+  orders_new_ |= stage_plan_.policy() != before;  // a new policy has to learn them
 }
 
 // All of it has been in memory since it was read last.

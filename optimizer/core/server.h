@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "protocol/control.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

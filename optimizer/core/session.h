@@ -13,11 +13,11 @@
 #include "optimizer/control/parse.h"
 #include "optimizer/core/history.h"
 #include "optimizer/core/ring_reader.h"
-#include "optimizer/io/fd.h"
 #include "optimizer/io/page_table.h"
 #include "policy/importance/jobs.h"
 #include "policy/streams/observer.h"
 #include "protocol/ring.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

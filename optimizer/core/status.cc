@@ -12,7 +12,7 @@ using nlohmann::json;
 nlohmann::json Optimizer::stage_status() const {
   const StageKeeper::View& view = stage_.view();
   json out{{"folder", stage_.folder()},
-           {"policy", stage_plan_.policy()},
+           {"policy", policy_info(stage_plan_.policy()).name},
            {"budget_bytes", stage_plan_.budget()},
            {"used_bytes", stage_plan_.used()},
            {"ahead_bytes", stage_plan_.ahead()},

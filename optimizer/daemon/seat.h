@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

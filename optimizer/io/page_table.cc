@@ -8,13 +8,12 @@
 #include <cerrno>
 #include <string>
 
-#include "optimizer/io/fd.h"
+#include "protocol/page.h"
 #include "protocol/pagemap.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kPage = protocol::kPagemapPage;
 constexpr uint64_t kFaultAround = 64 << 10;  // bytes that one fault maps, at most
 constexpr size_t kReadPages = 2048;          // entries of one read: 8 MiB of mapping
 constexpr uint64_t kMaxSamples = 2048;       // of one look without PAGEMAP_SCAN

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <string>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

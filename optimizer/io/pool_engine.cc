@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "optimizer/io/engine.h"
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -12,11 +12,12 @@
 #include <cerrno>
 #include <vector>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
 
 constexpr long kCachestat = 451;  // the same number everywhere; Debian 12's headers lack it
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kSampleStep = 1 << 20;
 constexpr uint64_t kMostSampled = 8 << 20;
 constexpr uint64_t kMincoreStep = 64 << 20;

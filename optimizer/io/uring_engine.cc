@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "optimizer/io/engine.h"
-#include "optimizer/io/fd.h"
 #include "optimizer/io/log.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

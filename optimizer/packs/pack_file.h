@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "protocol/pack.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

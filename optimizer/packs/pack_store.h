@@ -18,10 +18,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "optimizer/packs/pack_file.h"
 #include "optimizer/packs/pack_index.h"
 #include "protocol/pack.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

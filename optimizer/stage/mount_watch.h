@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

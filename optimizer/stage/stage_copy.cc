@@ -11,10 +11,10 @@
 #include <memory>
 #include <optional>
 
-#include "optimizer/io/fd.h"
 #include "optimizer/io/residency.h"
 #include "optimizer/io/transfer.h"
 #include "optimizer/stage/pack_version.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

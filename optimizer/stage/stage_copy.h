@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
-#include "optimizer/io/fd.h"
 #include "optimizer/packs/pack_store.h"
 #include "policy/planner/stage_plan.h"
 #include "protocol/stage.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

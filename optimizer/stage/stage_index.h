@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "protocol/stage.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

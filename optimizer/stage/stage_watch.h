@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "optimizer/io/executor.h"
-#include "optimizer/io/fd.h"
 #include "optimizer/io/mailbox.h"
 #include "optimizer/trace/recorder.h"
 #include "policy/samples/sample_book.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 

@@ -3,34 +3,34 @@
 #include <algorithm>
 #include <utility>
 
-#include "policy/replacement/table.h"
+#include "protocol/page.h"
 
 namespace sluice::optimizer {
 namespace {
 
 constexpr uint32_t kNobody = 0;  // no session has this number
 
+uint64_t first_page(std::span<const FilePages> pages) { return pages.front().range.begin / kPage; }
+
 }  // namespace
 
-void RecordPlan::track(uint32_t dataset, const std::string& policy, uint64_t samples,
-                       uint64_t bytes) {
+void RecordPlan::track(uint32_t dataset, PolicyKind policy, uint64_t samples, uint64_t bytes) {
   const auto [at, added] = datasets_.try_emplace(dataset);
   if (!added) return;
-  at->second.policy = find_policy(policy)->make(bytes, static_cast<uint32_t>(samples));
-  at->second.policy_name = policy;
+  at->second.policy = policy_info(policy).make(bytes, static_cast<uint32_t>(samples));
+  at->second.kind = policy;
 }
 
-void RecordPlan::change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
-                               const std::function<float(const FilePages& first)>& importance_of,
+void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
                                std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   const std::unique_ptr<Policy> before = std::move(entry.policy);
-  entry.policy = find_policy(policy)->make(before->capacity(), static_cast<uint32_t>(samples));
-  entry.policy_name = policy;
+  entry.policy = policy_info(policy).make(before->capacity(), static_cast<uint32_t>(samples));
+  entry.kind = policy;
   std::vector<SampleId> kept;
   for (const auto& [sample, pages] : entry.kept) {
-    entry.policy->set_importance(
-        sample, importance_of ? importance_of(pages.front()) : before->importance(sample));
+    entry.policy->set_importance(sample, before->importance(sample));
+    entry.policy->set_page(sample, first_page(pages));
     kept.push_back(sample);
   }
   std::vector<FilePages> gone;
@@ -65,6 +65,7 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
     entry.policy->drop(sample);
     let_go(entry, sample, &gone);
   }
+  if (!pages.empty()) entry.policy->set_page(sample, first_page(pages));
   const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
   for (const SampleId victim : victims_) let_go(entry, victim, &gone);
   if (decision == Decision::kPass) {
@@ -114,9 +115,9 @@ void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
   at->second.policy->know_order(order);
 }
 
-std::string RecordPlan::policy(uint32_t dataset) const {
+std::optional<PolicyKind> RecordPlan::policy(uint32_t dataset) const {
   const auto at = datasets_.find(dataset);
-  return at == datasets_.end() ? "" : at->second.policy_name;
+  return at == datasets_.end() ? std::nullopt : std::optional(at->second.kind);
 }
 
 void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {

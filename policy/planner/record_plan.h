@@ -4,16 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "policy/planner/page_owners.h"
 #include "policy/replacement/policy.h"
+#include "policy/replacement/table.h"
 
 namespace sluice::optimizer {
 
@@ -26,15 +26,13 @@ struct FilePages {
 
 class RecordPlan {
  public:
-  // From now on so many bytes may be kept of the dataset, by a policy of that name. `samples`:
-  // those below are expected, more may come. REQUIRES: a name of the policies' table.
-  void track(uint32_t dataset, const std::string& policy, uint64_t samples, uint64_t bytes);
-  // Another policy, of the same capacity, for a dataset that is tracked: it keeps of what was kept
-  // as it likes, told first what each sample is worth, by `importance_of` if that is given, else by
-  // what was told before. What has to go is appended to `freed`. REQUIRES: a name of the policies'
-  // table.
-  void change_policy(uint32_t dataset, const std::string& policy, uint64_t samples,
-                     const std::function<float(const FilePages& first)>& importance_of,
+  // From now on so many bytes of the dataset may be retained, by that policy. `samples`: those
+  // below are expected, more may come.
+  void track(uint32_t dataset, PolicyKind policy, uint64_t samples, uint64_t bytes);
+  // Another policy, of the same capacity, for a dataset that is tracked: it decides anew of what
+  // was retained, and knows its importance if the policy before did. What is evicted is appended to
+  // `freed`.
+  void change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
                      std::vector<FilePages>* freed);
   // Another capacity, of a dataset that is tracked. What has to go is appended to `freed`.
   void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
@@ -44,7 +42,7 @@ class RecordPlan {
                std::vector<FilePages>* freed);
   // What will be read of the dataset, as far as it is known; replaces what was said before.
   void foretell(uint32_t dataset, std::span<const SampleId> order);
-  std::string policy(uint32_t dataset) const;  // its name; empty: there is no such dataset
+  std::optional<PolicyKind> policy(uint32_t dataset) const;  // nullopt: no such dataset
   // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
   bool keeps(uint32_t dataset, SampleId sample) const;
@@ -66,7 +64,7 @@ class RecordPlan {
  private:
   struct Dataset {
     std::unique_ptr<Policy> policy;
-    std::string policy_name;
+    PolicyKind kind = PolicyKind::kAuto;
     std::unordered_map<SampleId, std::vector<FilePages>> kept;
     uint64_t reads = 0, bytes = 0;  // all that were read, for the mean
   };

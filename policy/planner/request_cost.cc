@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kSlotNs = 50'000'000;
 constexpr uint64_t kSlotRequests = 32;
 constexpr double kKept = 0.95;       // of the weight of what was seen, with each slot
-constexpr double kPage = 4096;       // bytes
 constexpr double kMicro = 1000;      // nanoseconds
 constexpr double kLarge = 16;        // pages of a request whose bytes are taken for what it costs
 constexpr double kMostFaster = 16;   // times what is believed, at most, whatever is seen

@@ -16,7 +16,7 @@ constexpr size_t kMaxReaders = 4096;   // remembered over all files
 }  // namespace
 
 void Scheduler::add_session(uint32_t session, const PlanOptions& options, bool prefetch,
-                            uint64_t memory, const std::string& policy) {
+                            uint64_t memory, std::optional<PolicyKind> policy) {
   Session& entry = sessions_[session];
   entry.policy = policy;
   ++record_changes_;

@@ -94,9 +94,9 @@ class Scheduler {
                      StagePlan* stage = nullptr)
       : residency_(residency), samples_(samples), stage_(stage) {}
 
-  // `policy`, of the policies' table, for what stays of records; empty: any.
+  // `policy`: which records are retained; nullopt: the planner chooses.
   void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,
-                   const std::string& policy = "");
+                   std::optional<PolicyKind> policy = std::nullopt);
   void remove_session(uint32_t session, uint64_t now_ns);
   // The session is about to end: what it had read ahead and nobody passed is unused. After this
   // its counters are final.
@@ -132,8 +132,8 @@ class Scheduler {
   // The session reads the file's records in an order of their own: which pages it touches says
   // nothing about those behind them.
   bool is_shuffled(uint32_t file, uint32_t session) const;
-  // What stays of records that the session is the first to read.
-  void set_policy(uint32_t session, const std::string& policy) {
+  // Of records that the session is the first to read.
+  void set_policy(uint32_t session, PolicyKind policy) {
     const auto at = sessions_.find(session);
     if (at != sessions_.end()) at->second.policy = policy;
   }
@@ -213,7 +213,7 @@ class Scheduler {
     PlanOptions options;
     bool prefetch = true;
     uint64_t memory = 0;  // bytes, 0: the common budget alone
-    std::string policy;
+    std::optional<PolicyKind> policy;
     uint64_t outstanding = 0;
     uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
@@ -268,7 +268,6 @@ class Scheduler {
     uint64_t limit = 0;     // bytes; 0: none
     bool gathers = false;   // its records lie near enough to wait for each other
     uint32_t gathered = 0;  // reads of late for which they did, less those for which they did not
-    bool by_place = false;  // those stay that come first in the file
     uint64_t seen_change = 0;
   };
   // Spent, and mapped by somebody when it was dropped.
@@ -348,7 +347,7 @@ class Scheduler {
   uint64_t record_limit(uint32_t dataset);
   uint64_t find_record_limit(uint32_t dataset) const;
   uint64_t record_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
-  std::string record_policy(uint32_t dataset) const;
+  std::optional<PolicyKind> record_policy(uint32_t dataset) const;
   void choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed);
   void give_up_records(uint32_t dataset);
   void foretell_records(uint32_t dataset);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "policy/planner/scheduler.h"
+#include "protocol/page.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -20,7 +21,6 @@ constexpr uint64_t kIdleNs = 30'000'000'000;
 constexpr uint64_t kOrphanIdleNs = 5'000'000'000;  // streams idle for longer give way when short
 constexpr uint64_t kSingleIdleNs = 1'000'000'000;  // the same for single accesses
 constexpr uint64_t kOrphansNs = 50'000'000;        // between two searches for what nobody waits for
-constexpr uint64_t kPage = 4096;
 
 }  // namespace
 

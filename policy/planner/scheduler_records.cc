@@ -28,8 +28,6 @@ constexpr uint64_t kMostDropping = 64 << 20;  // bytes on their way out
 constexpr uint64_t kStuckNs = 250'000'000;  // until what was mapped is tried again, and twice that
 constexpr unsigned kStuckTries = 5;
 constexpr size_t kMostStuck = 4096;
-constexpr const char* kByPlace = "shade";  // the policy that keeps by what it is told
-constexpr const char* kOtherwise = "auto";
 
 }  // namespace
 
@@ -128,46 +126,28 @@ uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t li
   return set.window;
 }
 
-std::string Scheduler::record_policy(uint32_t dataset) const {
+std::optional<PolicyKind> Scheduler::record_policy(uint32_t dataset) const {
   for (const uint32_t id : samples_->sessions_of(dataset)) {
     const auto session = sessions_.find(id);
-    if (session != sessions_.end() && !session->second.policy.empty()) {
-      return session->second.policy;
-    }
+    if (session != sessions_.end() && session->second.policy) return session->second.policy;
   }
-  return "";
+  return std::nullopt;
 }
 
-namespace {
-
-// Pages at the beginning of a file are worth more than those behind them.
-float by_place(const FilePages& first) {
-  const uint64_t page = first.range.begin / 4096;
-  return -static_cast<float>(page);
-}
-
-float nothing(const FilePages&) { return 0; }
-
-}  // namespace
-
-// Where neighbours are read together those that stay do not lie scattered among those that do not,
-// which would cut each run of them to pieces: without another policy the file's beginning stays,
-// which as a part of all that is read at random is as good as any other.
+// Unless a job asked for a policy, records that are read together with their neighbours are
+// retained by file order (policy/replacement/file_order.h).
 void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed) {
   RecordSet& set = record_sets_.at(dataset);
   set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
                              : set.gathered - std::min(set.gathered, 1U);
-  std::string policy = record_policy(dataset);
+  const std::optional<PolicyKind> asked = record_policy(dataset);
+  const std::optional<PolicyKind> now = records_.policy(dataset);
   const bool together =
-      policy.empty() && (set.by_place ? set.gathered != 0 : set.gathered >= kGathered);
-  if (policy.empty()) policy = together ? kByPlace : kOtherwise;
-  if (policy == records_.policy(dataset) && together == set.by_place) return;
-  // What was told of importance goes on; a place in the file was none.
-  std::function<float(const FilePages&)> worth;
-  if (together || set.by_place) worth = together ? by_place : nothing;
-  set.by_place = together;
-  records_.change_policy(dataset, policy, samples_->set(dataset)->reach(), worth, freed);
-  if (!together) foretell_records(dataset);
+      now == PolicyKind::kFileOrder ? set.gathered != 0 : set.gathered >= kGathered;
+  const PolicyKind wanted = asked ? *asked : together ? PolicyKind::kFileOrder : PolicyKind::kAuto;
+  if (wanted == now) return;
+  records_.change_policy(dataset, wanted, samples_->set(dataset)->reach(), freed);
+  if (wanted != PolicyKind::kFileOrder) foretell_records(dataset);
 }
 
 void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
@@ -196,17 +176,12 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
   const uint64_t capacity = limit - window - std::min(set.hold, limit - window);
   const uint64_t before = records_.capacity(dataset);
   if (!records_.tracks(dataset)) {
-    const std::string policy = record_policy(dataset);
-    records_.track(dataset, policy.empty() ? kOtherwise : policy, samples_->set(dataset)->reach(),
-                   capacity);
-    record_sets_.at(dataset).by_place = false;
+    records_.track(dataset, record_policy(dataset).value_or(PolicyKind::kAuto),
+                   samples_->set(dataset)->reach(), capacity);
   } else if (std::max(before, capacity) - std::min(before, capacity) > capacity / kNearEnough) {
     records_.set_capacity(dataset, capacity, &freed);
   }
   choose_record_policy(dataset, &freed);
-  if (set.by_place) {
-    records_.set_importance(dataset, static_cast<SampleId>(index), by_place(pages.front()));
-  }
   records_.on_read(session, dataset, static_cast<SampleId>(index), std::move(pages), &freed);
   for (const FilePages& piece : freed) {
     held_bytes_ += piece.range.length();

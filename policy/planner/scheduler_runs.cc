@@ -9,11 +9,10 @@
 #include <bit>
 
 #include "policy/planner/scheduler.h"
+#include "protocol/page.h"
 
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kSpared = 8;           // times what a request is worth, that a run is long
 constexpr uint64_t kTurnNs = 20'000'000;  // of runs of one length
 constexpr uint64_t kTurns = 8;            // one of them is of runs

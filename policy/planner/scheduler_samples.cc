@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "policy/planner/scheduler.h"
+#include "protocol/page.h"
 
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLongest = 1 << 20;  // bytes of one read
 constexpr double kWindowSeconds = 0.5;
 constexpr uint64_t kMinWindow = 16 << 20;

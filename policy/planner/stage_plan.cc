@@ -1,7 +1,5 @@
 #include "policy/planner/stage_plan.h"
 
-#include "policy/replacement/table.h"
-
 namespace sluice::optimizer {
 namespace {
 
@@ -18,18 +16,19 @@ constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one 
 // Who reads an original that is in its page cache still opens it: about half of what it takes.
 constexpr uint64_t kOpenShare = 2;
 constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
-constexpr const char* kDefaultPolicy = "auto";
 
 }  // namespace
 
-StagePlan::StagePlan(FileTable* files) : files_(files) { set_policy(kDefaultPolicy); }
+StagePlan::StagePlan(FileTable* files) : files_(files) { make_policy(PolicyKind::kAuto); }
 
-void StagePlan::set_policy(const std::string& name) {
-  const PolicyInfo* info = find_policy(name);
-  if (info == nullptr || name == policy_name_) return;
-  policy_name_ = name;
+void StagePlan::set_policy(PolicyKind kind) {
+  if (kind != policy_kind_) make_policy(kind);
+}
+
+void StagePlan::make_policy(PolicyKind kind) {
+  policy_kind_ = kind;
   most_ahead_ = UINT64_MAX;
-  policy_ = info->make(limit() - std::min(limit(), ahead_), files_->size());
+  policy_ = policy_info(kind).make(limit() - std::min(limit(), ahead_), files_->size());
   for (auto& [file, entry] : entries_) {
     if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
     if (entry.place == Place::kKept) offer(0, file, entry);

@@ -25,6 +25,7 @@
 
 #include "policy/planner/storage_model.h"
 #include "policy/replacement/policy.h"
+#include "policy/replacement/table.h"
 #include "policy/samples/file_table.h"
 
 namespace sluice::optimizer {
@@ -42,7 +43,7 @@ class StagePlan {
   explicit StagePlan(FileTable* files);
 
   // A name of the policies' table; what is kept stays as far as it fits.
-  void set_policy(const std::string& name);
+  void set_policy(PolicyKind kind);
   // Bytes for everything, and the number of copies.
   void set_budget(uint64_t bytes, uint64_t copies);
   // How long a look at the original is good for, half of that being the time to look again.
@@ -115,7 +116,7 @@ class StagePlan {
   // Copies to be removed; the caller empties it.
   std::vector<uint32_t>& evicted() { return evicted_; }
 
-  const std::string& policy() const { return policy_name_; }
+  PolicyKind policy() const { return policy_kind_; }
   uint64_t budget() const { return budget_; }
   uint64_t used() const { return used_; }  // bytes charged, fetches under way included
   uint64_t ahead() const { return ahead_; }
@@ -153,6 +154,7 @@ class StagePlan {
   static uint64_t charge(uint64_t bytes) { return FileTable::charge(bytes); }
 
  private:
+  void make_policy(PolicyKind kind);
   enum class Place : uint8_t { kFetching, kAhead, kKept, kSpent };
   struct Entry {
     Place place = Place::kFetching;
@@ -193,7 +195,7 @@ class StagePlan {
 
   FileTable* const files_;
   std::unique_ptr<Policy> policy_;
-  std::string policy_name_;
+  PolicyKind policy_kind_ = PolicyKind::kAuto;
   std::vector<float> importance_;  // by file, as it was told, whatever the policy goes by
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t used_ = 0, ahead_ = 0;     // ahead_: with what is being fetched

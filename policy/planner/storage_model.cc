@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
 
@@ -15,8 +17,7 @@ constexpr double kUsual = 0.4;   // the quantile
 constexpr unsigned kEnough = 8;  // reads, whose weight is the most
 constexpr double kStep = 0.1;
 constexpr double kGrowth = 1.15;
-constexpr double kMeanOf = 32;  // requests
-constexpr double kPage = 4096;
+constexpr double kMeanOf = 32;       // requests
 constexpr double kLeastLone = 0.25;  // of what a block takes: the link was never loaded
 constexpr double kSmall = 8;         // times as small as a block
 

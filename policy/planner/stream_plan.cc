@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMinWindow = 16 * kMiB;
 constexpr uint64_t kMaxWindow = 256 * kMiB;
 constexpr double kWindowSeconds = 0.3;

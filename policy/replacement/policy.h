@@ -70,6 +70,9 @@ class Policy {
   virtual void set_importance(SampleId sample, float importance) { (void)sample, (void)importance; }
   // As it was told, by policies that go by it; 0 from others.
   virtual float importance(SampleId sample) const { return static_cast<void>(sample), 0.0F; }
+
+  // The page of its file at which `sample` begins; 0 until it is set.
+  virtual void set_page(SampleId sample, uint64_t page) { (void)sample, (void)page; }
 };
 
 }  // namespace sluice::optimizer

@@ -1,7 +1,10 @@
 #include "policy/replacement/table.h"
 
+#include <iterator>
+
 #include "policy/replacement/auto_policy.h"
 #include "policy/replacement/belady.h"
+#include "policy/replacement/file_order.h"
 #include "policy/replacement/lfu.h"
 #include "policy/replacement/list_policies.h"
 #include "policy/replacement/needed.h"
@@ -16,30 +19,49 @@ std::unique_ptr<Policy> make(uint64_t capacity, uint32_t samples) {
   return std::make_unique<Kind>(capacity, samples);
 }
 
+// In the order of PolicyKind. The last is the planner's own.
 constexpr PolicyInfo kPolicies[] = {
-    {"auto", "belady where the order is known ahead, else the best of minio, lru, lfu", true,
+    {PolicyKind::kAuto, "auto",
+     "belady where the order is known ahead, else the best of minio, lru, lfu", true,
      make<AutoPolicy>},
-    {"lru", "the least recently used goes", false, make<Lru>},
-    {"lfu", "the least frequently used goes", false, make<Lfu>},
-    {"fifo", "the oldest goes", false, make<Fifo>},
-    {"minio", "nobody goes (CoorDL)", false, make<MinIo>},
-    {"quiver", "who every job has had this epoch goes (Quiver, without substitution)", false,
+    {PolicyKind::kLru, "lru", "evicts the least recently used", false, make<Lru>},
+    {PolicyKind::kLfu, "lfu", "evicts the least frequently used", false, make<Lfu>},
+    {PolicyKind::kFifo, "fifo", "evicts the oldest", false, make<Fifo>},
+    {PolicyKind::kMinIo, "minio", "evicts nothing (CoorDL)", false, make<MinIo>},
+    {PolicyKind::kQuiver, "quiver",
+     "evicts what every job has read this epoch (Quiver, without substitution)", false,
      make<Quiver>},
-    {"shade", "the least important goes (SHADE, without its sampling)", false, make<Shade>},
-    {"belady", "who is needed last goes (MIN, order known ahead)", true, make<Belady>},
-    {"needed", "who is known to be needed stays, soonest first, else who matters most", true,
+    {PolicyKind::kShade, "shade", "evicts the least important (SHADE, without its sampling)", false,
+     make<Shade>},
+    {PolicyKind::kBelady, "belady", "evicts what is needed last (MIN; the order is known ahead)",
+     true, make<Belady>},
+    {PolicyKind::kNeeded, "needed",
+     "retains what is known to be needed, soonest first, then the most important", true,
      make<Needed>},
+    {PolicyKind::kFileOrder, "file-order", "retains what lies first in its file", false,
+     make<FileOrder>},
 };
+constexpr size_t kForUsers = std::size(kPolicies) - 1;
+
+constexpr bool in_order() {
+  for (size_t at = 0; at < std::size(kPolicies); ++at) {
+    if (static_cast<size_t>(kPolicies[at].kind) != at) return false;
+  }
+  return true;
+}
+static_assert(in_order());
 
 }  // namespace
 
-std::span<const PolicyInfo> policies() { return kPolicies; }
+std::span<const PolicyInfo> policies() { return std::span(kPolicies).first(kForUsers); }
 
 const PolicyInfo* find_policy(std::string_view name) {
-  for (const PolicyInfo& info : kPolicies) {
+  for (const PolicyInfo& info : policies()) {
     if (name == info.name) return &info;
   }
   return nullptr;
 }
+
+const PolicyInfo& policy_info(PolicyKind kind) { return kPolicies[static_cast<size_t>(kind)]; }
 
 }  // namespace sluice::optimizer

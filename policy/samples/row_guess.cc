@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kAround = 64 << 10;      // bytes that one touch maps, aligned
 constexpr uint64_t kMostHeader = 64 << 10;  // bytes
 constexpr uint64_t kHeaderStep = 64;        // what headers of arrays are padded to

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 // Beside a block or a vector itself: its node in the map, its bucket, what malloc adds.
 constexpr uint64_t kEntryBytes = 48;
 

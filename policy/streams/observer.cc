@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "protocol/page.h"
+
 namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kFastNs = kMillisecond;              // while a beginning must not be missed
 constexpr uint64_t kLeadNs = 10 * kMillisecond;         // with a comfortable lead

@@ -19,14 +19,13 @@
 #include "preload/handler/transition_inside.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "protocol/page.h"
 
 namespace sluice::preload {
 namespace {
 
 using protocol::CheckpointMode;
 using protocol::ClientMetric;
-
-constexpr size_t kPage = 4096;
 constexpr uint64_t kDefaultDistance = 4 << 20;      // bytes; a cell of LMDB data
 constexpr uint64_t kDefaultPageDistance = 8 << 20;  // datasupply, Figure 8
 constexpr uint64_t kLmdbMetaBytes = 2 * kPage;      // pages 0 and 1

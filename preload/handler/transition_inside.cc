@@ -7,14 +7,13 @@
 #include "preload/base/sys.h"
 #include "preload/session/events.h"
 #include "preload/session/waits.h"
+#include "protocol/page.h"
 
 // Last.
 #include "preload/handler/poison.h"
 
 namespace sluice::preload {
 namespace {
-
-constexpr size_t kPage = 4096;
 // A run of neighbours may skip a cell: readers that take turns step over each other's records.
 constexpr uint32_t kNeighbours = 2;
 constexpr uint32_t kRandomAfter = 32;

@@ -13,6 +13,7 @@
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "protocol/page.h"
 #include "protocol/pagemap.h"
 
 namespace sluice::preload {
@@ -76,7 +77,7 @@ void add_part(uint32_t file, uint64_t offset, uint64_t length) {
 // [begin, end) is mapped: part of the sample, and out of the page table.
 bool take(Look& look, const ObservedPart& part, uintptr_t begin, uintptr_t end) {
   if (look.wanted) add_part(part.file, part.offset + (begin - part.begin), end - begin);
-  look.pages += (end - begin) / protocol::kPagemapPage;
+  look.pages += (end - begin) / kPage;
   return sys::advise(begin, end - begin, MADV_DONTNEED) == 0;
 }
 
@@ -106,11 +107,11 @@ bool scan(Look& look, const ObservedPart& part, bool* clearable) {
 bool read_entries(Look& look, const ObservedPart& part, bool* clearable) {
   uintptr_t run = 0;  // where what is mapped begins; 0: what was read last is not
   for (uintptr_t at = part.begin; at < part.end;) {
-    const uint64_t left = (part.end - at) / protocol::kPagemapPage;
+    const uint64_t left = (part.end - at) / kPage;
     const uint64_t pages = left < kEntries ? left : kEntries;
     const long got = sys::call(SYS_pread64, look.fd, sys::word(g_entries),
                                static_cast<long>(pages * sizeof *g_entries),
-                               static_cast<long>(at / protocol::kPagemapPage * sizeof *g_entries));
+                               static_cast<long>(at / kPage * sizeof *g_entries));
     if (got < static_cast<long>(sizeof *g_entries)) return false;
     for (size_t i = 0; i < static_cast<size_t>(got) / sizeof *g_entries && *clearable; ++i) {
       const bool mapped = (g_entries[i] & protocol::kEntryPresent) != 0 &&
@@ -120,7 +121,7 @@ bool read_entries(Look& look, const ObservedPart& part, bool* clearable) {
         *clearable = take(look, part, run, at);
         run = 0;
       }
-      at += protocol::kPagemapPage;
+      at += kPage;
     }
     if (!*clearable) return true;
   }

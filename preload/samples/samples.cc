@@ -10,12 +10,11 @@
 #include "preload/handler/mapping.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
+#include "protocol/page.h"
 #include "protocol/ring.h"
 
 namespace sluice::preload {
 namespace {
-
-constexpr uintptr_t kPage = 4096;
 
 // A record is about to be read. Where it is not in memory yet the kernel would read around each
 // page of it that is touched, 128 KiB at a time: half of it nobody's, and on a slow link twice the

@@ -14,6 +14,7 @@
 #include "preload/base/sys.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/probe.h"
+#include "protocol/page.h"
 #include "protocol/stage_io.h"
 
 namespace sluice::preload {
@@ -36,7 +37,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 size_t length_of(const char* text, size_t most) {
   for (size_t at = 0; at < most;) {
     if (!page_readable(text + at)) return most;
-    const size_t left = kProbePage - (reinterpret_cast<uintptr_t>(text + at) & (kProbePage - 1));
+    const size_t left = kPage - (reinterpret_cast<uintptr_t>(text + at) & (kPage - 1));
     const size_t here = left < most - at ? left : most - at;
     const size_t length = strnlen(text + at, here);
     if (length < here) return at + length;

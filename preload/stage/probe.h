@@ -7,15 +7,14 @@
 #include <cstdint>
 
 #include "preload/base/sys.h"
+#include "protocol/page.h"
 
 namespace sluice::preload {
-
-inline constexpr size_t kProbePage = 4096;
 
 // The page of `address` can be read: the kernel copies a mask from there before it refuses what is
 // to be done with it.
 inline bool page_readable(const void* address) {
-  const auto page = reinterpret_cast<uintptr_t>(address) & ~(kProbePage - 1);
+  const auto page = reinterpret_cast<uintptr_t>(address) & ~(kPage - 1);
   constexpr long kNothing = 99;
   if (page == 0) return false;  // a mask at address 0 is none
   return sys::call(SYS_rt_sigprocmask, kNothing, static_cast<long>(page), 0, 8) != -EFAULT;

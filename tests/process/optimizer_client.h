@@ -9,13 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "protocol/control.h"
 #include "protocol/ring_io.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::test {
-
-using optimizer::UniqueFd;
 
 // Polls `condition` until it holds; false after `seconds`.
 bool eventually(const std::function<bool()>& condition, double seconds = 10);

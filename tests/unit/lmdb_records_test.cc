@@ -14,7 +14,7 @@
 #include <set>
 #include <thread>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 #include "tests/unit/lmdb_files.h"
 
 namespace sluice::optimizer {

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "optimizer/io/transfer.h"
 #include "optimizer/packs/checksum.h"
 #include "optimizer/packs/pack_file.h"
 #include "optimizer/packs/pack_folder.h"
 #include "policy/util/random.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer::test {
 

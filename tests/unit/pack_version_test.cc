@@ -7,7 +7,7 @@
 
 #include <ctime>
 
-#include "optimizer/io/fd.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

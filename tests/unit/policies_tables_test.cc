@@ -249,5 +249,28 @@ TEST(Auto, KeepsAllWhenItChangesItsMind) {
   EXPECT_EQ(policy.used(), 50);
 }
 
+// What lies first in the file is retained, in whatever order it is read, and a change of place
+// counts.
+TEST(FileOrder, RetainsTheBeginningOfTheFile) {
+  const auto policy = policy_info(PolicyKind::kFileOrder).make(10, 100);
+  std::vector<SampleId> order(100), evicted;
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 draw(3);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    std::shuffle(order.begin(), order.end(), draw);
+    for (const SampleId sample : order) {
+      policy->set_page(sample, (1ULL << 25) + 99 - sample);  // the last samples lie first
+      policy->access(1, sample, 1, &evicted);
+    }
+    for (SampleId sample = 0; sample < 100; ++sample) {
+      EXPECT_EQ(policy->kept(sample), sample >= 90) << sample;
+    }
+  }
+  policy->set_page(95, 1ULL << 26);  // behind all others
+  policy->access(1, 50, 1, &evicted);
+  EXPECT_EQ(evicted, std::vector<SampleId>{95});
+  EXPECT_EQ(find_policy("file-order"), nullptr);  // not for users
+}
+
 }  // namespace
 }  // namespace sluice::optimizer

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <vector>
 
-#include "optimizer/io/fd.h"
 #include "optimizer/trace/recorder.h"
 #include "optimizer/trace/trace_file.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 namespace {

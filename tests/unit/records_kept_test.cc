@@ -17,6 +17,8 @@ namespace {
 
 using optimizer::FilePages;
 using optimizer::PageOwners;
+using optimizer::policy_info;
+using optimizer::PolicyKind;
 using optimizer::RecordPlan;
 
 constexpr uint64_t kPage = 4096;
@@ -59,7 +61,8 @@ TEST(PageOwners, AreWhatCountingEveryByteSays) {
 // Samples that overlap, move and change in size: what is freed is nobody's, and every page that was
 // read is either kept or was freed.
 TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
-  for (const char* policy : {"auto", "lru", "minio", "lfu", "fifo", "belady"}) {
+  for (const PolicyKind policy : {PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kMinIo,
+                                  PolicyKind::kLfu, PolicyKind::kFifo, PolicyKind::kBelady}) {
     std::mt19937 draw(11);
     RecordPlan plan;
     std::vector<FilePages> freed;
@@ -73,7 +76,8 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
         plan.unowned(piece.file, piece.range, &unowned);
         uint64_t bytes = 0;
         for (const Range& part : unowned) bytes += part.length();
-        ASSERT_EQ(bytes, piece.range.length()) << policy << ": somebody's was freed";
+        ASSERT_EQ(bytes, piece.range.length())
+            << policy_info(policy).name << ": somebody's was freed";
         for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
           cached.erase({piece.file, at});
         }
@@ -108,11 +112,12 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
       for (const auto& [file, at] : cached) {
         std::vector<Range> unowned;
         plan.unowned(file, {at, at + kPage}, &unowned);
-        ASSERT_TRUE(unowned.empty()) << policy << ": a page stays that nobody keeps";
+        ASSERT_TRUE(unowned.empty())
+            << policy_info(policy).name << ": a page stays that nobody keeps";
       }
       ASSERT_LE(plan.kept(), capacity);
     }
-    EXPECT_GT(plan.kept(), 0U) << policy;
+    EXPECT_GT(plan.kept(), 0U) << policy_info(policy).name;
     plan.forget(1);
     EXPECT_FALSE(plan.tracks(1));
   }
@@ -160,15 +165,15 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
     pump();
     read(index);
   }
-  EXPECT_EQ(scheduler_.records().policy(set_), "auto");
+  EXPECT_EQ(scheduler_.records().policy(set_), PolicyKind::kAuto);
   const uint64_t kept = scheduler_.records().kept();
-  scheduler_.set_policy(1, "shade");
+  scheduler_.set_policy(1, PolicyKind::kShade);
   const uint64_t before = dropped_;
   const std::vector<uint32_t> order = shuffled(kCount, 1);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, order));
   pump();
   read(order[0]);
-  EXPECT_EQ(scheduler_.records().policy(set_), "shade");
+  EXPECT_EQ(scheduler_.records().policy(set_), PolicyKind::kShade);
   EXPECT_GE(scheduler_.records().kept() + 2 * kRecord, kept) << "nothing goes for that alone";
   EXPECT_LE(dropped_ - before, 4 * kMiB);
   for (uint32_t i = 0; i < kCount; ++i) {
@@ -187,14 +192,14 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
   };
   EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
   // Another job comes to share them, and goes: what they matter was told before.
-  for (const char* policy : {"needed", "shade"}) {
+  for (const PolicyKind policy : {PolicyKind::kNeeded, PolicyKind::kShade}) {
     scheduler_.set_policy(1, policy);
     for (const uint32_t index : shuffled(kCount / 8, 2)) {
       pump();
       read(kCount / 2 + index);
       ASSERT_EQ(scheduler_.records().policy(set_), policy);
     }
-    EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << policy;
+    EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << policy_info(policy).name;
   }
 }
 

@@ -190,7 +190,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
 }
 
 TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
-  plan.set_policy("shade");
+  plan.set_policy(PolicyKind::kShade);
   plan.set_budget(4 * StagePlan::charge(kBytes), 1000);
   const auto read = [&](int i, float importance) {
     want(i);
@@ -200,9 +200,10 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
     check();
   };
   for (const int i : {1, 2, 3}) read(i, static_cast<float>(i % 3) + 1);  // 2 matters most, then 1
-  for (const char* other : {"needed", "auto", "lru", "shade"}) {
+  for (const PolicyKind other :
+       {PolicyKind::kNeeded, PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kShade}) {
     plan.set_policy(other);
-    EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes)) << other;
+    EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes)) << policy_info(other).name;
   }
   plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
   check();
@@ -212,7 +213,7 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
 // The policy was not told of readings that it has nothing to decide of: who was read by both of two
 // jobs was needed soonest of all from then on.
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
-  plan.set_policy("needed");
+  plan.set_policy(PolicyKind::kNeeded);
   plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
   plan.foretell(numbers({1, 1, 2, 2, 3, 3}));
   want(1);
@@ -235,7 +236,7 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
 }
 
 TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
-  plan.set_policy("minio");
+  plan.set_policy(PolicyKind::kMinIo);
   plan.set_budget(3 * StagePlan::charge(kBytes), 1000);
   want(1);
   want(1);  // for a second job
@@ -371,7 +372,7 @@ TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
 
 TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   const uint64_t charge = StagePlan::charge(kBytes);
-  plan.set_policy("shade");
+  plan.set_policy(PolicyKind::kShade);
   plan.set_budget(100 * charge, 1000);
   plan.window(0, now);
   for (int i = 0; i < 100; ++i) {
@@ -451,7 +452,7 @@ TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
 }
 
 // Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
-class Epochs : public StagePlanTest, public testing::WithParamInterface<const char*> {
+class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKind> {
  protected:
   static constexpr int kFiles = 4000;
 
@@ -483,7 +484,7 @@ TEST_P(Epochs, NoMoreIsFetchedThanTheMemoryIsShortOf) {
   // A cache of a part c hits at most c of a uniform reshuffle (facts: even Belady's MIN).
   EXPECT_LE(share(4, 0.2), 0.82);
 }
-INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values("auto", "belady"));
+INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values(PolicyKind::kAuto, PolicyKind::kBelady));
 
 }  // namespace
 }  // namespace sluice::optimizer

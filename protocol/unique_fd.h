@@ -1,11 +1,12 @@
-// An owned file descriptor. Not thread-safe; moves, does not copy.
+// An owned file descriptor, of the programs: the preload library has its own
+// (base/own_descriptor.h). Not thread-safe; moves, does not copy.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice {
 
 class UniqueFd {
  public:
@@ -32,4 +33,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice

@@ -4,8 +4,8 @@
 
 namespace sluice::cli {
 
-// Both print to standard output and return the exit status.
-int print_configuration();  // docs/configuration.md, from the tables of options and metrics
-int print_layout();         // numbers and layouts of docs/protocol.md
+// docs/configuration.md, from the tables of options and metrics, to standard output. Returns the
+// exit status.
+int print_configuration();
 
 }  // namespace sluice::cli

@@ -149,9 +149,7 @@ int dispatch(std::vector<std::string> words) {
   for (CLI::App* command : {verify_command, list_command}) {
     command->add_option("DIR", packs.folder, "the cache folder; SLUICE_CACHE_DIR");
   }
-  CLI::App* docs_command = app.add_subcommand("docs", "print parts of the documents")->group("");
-  CLI::App* layout_command =
-      docs_command->add_subcommand("layout", "numbers and layouts of docs/protocol.md");
+  CLI::App* docs_command = app.add_subcommand("docs", "print docs/configuration.md")->group("");
 
   if (words.empty()) {
     fmt::print("{}", app.help());
@@ -176,7 +174,6 @@ int dispatch(std::vector<std::string> words) {
   if (report_command->parsed()) return report(page);
   if (verify_command->parsed()) return verify_packs(packs);
   if (list_command->parsed()) return print_packs(packs);
-  if (layout_command->parsed()) return print_layout();
   if (docs_command->parsed()) return print_configuration();
   return kExitUsage;
 }

@@ -91,20 +91,24 @@ class Optimizer : private Residency {
 
   // optimizer_control.cc: what packets ask for
   void on_message(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
-  void on_hello(const Peer& peer, const HelloMessage& hello);
-  void on_file(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
-  void on_bye(const Peer& peer, const ByeMessage& bye);
+  // One for each kind of message.
+  void handle(const Peer& peer, const BadMessage& bad, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const StatusMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const StopMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const HelloMessage& hello, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const ByeMessage& bye, std::vector<UniqueFd> fds);
 
   // optimizer_samples.cc: datasets and orders, and events of samples (false: makes no sense)
-  void on_dataset(const Peer& peer, const DatasetMessage& dataset);
-  void on_order(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
-  void on_locate(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const DatasetMessage& dataset, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
   bool may_name_paths(const Peer& peer, Session* session);
   bool locate_files(const Session& session, const protocol::Samples& told, std::string_view text);
   bool locate_extents(const Session& session, const protocol::Samples& told, std::string_view text);
   bool locate_keys(const Session& session, const protocol::Samples& told, std::string_view text);
-  void on_seen(const Peer& peer, const SeenMessage& seen);
-  void on_file_use(const Peer& peer, const FileUseMessage& message);
+  void handle(const Peer& peer, const SeenMessage& seen, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const FileUseMessage& message, std::vector<UniqueFd> fds);
   bool on_sample_event(Session& session, const TakenEvent& event);
 
   // optimizer_harm.cc: what does more harm than good is switched off
@@ -118,10 +122,10 @@ class Optimizer : private Residency {
   void look_again(uint32_t dataset);
   void ask_for_pages();
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
-  void on_record(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
   // optimizer_importance.cc: what samples matter, and which of them an epoch fetches
-  void on_importance(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
   bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& told, int fd);
   void answer_importance(uint64_t connection, bool good);
   // True: who asked is answered later.
@@ -149,8 +153,8 @@ class Optimizer : private Residency {
   nlohmann::json importance_status() const;
 
   // optimizer_stage.cc: the stage
-  void on_stage(const Peer& peer, const StageMessage& stage);
-  void on_settle(const Peer& peer, const SettleMessage& settle);
+  void handle(const Peer& peer, const StageMessage& stage, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const SettleMessage& settle, std::vector<UniqueFd> fds);
   bool may_stage(const Session& session) const;
   void foretell(uint64_t now_ns);
   void share_budget(uint64_t now_ns);

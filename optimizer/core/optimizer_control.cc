@@ -62,46 +62,30 @@ Session* Optimizer::session_or_refuse(const Peer& peer, uint64_t id, uint64_t to
 
 void Optimizer::on_message(const Peer& peer, std::span<const std::byte> packet,
                            std::vector<UniqueFd> fds) {
-  const Message message = parse_packet(packet);
-  if (const auto* bad = std::get_if<BadMessage>(&message)) {
-    say(Level::kWarn, "refused a message of process {}: {}", peer.pid, bad->reason);
-    server_.refuse(peer.connection, bad->reason);
-  } else if (const auto* hello = std::get_if<HelloMessage>(&message)) {
-    on_hello(peer, *hello);
-  } else if (const auto* file = std::get_if<FileMessage>(&message)) {
-    on_file(peer, *file, std::move(fds));
-  } else if (const auto* dataset = std::get_if<DatasetMessage>(&message)) {
-    on_dataset(peer, *dataset);
-  } else if (const auto* samples = std::get_if<SamplesMessage>(&message)) {
-    on_order(peer, *samples, std::move(fds));
-  } else if (const auto* locate = std::get_if<LocateMessage>(&message)) {
-    on_locate(peer, *locate, std::move(fds));
-  } else if (const auto* importance = std::get_if<ImportanceMessage>(&message)) {
-    on_importance(peer, *importance, std::move(fds));
-  } else if (const auto* seen = std::get_if<SeenMessage>(&message)) {
-    on_seen(peer, *seen);
-  } else if (const auto* use = std::get_if<FileUseMessage>(&message)) {
-    on_file_use(peer, *use);
-  } else if (const auto* stage = std::get_if<StageMessage>(&message)) {
-    on_stage(peer, *stage);
-  } else if (const auto* settle = std::get_if<SettleMessage>(&message)) {
-    on_settle(peer, *settle);
-  } else if (const auto* record = std::get_if<RecordMessage>(&message)) {
-    on_record(peer, *record, std::move(fds));
-  } else if (const auto* bye = std::get_if<ByeMessage>(&message)) {
-    on_bye(peer, *bye);
-  } else if (std::holds_alternative<StatusMessage>(message)) {
-    after_events([this, connection = peer.connection] {
-      if (server_.connected(connection)) server_.send_text(connection, status());
-    });
-  } else {
-    say(Level::kInfo, "asked to stop by process {}", peer.pid);
-    stopping_ = true;
-    waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});
-  }
+  std::visit([&](const auto& message) { handle(peer, message, std::move(fds)); },
+             parse_packet(packet));
 }
 
-void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
+void Optimizer::handle(const Peer& peer, const BadMessage& bad, std::vector<UniqueFd> /*fds*/) {
+  say(Level::kWarn, "refused a message of process {}: {}", peer.pid, bad.reason);
+  server_.refuse(peer.connection, bad.reason);
+}
+
+void Optimizer::handle(const Peer& peer, const StatusMessage& /*message*/,
+                       std::vector<UniqueFd> /*fds*/) {
+  after_events([this, connection = peer.connection] {
+    if (server_.connected(connection)) server_.send_text(connection, status());
+  });
+}
+
+void Optimizer::handle(const Peer& peer, const StopMessage& /*message*/,
+                       std::vector<UniqueFd> /*fds*/) {
+  say(Level::kInfo, "asked to stop by process {}", peer.pid);
+  stopping_ = true;
+  waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});
+}
+
+void Optimizer::handle(const Peer& peer, const HelloMessage& hello, std::vector<UniqueFd> /*fds*/) {
   if (stopping_ || sessions_.size() >= kMaxSessions) {
     server_.refuse(peer.connection, stopping_ ? "the optimizer is ending" : "too many sessions");
     return;
@@ -178,7 +162,7 @@ void Optimizer::on_hello(const Peer& peer, const HelloMessage& hello) {
   }
 }
 
-void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vector<UniqueFd> fds) {
+void Optimizer::handle(const Peer& peer, const FileMessage& message, std::vector<UniqueFd> fds) {
   Session* session = session_or_refuse(peer, message.file.session, message.file.token);
   if (session == nullptr) return;
   if (fds.size() != 1) {
@@ -210,7 +194,7 @@ void Optimizer::on_file(const Peer& peer, const FileMessage& message, std::vecto
   server_.send(peer.connection, MessageKind::kFileKnown, bytes_of(answer));
 }
 
-void Optimizer::on_bye(const Peer& peer, const ByeMessage& message) {
+void Optimizer::handle(const Peer& peer, const ByeMessage& message, std::vector<UniqueFd> /*fds*/) {
   Session* session = session_or_refuse(peer, message.bye.session, message.bye.token);
   if (session == nullptr) return;
   bool others = false;

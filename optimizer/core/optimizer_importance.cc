@@ -28,8 +28,8 @@ bool by_importance(std::optional<PolicyKind> policy) {
 
 }  // namespace
 
-void Optimizer::on_importance(const Peer& peer, const ImportanceMessage& message,
-                              std::vector<UniqueFd> fds) {
+void Optimizer::handle(const Peer& peer, const ImportanceMessage& message,
+                       std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
   Session* session = session_or_refuse(peer, told.session, told.token);
   if (session == nullptr) return;

@@ -12,8 +12,7 @@ using protocol::MessageKind;
 
 }  // namespace
 
-void Optimizer::on_record(const Peer& peer, const RecordMessage& message,
-                          std::vector<UniqueFd> fds) {
+void Optimizer::handle(const Peer& peer, const RecordMessage& message, std::vector<UniqueFd> fds) {
   Session* session = session_of(message.record.session, message.record.token);
   if (session == nullptr || fds.size() != 1 || recordings_.attached(session->id)) {
     server_.refuse(peer.connection, session == nullptr ? "no such session"

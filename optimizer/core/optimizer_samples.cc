@@ -25,7 +25,8 @@ uint64_t reader_of(const TakenEvent& event) {
 
 }  // namespace
 
-void Optimizer::on_dataset(const Peer& peer, const DatasetMessage& message) {
+void Optimizer::handle(const Peer& peer, const DatasetMessage& message,
+                       std::vector<UniqueFd> /*fds*/) {
   Session* session = session_or_refuse(peer, message.dataset.session, message.dataset.token);
   if (session == nullptr) return;
   const uint32_t id = samples_.use(session->id, message.name, message.dataset.samples);
@@ -35,8 +36,7 @@ void Optimizer::on_dataset(const Peer& peer, const DatasetMessage& message) {
   server_.send(peer.connection, MessageKind::kDatasetKnown, std::as_bytes(std::span(&answer, 1)));
 }
 
-void Optimizer::on_order(const Peer& peer, const SamplesMessage& message,
-                         std::vector<UniqueFd> fds) {
+void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
   const Session* session = session_of(told.session, told.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
@@ -96,8 +96,7 @@ bool Optimizer::may_name_paths(const Peer& peer, Session* session) {
   return false;
 }
 
-void Optimizer::on_locate(const Peer& peer, const LocateMessage& message,
-                          std::vector<UniqueFd> fds) {
+void Optimizer::handle(const Peer& peer, const LocateMessage& message, std::vector<UniqueFd> fds) {
   const protocol::Samples& told = message.samples;
   Session* session = session_of(told.session, told.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
@@ -164,7 +163,8 @@ bool Optimizer::locate_extents(const Session& session, const protocol::Samples& 
   return true;
 }
 
-void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
+void Optimizer::handle(const Peer& peer, const SeenMessage& message,
+                       std::vector<UniqueFd> /*fds*/) {
   const protocol::Samples& told = message.samples;
   Session* session = session_or_refuse(peer, told.session, told.token);
   if (session == nullptr || !may_name_paths(peer, session)) return;
@@ -193,7 +193,8 @@ void Optimizer::on_seen(const Peer& peer, const SeenMessage& message) {
 }
 
 // Whoever reads the copy goes on with it: only its name is removed.
-void Optimizer::on_file_use(const Peer& peer, const FileUseMessage& message) {
+void Optimizer::handle(const Peer& peer, const FileUseMessage& message,
+                       std::vector<UniqueFd> /*fds*/) {
   if (session_or_refuse(peer, message.used.session, message.used.token) == nullptr) return;
   const uint32_t file = sample_files_.intern(message.path);
   if (file != FileTable::kNone && sample_files_.note_use(file, message.used.use)) {

@@ -22,7 +22,8 @@ bool Optimizer::may_stage(const Session& session) const {
   return session.options.stage != SessionOptions::Stage::kNever && session.options.prefetch;
 }
 
-void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
+void Optimizer::handle(const Peer& peer, const StageMessage& message,
+                       std::vector<UniqueFd> /*fds*/) {
   const Session* session = session_of(message.stage.session, message.stage.token);
   if (session == nullptr || !may_stage(*session)) {
     server_.refuse(peer.connection, session == nullptr ? "no such session" : "it is not wanted");
@@ -54,7 +55,8 @@ void Optimizer::on_stage(const Peer& peer, const StageMessage& message) {
   server_.send(peer.connection, MessageKind::kStageKnown, {}, stage_.index_fd());
 }
 
-void Optimizer::on_settle(const Peer& peer, const SettleMessage& message) {
+void Optimizer::handle(const Peer& peer, const SettleMessage& message,
+                       std::vector<UniqueFd> /*fds*/) {
   if (session_or_refuse(peer, message.settle.session, message.settle.token) == nullptr) return;
   const protocol::Settle& settle = message.settle;
   if (settle.mapped != 0)

@@ -51,7 +51,7 @@ does not end in time, `sluice doctor` 1 if something is really broken, and `slui
 its input is no report or its page cannot be written.
 )";
 
-// A cell of a table: '|' would end it.
+// A table cell: '|' would end it, so it is escaped.
 std::string cell(std::string_view text) { return replaced(text, '|', "\\|"); }
 
 std::string code(const char* text) { return *text == '\0' ? "" : fmt::format("`{}`", text); }

@@ -1,5 +1,5 @@
-// `sluice docs`: what documents say that is known from tables and types. tests/integration/cli_test
-// holds the committed documents against it.
+// `sluice docs`: the parts of documents that are generated from tables and types.
+// tests/integration/cli_test compares the committed documents with it.
 #pragma once
 
 namespace sluice::cli {

@@ -31,7 +31,7 @@ const char* word_of(Level level) {
 }
 
 struct Section {
-  std::string path;  // "" is the machine
+  std::string path;  // "": the machine
   Findings findings;
 };
 
@@ -55,7 +55,7 @@ void print_json(const std::vector<Section>& sections, bool broken) {
     all["paths"].push_back(
         {{"path", sections[at].path}, {"findings", as_json(sections[at].findings)}});
   }
-  // A path may be anything but UTF-8.
+  // A path need not be UTF-8.
   fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -99,7 +99,7 @@ std::string without_stop(std::string text) {
   return text;
 }
 
-// One sentence.
+// The summary, one sentence.
 std::string verdict(const std::vector<Section>& sections, bool verbose) {
   const std::string more =
       verbose ? "" : " (`sluice doctor --verbose` says what each means and how to mend it)";

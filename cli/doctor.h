@@ -1,5 +1,5 @@
-// `sluice doctor`: looks at this machine, and at given paths, with Sluice's eyes. Every feature
-// is probed by trying it; nothing is changed.
+// `sluice doctor`: examines this machine, and given paths, for what Sluice needs. Every feature is
+// probed by trying it; nothing is changed.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace sluice::cli {
 
 enum class Level {
   kGood,
-  kNote,    // works with less
-  kWarn,    // worth mending
+  kNote,    // works, with restrictions
+  kWarn,    // worth fixing
   kBroken,  // Sluice does not work here
 };
 
@@ -23,7 +23,7 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-// Each adds what it finds. probe_path never waits longer than a few seconds, even if the mount
+// Each appends its findings. probe_path never waits longer than a few seconds, even if the mount
 // hangs.
 void probe_kernel(Findings* findings);
 void probe_limits(Findings* findings);

@@ -1,4 +1,4 @@
-// Sluice's own parts, the optimizer's socket, and FUSE for demo and benchmarks.
+// Sluice's own parts, the optimizer's socket, and FUSE for the demo and the benchmarks.
 #include <fcntl.h>
 #include <fmt/format.h>
 

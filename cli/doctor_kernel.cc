@@ -1,4 +1,4 @@
-// What the kernel offers, found by trying.
+// The kernel's features, found by trying them.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/io_uring.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMapped = 65536;
 
-// Newer than the headers that this is built with.
+// Not in the headers of the building machine, which may be older.
 constexpr int kGuardInstall = 102;
 
 // One page of a file in memory, mapped as a dataset would be.

@@ -51,7 +51,7 @@ Finding memlock() {
 
 std::string shown(uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
-// Is the memory controller in a version 1 hierarchy?
+// Whether the memory controller is in a version 1 hierarchy.
 bool has_version_one() {
   std::istringstream lines(read_text("/proc/self/cgroup"));
   for (std::string id, controllers, path;

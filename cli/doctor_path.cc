@@ -1,5 +1,5 @@
-// What a path's mount is like. Everything that touches the path happens in a child process, so
-// that a mount that hangs cannot take this one with it.
+// The properties of a path's mount. Everything that touches the path happens in a child process, so
+// that a mount that hangs does not block this process.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,14 +35,14 @@ constexpr size_t kMaxEntries = 4096;
 
 struct Survival {
   std::string file;
-  std::string problem;  // what kept it from being measured
+  std::string problem;  // why it could not be measured
   uint64_t read = 0;    // bytes
   uint64_t pages_read = 0;
   uint64_t pages_before = 0;
   uint64_t pages_after = 0;
 };
 
-// A regular file with something in it at or below `path`, breadth first, or "".
+// A regular, non-empty file at or below `path`, breadth first, or "".
 std::string some_file(const std::string& path) {
   std::deque<std::string> folders;
   struct stat status {};
@@ -216,7 +216,7 @@ bool unpack(const std::string& text, Findings* findings) {
   return true;
 }
 
-// All that the child writes before the deadline.
+// All that the child wrote before the deadline.
 std::string read_until(int pipe, Clock::time_point deadline) {
   std::string text;
   for (;;) {
@@ -256,7 +256,7 @@ void probe_path(const std::string& path, Findings* findings) {
                          "See whether its server is reachable (mount, ping, the kernel's log)."});
   }
   if (child <= 0) return;
-  // In an uninterruptible wait it outlives this program, and is then init's to collect.
+  // In an uninterruptible wait the child outlives this program, and init reaps it.
   if (!answered) kill(child, SIGKILL);
   waitpid(child, nullptr, answered ? 0 : WNOHANG);
 }

@@ -36,14 +36,14 @@ std::string find_program(const std::string& command, const std::string& path) {
   return "";
 }
 
-// Will the loader ignore LD_PRELOAD because the program gains rights?
+// Whether the loader ignores LD_PRELOAD because the program gains privileges. Returns why, or "".
 std::string secure_mode(const std::string& path) {
   struct stat status;
   struct statvfs mount;
   if (stat(path.c_str(), &status) != 0) return "";
   if (statvfs(path.c_str(), &mount) == 0 && (mount.f_flag & ST_NOSUID) != 0) return "";
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) return "is set-user-ID";
-  // Without the group's execute bit it means mandatory locking, not a change of group.
+  // Without the group's execute bit, set-group-ID means mandatory locking, not a change of group.
   if ((status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 &&
       status.st_gid != getgid()) {
     return "is set-group-ID";
@@ -54,7 +54,7 @@ std::string secure_mode(const std::string& path) {
   return "";
 }
 
-// A loader run as a program has no interpreter itself, and honours LD_PRELOAD.
+// A loader that is run as a program has no interpreter itself, and honours LD_PRELOAD.
 bool is_loader(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return name.compare(0, 3, "ld-") == 0 || name.compare(0, 5, "ld.so") == 0;

@@ -1,4 +1,4 @@
-// How --help looks: options with their text wrapped beside them.
+// The layout of --help: options with their wrapped text beside them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,16 +9,16 @@
 
 namespace sluice::cli {
 
-// The group of options that few people need.
+// The group of options that few users need.
 inline constexpr const char* kFurtherOptions = "Further options";
 
 class HelpFormatter : public CLI::Formatter {
  public:
-  // `all`: kFurtherOptions are shown as well.
+  // `all`: kFurtherOptions are shown, too.
   explicit HelpFormatter(bool all) : all_(all) {}
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override;
-  // `run` takes a command that the parser never sees.
+  // `run` takes a command that the parser does not know about.
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
 

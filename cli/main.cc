@@ -70,7 +70,7 @@ int usage_error(const std::string& problem) {
   return kExitUsage;
 }
 
-// The first word that names no command, where one is expected; "" if each does.
+// The problem if the first word is no command where one is expected; else "".
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words[0].empty() || words[0][0] == '-') return "";
   const std::vector<std::string> commands = names_of_commands(app);
@@ -78,7 +78,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return fmt::format("there is no command {}{}", words[0], did_you_mean(words[0], commands));
 }
 
-// What the parser says, and what the option that it does not know was meant to be.
+// The parser's message, with a suggestion for an unknown option.
 std::string explained(const CLI::ParseError& error, const CLI::App& app,
                       const std::vector<std::string>& words) {
   const CLI::App* command = &app;
@@ -108,7 +108,7 @@ int dispatch(std::vector<std::string> words) {
                "sluice");
   app.set_version_flag("--version",
                        fmt::format("sluice {} (protocol {})", kProgramVersion, protocol::kVersion));
-  app.formatter(std::make_shared<HelpFormatter>(all));  // and of the subcommands, which inherit it
+  app.formatter(std::make_shared<HelpFormatter>(all));  // also of the subcommands, which inherit it
   app.require_subcommand(1);
   CLI::App* run_command = app.add_subcommand("run", "run a command with Sluice");
   Given given;
@@ -158,7 +158,7 @@ int dispatch(std::vector<std::string> words) {
   if (const std::string problem = unknown_command(app, words); !problem.empty()) {
     return usage_error(problem + " (`sluice --help` lists them)");
   }
-  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as the parser wants it
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as the parser expects them
   try {
     app.parse(reversed);
   } catch (const CLI::Success& success) {
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   try {
     return sluice::cli::dispatch({argv + 1, argv + argc});
   } catch (const std::exception& failure) {
-    // Not fmt: a standard error that cannot be written to may be what failed.
+    // Not fmt: the failure may be that standard error cannot be written.
     fprintf(stderr, "sluice: %s\n", failure.what());
     return sluice::cli::kExitCannotRun;
   }

@@ -1,10 +1,10 @@
-# All of `sluice` but its main().
+# All of `sluice` except its main().
 ARCHIVES += cli
 cli.a_SRCS := $(filter-out cli/main.cc,$(wildcard cli/*.cc)) cli/config_loader/config_reader.cc
 
 PROGRAMS += sluice
 sluice_SRCS := cli/main.cc $(OLDER_LIBC_SRCS)
-# The doctor predicts the optimizer's budget with the optimizer's own arithmetic, `sluice packs` reads
+# The doctor predicts the optimizer's budget with the optimizer's own code, and `sluice packs` reads
 # packs with its reader.
 sluice_ARCHIVES := cli optimizer policy protocol
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program
@@ -13,29 +13,30 @@ sluice_ARCHIVES := cli optimizer policy protocol
 ifeq ($(VARIANT),release)
 sluice_LDFLAGS := -static-libstdc++ -shared-libgcc
 else
-# A shared sanitizer runtime refuses to start below a preloaded library, which `sluice run` under
-# `sluice run` has.
+# A shared sanitizer runtime refuses to start after a preloaded library, which is the case for
+# `sluice run` under `sluice run`.
 sluice_LDFLAGS := -static-lib$(VARIANT)
 endif
 $(B)/obj/cli/%.o: CPPFLAGS += -DFMT_HEADER_ONLY
 
-# Draws the picture of `sluice simulate`; as text in the program.
+# Draws the picture of `sluice simulate`; included in the program as text.
 SIMULATE_PICTURE := $(B)/gen/cli/simulate_picture.inc
 $(SIMULATE_PICTURE): scripts/simulate_picture.py
 	@mkdir -p $(@D)
 	$(Q){ echo 'constexpr const char* kSimulatePicture = R"PYTHON('; cat $<; echo ')PYTHON";'; } > $@
-# Until a first compilation has listed its headers, nothing else says who needs the generated one.
+# Before a first compilation has listed its headers, no rule says that this file needs the generated
+# one.
 $(B)/obj/cli/simulate_picture.cc.o: | $(SIMULATE_PICTURE)
 
 LIBRARIES += libsluice_config.so
 libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc \
   $(OLDER_LIBC_SRCS)
-# It is loaded into somebody else's process, whose own C++ runtime it must neither meet nor
-# replace. libgcc_s stays shared, so that one unwinder knows every frame.
+# It is loaded into a foreign process, and must neither use nor replace that process's C++ runtime.
+# libgcc_s stays shared, so that one unwinder knows every frame.
 libsluice_config.so_LDFLAGS := -static-libstdc++ -Wl,--exclude-libs,ALL \
   -Wl,--version-script=cli/config_loader/exports.map
 $(B)/libsluice_config.so: cli/config_loader/exports.map
 $(B)/obj/cli/config_loader/%.o: CXXFLAGS += -fvisibility=hidden
-# No sanitizer: the programs that it is loaded into were built without.
+# No sanitizer: the programs into which it is loaded were built without one.
 $(B)/obj/cli/config_loader/%.o: SAN :=
 $(B)/libsluice_config.so: libsluice_config.so_SAN :=

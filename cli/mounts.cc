@@ -12,7 +12,7 @@
 namespace sluice::cli {
 namespace {
 
-// Spaces and the like stand as three octal digits.
+// Decodes spaces and the like, which are written as three octal digits.
 std::string unescaped(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -62,7 +62,7 @@ Mount mount_of(const std::string& path) {
   Mount best;
   for (Mount& mount : read_mounts()) {
     if (told && mount.id == status.stx_mnt_id) return mount;
-    // Of two mounts on one point the later covers the earlier.
+    // Of two mounts on one mount point the later one covers the earlier.
     if (holds(mount.point, path) && mount.point.size() >= best.point.size()) best = mount;
   }
   return best;

@@ -25,7 +25,7 @@ using protocol::MessageHeader;
 using protocol::MessageKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxStatus = 64 << 20;  // bytes of JSON that we are willing to hold
+constexpr size_t kMaxStatus = 64 << 20;  // the largest JSON text that is accepted, bytes
 constexpr std::chrono::milliseconds kRetry{5};
 
 int milliseconds_left(Clock::time_point deadline) {
@@ -42,7 +42,7 @@ Reply none(const std::string& socket) {
 
 Reply no_answer() { return problem("the optimizer does not answer"); }
 
-// 0 if there is nothing under that name.
+// 0 if the name does not exist.
 ino_t inode_of(const std::string& path) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
@@ -71,7 +71,7 @@ Reply connect_to(const std::string& path, Clock::time_point deadline, UniqueFd* 
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   connection->reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!*connection) return problem(std::string("socket: ") + strerror(errno));
-  // EAGAIN: its queue of connections is full, and nothing tells when it is not.
+  // EAGAIN: its queue of connections is full, and no event reports when it no longer is.
   while (connect(connection->get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) return none(path);
     if (errno != EAGAIN && errno != EINTR) return problem(one_line(path) + ": " + strerror(errno));
@@ -81,13 +81,13 @@ Reply connect_to(const std::string& path, Clock::time_point deadline, UniqueFd* 
   return check_peer(connection->get());
 }
 
-// An empty packet cannot be told from the end: both end the conversation.
+// An empty packet looks like the end of the connection: both end the exchange.
 Reply receive(int connection, Clock::time_point deadline, MessageHeader* header,
               std::string* body) {
   std::vector<char> packet(protocol::kMaxPacket);
   pollfd ready{connection, POLLIN, 0};
   if (poll(&ready, 1, milliseconds_left(deadline)) <= 0) return no_answer();
-  // Without room for control data the kernel closes any descriptor that comes along.
+  // Without room for control data the kernel closes any descriptor that is attached.
   const ssize_t got = recv(connection, packet.data(), packet.size(), MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0) return problem(std::string("the optimizer went away: ") + strerror(errno));
   if (got == 0) return problem("the optimizer closed the connection");
@@ -191,13 +191,13 @@ Reply stop_optimizer(const std::string& socket) {
   MessageHeader header;
   std::string body;
   reply = receive(connection.get(), deadline, &header, &body);
-  // One that ends may close the connection before it answers: its socket decides.
+  // An optimizer that exits may close the connection before it answers: its socket decides.
   if (reply.answer == Answer::kGood && header.kind != MessageKind::kGone) {
     return problem("an answer to another question");
   }
   if (reply.answer == Answer::kGood) reply = problem("the optimizer does not end");
   do {
-    // Another inode is another optimizer, that a job started in the meantime.
+    // Another inode belongs to another optimizer, which a job has started in the meantime.
     if (inode_of(socket) != asked) return {Answer::kGood, ""};
     std::this_thread::sleep_for(kRetry);
   } while (milliseconds_left(deadline) > 0 && header.kind != MessageKind::kRefused);

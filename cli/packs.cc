@@ -32,7 +32,7 @@ struct Folder {
   optimizer::PackNames names;
 };
 
-// 0, or the exit status after a complaint. A cache folder without packs has none.
+// Returns 0, or the exit status after an error message. Without packs, `folder` has no descriptor.
 int open_folder(const std::string& given, Folder* folder) {
   std::string problem;
   const std::string base = chosen_cache_dir(given, &problem);
@@ -59,7 +59,7 @@ struct Sum {
   }
 };
 
-// An errno and what is wrong with a pack of which the index is good; 0.
+// Checks the samples of a pack with a valid index. Returns an errno with *reason, or 0.
 int check_samples(const PackFile& pack, std::string* reason) {
   for (const protocol::PackEntry& entry : pack.entries()) {
     const int error = pack.check(entry);

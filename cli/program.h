@@ -1,4 +1,4 @@
-// What the sluice program is called, where it finds its companions, and its exit statuses.
+// The name of the sluice program, how it finds its companion files, and its exit statuses.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline constexpr int kExitNotExecutable = 126;  // the command was found but can
 inline constexpr int kExitNotFound = 127;
 
 // Absolute path of a file installed with this program: beside it (a build folder) or in ../lib.
-// Empty if it is in neither.
+// Empty if it is in neither place.
 std::string companion(const char* name);
 
 }  // namespace sluice::cli

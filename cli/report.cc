@@ -21,10 +21,10 @@ namespace {
 
 constexpr off_t kMaxInput = 16 << 20;  // bytes; the library's reports stay below one MiB
 
-// These return "" or what is wrong.
+// These return "" or the problem.
 
 std::string read_whole(const std::string& path, std::string* text) {
-  // A FIFO must not make us wait for who opens its other end.
+  // Opening a FIFO must not wait for a writer.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
   if (!fd || fstat(fd.get(), &about) != 0) return strerror(errno);
@@ -35,7 +35,7 @@ std::string read_whole(const std::string& path, std::string* text) {
     const ssize_t got = read(fd.get(), text->data() + done, text->size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return strerror(errno);
-    if (got == 0) text->resize(done);  // shorter by now
+    if (got == 0) text->resize(done);  // truncated in the meantime
     done += static_cast<size_t>(got);
   }
   return "";
@@ -51,7 +51,8 @@ std::string write_all(int fd, const std::string& text) {
   return "";
 }
 
-// Under a name of its own first: whoever looks finds the old page or the new one, never a part.
+// Written under a temporary name first, so that readers find the old page or the new one, never a
+// part.
 std::string replace_file(const std::string& path, const std::string& text) {
   struct stat about {};
   if (lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {

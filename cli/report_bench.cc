@@ -10,7 +10,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr double kGoalAt = 60;  // of a bar's 100
+constexpr double kGoalAt = 60;  // percent of a bar
 
 // Five significant digits, as bench.json has them, or the whole number.
 std::string number_text(double value) {
@@ -21,7 +21,7 @@ std::string number_text(double value) {
   return grouped(value, decimals);
 }
 
-// How far a bar goes for a value: the goal is at the same place in all of them.
+// The length of a value's bar, in percent: goals are at the same place in all bars.
 double place(double value, double goal) {
   if (goal == 0) return value <= 0 ? 0 : 100;
   return std::clamp(value / goal * kGoalAt, 0.0, 100.0);

@@ -10,12 +10,12 @@
 namespace sluice::cli {
 namespace {
 
-constexpr double kWide = 1000, kHigh = 300;  // of the SVG's own units
-constexpr int kSteps = 5;                    // at most so many between the lines of an axis
-constexpr double kMarkLabel = 12;            // percent of the width that a mark's number needs
-constexpr double kEdge = 8;                  // percent: nearer to it a label would stick out
+constexpr double kWide = 1000, kHigh = 300;  // in the SVG's own units
+constexpr int kSteps = 5;                    // the most intervals between the lines of an axis
+constexpr double kMarkLabel = 12;            // percent of the width that a mark's label needs
+constexpr double kEdge = 8;                  // percent: a label nearer to the edge would stick out
 
-// 1, 2, 2.5 or 5 times a power of ten: the least with which `most` needs at most kSteps steps.
+// 1, 2, 2.5 or 5 times a power of ten: the smallest with which `most` needs at most kSteps steps.
 double nice_step(double most) {
   const double power = std::pow(10, std::floor(std::log10(most / kSteps)));
   for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
@@ -24,7 +24,7 @@ double nice_step(double most) {
   return 10 * power;
 }
 
-// What an axis counts in: 1 of it is `size` of the quantity.
+// The unit of an axis: one unit is `size` of the quantity.
 struct Scale {
   double size = 1;
   const char* unit = "";
@@ -64,7 +64,7 @@ std::string with_unit(std::string number, const Scale& scale) {
 }
 
 struct Axis {
-  double most = 1;  // its end
+  double most = 1;  // the end of the axis
   double step = 1;
   Scale scale;
   std::string label(double at) const {
@@ -113,7 +113,7 @@ std::string drawn(const Frame& frame, const std::vector<double>& x, const Curve&
   return text + fmt::format("<polyline class=\"line {}\" points=\"{}\"/>", curve.color, line);
 }
 
-// Where a label of a horizontal axis hangs on its place.
+// The alignment of a label of a horizontal axis with its position.
 const char* anchor(double percent) {
   return percent < kEdge ? "first" : percent > 100 - kEdge ? "last" : "";
 }
@@ -182,7 +182,7 @@ std::string escaped(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        // Control characters are no part of a page.
+        // Control characters are not allowed in a page.
         out += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
     }
   }

@@ -17,27 +17,27 @@ namespace {
 using Json = nlohmann::ordered_json;
 using protocol::MetricInfo;
 
-constexpr int kMaxDepth = 8;           // of nesting; ours is 3
-constexpr size_t kMaxPoints = 1024;    // drawn; of more, every so many-th
+constexpr int kMaxDepth = 8;           // of nesting; reports have 3
+constexpr size_t kMaxPoints = 1024;    // drawn; of more, only every nth
 constexpr size_t kMaxEpochs = 1024;    // rows of a table
 constexpr size_t kMaxFigures = 1024;   // likewise
-constexpr size_t kShownName = 60;      // characters of a name in a complaint
-constexpr size_t kShownProblem = 120;  // and of what the parser says
+constexpr size_t kShownName = 60;      // characters of a name in an error message
+constexpr size_t kShownProblem = 120;  // likewise, of the parser's message
 
 struct Bad : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A name, of which UTF-8 is known, for a complaint.
+// A name, known to be UTF-8, for an error message.
 std::string shown(const std::string& name) {
   if (name.size() <= kShownName) return one_line(name);
   size_t end = kShownName;
-  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no half characters
+  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no partial characters
   return one_line(name.substr(0, end)) + "...";
 }
 
-// "[json.exception.parse_error.101] parse error at line 1, column 1: ...; last read: ...". What was
-// read last may be anything, and any length.
+// "[json.exception.parse_error.101] parse error at line 1, column 1: ...; last read: ...". The last
+// part may be anything, of any length.
 std::string parser_said(const std::string& text) {
   const size_t from = text.find("] ");
   const std::string said = from == std::string::npos ? text : text.substr(from + 2);
@@ -46,7 +46,7 @@ std::string parser_said(const std::string& text) {
 
 double number(const Json& value, const std::string& what) {
   if (!value.is_number()) throw Bad(fmt::format("{} is not a number", shown(what)));
-  return value.get<double>();  // finite: the parser refuses others
+  return value.get<double>();  // finite: the parser refuses other values
 }
 
 double amount(const Json& value, const std::string& what) {
@@ -66,7 +66,7 @@ const MetricInfo* metric_of(const std::string& name) {
   return nullptr;
 }
 
-// Fills one column for each field from an object of arrays. Fields that are missing are 0.
+// Fills one column for each field from an object of arrays. Missing fields are 0.
 template <size_t kFields>
 void read_table(const Json& root, const char* table, const MetricInfo (&fields)[kFields],
                 std::array<std::vector<double>, kFields>* columns) {
@@ -94,7 +94,7 @@ void demand_order(const std::vector<double>& times, const char* name) {
   }
 }
 
-// So many points can be told apart on no screen. The last one stays: it has the totals.
+// No screen can show more points. The last one stays, since it has the totals.
 void thin(RunReport* run) {
   const size_t points = run->of(protocol::HistoryField::time_ns).size();
   if (points <= kMaxPoints) return;
@@ -134,13 +134,13 @@ RunReport run_report(const Json& root) {
   return run;
 }
 
-// bench.json does not say it: shares, ratios of hits, speed-ups and what parts add to one are to be
-// high, all others low.
+// bench.json does not say whether higher is better. It is for shares, hit ratios, speed-ups and the
+// contributions of parts; for all others lower is better.
 bool wants_high(const std::string& name) {
   for (const char* word : {"_share", "_speedup", "_ablation_"}) {
     if (name.find(word) != std::string::npos) return true;
   }
-  constexpr std::string_view kHit = "_hit_";  // of a cache of so many percent; not hit_over_...
+  constexpr std::string_view kHit = "_hit_";  // at a cache of so many percent; not hit_over_...
   const size_t hit = name.find(kHit);
   return hit != std::string::npos && hit + kHit.size() < name.size() &&
          name[hit + kHit.size()] >= '0' && name[hit + kHit.size()] <= '9';

@@ -1,4 +1,4 @@
-// What `sluice report` reads: files that may be anything, checked here and nowhere else.
+// The input of `sluice report`: untrusted files, checked here and nowhere else.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace sluice::cli {
 
 // A report as libsluice.so writes it. Numbers are finite and not negative; columns of a table are
-// equally long; times do not go backwards. What the file does not have is 0 or empty.
+// equally long; times do not decrease. What the file lacks is 0 or empty.
 struct RunReport {
   struct Figure {
     const protocol::MetricInfo* metric;
@@ -22,7 +22,7 @@ struct RunReport {
   std::array<std::vector<double>, protocol::kHistoryFieldCount> history;
   std::array<std::vector<double>, protocol::kEpochFieldCount> epochs;
   double epochs_seen = 0;
-  double processes = 1;  // whose figures these are, besides those that they forked
+  double processes = 1;  // programs whose figures are summed, not counting their forks
 
   const std::vector<double>& of(protocol::HistoryField field) const {
     return history[static_cast<size_t>(field)];
@@ -37,7 +37,7 @@ struct RunReport {
 struct BenchFigure {
   std::string name, unit;
   double value = 0;
-  std::optional<double> goal;  // at most, or at least where `least`
+  std::optional<double> goal;  // upper limit, or lower limit if `least`
   bool least = false;
   double low = 0, high = 0;
 
@@ -48,7 +48,7 @@ using BenchReport = std::vector<BenchFigure>;
 
 using ReportInput = std::variant<RunReport, BenchReport>;
 
-// Of the two which it is says the content. nullopt, and *problem in one line, if it is neither.
+// The content decides which of the two it is. nullopt, and *problem in one line, if it is neither.
 std::optional<ReportInput> parse_report(const std::string& text, std::string* problem);
 
 }  // namespace sluice::cli

@@ -8,7 +8,7 @@
 
 namespace sluice::cli {
 
-// The policy makes certain what the page promises: it loads nothing and runs nothing.
+// The content security policy enforces what the page promises: it loads nothing and runs nothing.
 std::string page(const std::string& title, const std::string& source, const std::string& body) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -1,4 +1,4 @@
-// The pages of `sluice report`: one file each, without scripts and without anything to load.
+// The pages of `sluice report`: one file each, without scripts and external resources.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace sluice::cli {
 
-// `source` names the file that the figures are from.
+// `source`: the name of the file with the figures.
 std::string run_page(const RunReport& run, const std::string& source);
 std::string bench_page(const BenchReport& bench, const std::string& source);
 
-// What pages are made of. `body` is HTML, the rest is text.
+// The parts of a page. `body` is HTML, the rest is text.
 std::string page(const std::string& title, const std::string& source, const std::string& body);
 struct Tile {
   std::string name, value, note;

@@ -1,4 +1,4 @@
-// The page of a run: what it came to, how it went over time and in each epoch.
+// The page of a run: its totals, its course over time, and each epoch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using protocol::EpochField;
 using protocol::HistoryField;
 
 constexpr size_t kBins = 120;        // of a chart of rates
-constexpr size_t kRowsInSight = 16;  // epochs; more are folded away
+constexpr size_t kRowsInSight = 16;  // epochs; further ones are folded away
 constexpr double kNs = 1e9;
 
 double sum(const std::vector<double>& values) {
@@ -33,7 +33,7 @@ std::string percent(double part, double whole) {
   if (whole <= 0) return "-";
   const double share = part / whole * 100;
   if (share > 999) return "> 999 %";
-  // 100 and 0 are said of all and nothing only.
+  // 100 and 0 are shown only for all and nothing.
   if (share > 99.95 && part < whole) return "> 99.9 %";
   if (share < 0.05 && part > 0) return "< 0.1 %";
   return fmt::format("{} %", grouped(share, 1));
@@ -42,7 +42,7 @@ std::string percent(double part, double whole) {
 std::string bytes(double value) { return value_text(value, Quantity::kBytes); }
 std::string seconds(double ns) { return value_text(ns / kNs, Quantity::kSeconds); }
 
-// What hits, lates and misses are counted in.
+// Hits, late ones and misses, in samples or bytes.
 struct Counted {
   bool samples = false;  // else bytes
   double hit = 0, late = 0, miss = 0, unknown = 0;
@@ -95,7 +95,7 @@ std::vector<double> in_seconds(const std::vector<double>& ns) {
   return out;
 }
 
-// What grows, as a rate: by how much a second in each of kBins parts of the time.
+// A growing total as a rate: its growth per second in each of kBins parts of the time.
 struct Rates {
   std::vector<double> x, y;
 };
@@ -195,7 +195,7 @@ std::string bandwidth_chart(const RunReport& run) {
   ahead.stepped = consumed.stepped = true;
   chart.curves.push_back(std::move(ahead));
   chart.curves.push_back(std::move(consumed));
-  // The same places in time for all curves of a chart.
+  // All curves of a chart need the same points in time.
   std::vector<double> limit;
   for (size_t i = 0, at = 0; i < delivered.x.size(); ++i) {
     while (at + 1 < x.size() && x[at + 1] <= delivered.x[i]) ++at;
@@ -308,7 +308,7 @@ std::string epochs_html(const RunReport& run) {
   return text + "</tbody></table>" + (epochs > kRowsInSight ? "</details>" : "") + "</section>\n";
 }
 
-// Figures that are 0 where everything is well.
+// Figures that are 0 if there was no problem.
 std::string notices_html(const RunReport& run) {
   std::string items;
   for (const RunReport::Figure& figure : run.figures) {
@@ -326,7 +326,7 @@ std::string notices_html(const RunReport& run) {
          "</ul></section>\n";
 }
 
-// Whose figures these are.
+// The processes that the figures cover.
 std::string covered(const RunReport& run) {
   if (run.processes <= 1) return "Of all processes of the job, from its start to its end.";
   return fmt::format(

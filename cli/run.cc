@@ -26,7 +26,7 @@ void warn_of_unknown(const std::vector<std::string>& variables) {
     shown.push_back(one_line(name));
     if (meant == nullptr) continue;
     shown.back() += fmt::format(" (did you mean {}?)", meant->variable);
-    unsetenv(name.c_str());  // the library would say it again
+    unsetenv(name.c_str());  // or the library would report it again
   }
   if (!shown.empty()) warn(fmt::format("no option is called {}; ignored", fmt::join(shown, ", ")));
 }
@@ -53,7 +53,7 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
     warn(problem + ": it runs as without Sluice");
   }
   export_settings(settings.values);
-  // The process that this one becomes, told apart from an earlier one of the same number.
+  // The process that this one becomes; the time distinguishes it from an earlier one with its pid.
   const auto since = std::chrono::steady_clock::now().time_since_epoch().count();
   setenv("SLUICE_JOB", fmt::format("{}-{:x}", getpid(), since).c_str(), 1);
   if (!export_preload(library)) {
@@ -64,7 +64,7 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
   allow_sanitized_programs();
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
-  // execvp's signature predates const; it changes nothing.
+  // execvp's signature predates const; it does not modify the strings.
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());

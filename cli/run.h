@@ -1,4 +1,4 @@
-// `sluice run`: the command with the preload library in it.
+// `sluice run`: starts a command with the preload library.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sluice::cli {
 
-// Becomes the command. Returns an exit status only if that fails.
+// Executes the command in this process. Returns, with an exit status, only if that fails.
 int run(const Given& command_line, const std::vector<std::string>& command);
 
 }  // namespace sluice::cli

@@ -13,7 +13,7 @@ const protocol::OptionInfo* find_flag(const std::string& flag) {
 }
 
 void add(RunArguments* split, const std::string& option, const std::string& value) {
-  // The parser takes "--flag=" for a missing value, and "--flag" "-x" for two options.
+  // To the parser, "--flag=" lacks its value, and "--flag" "-x" are two options.
   if (value.empty()) {
     split->options.push_back(option);
     split->options.push_back(value);

@@ -23,7 +23,7 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// A socket's path that no job could use.
+// Reports a socket path that no job could use.
 const char* place_problem(const OptionInfo& info, const std::string& value) {
   if (info.option != Option::kSocket || value.empty()) return nullptr;
   const bool fits = value[0] == '/' && value.size() < sizeof(sockaddr_un::sun_path);
@@ -40,7 +40,7 @@ std::string complaint(const OptionInfo& info, const std::string& spelled,
   return line + " (" + values_of(info) + ")";
 }
 
-// Fills what is still open in `values` from the file. Returns the problem or "".
+// Fills values that are not set yet from the file. Returns the problem or "".
 std::string add_file(const std::string& path, Given* values) {
   std::vector<ConfigValue> found;
   std::string problem = read_config(path.c_str(), &found);

@@ -53,7 +53,7 @@ void print_heading(const Workload& workload, const Storage& storage) {
                                                     : "The only epoch:"));
 }
 
-// An error is the stream's to remember. REQUIRES: it is open for writing.
+// The stream records errors. REQUIRES: it is open for writing.
 OnDecided write_decisions(FILE* file, const optimizer::SystemInfo& system, uint64_t memory) {
   return [file, &system, memory](const Decided& one) {
     static constexpr const char* kHow[] = {"h",       "l",    "substituted",
@@ -91,7 +91,7 @@ void run_systems(const SimulateSettings& settings, FILE* csv) {
 }
 
 void run(const SimulateSettings& settings) {
-  // Before minutes are spent on what cannot be written.
+  // Open the outputs first, so that no minutes are spent on what cannot be written.
   File csv;
   if (!settings.csv.empty()) {
     csv.reset(fopen(settings.csv.c_str(), "we"));

@@ -1,4 +1,4 @@
-// `sluice simulate`: what replacement policies would do for a job, without running it.
+// `sluice simulate`: what replacement policies would achieve for a job, without running it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,9 +6,9 @@
 
 namespace sluice::cli {
 
-// As the user wrote them; empty is the default.
+// As the user wrote them; empty: the default.
 struct SimulateOptions {
-  std::string samples, sizes, epochs, seed, jobs;  // a made-up workload
+  std::string samples, sizes, epochs, seed, jobs;  // a synthetic workload
   std::string trace;                               // or a recorded one
   std::string memory, policy, system, drift;
   std::string latency, bandwidth, depth, compute;
@@ -18,7 +18,7 @@ struct SimulateOptions {
 
 void add_simulate_options(CLI::App* command, SimulateOptions* options);
 
-// Prints to standard output, complaints to standard error, and returns the exit status.
+// Prints to standard output, errors to standard error, and returns the exit status.
 int simulate(const SimulateOptions& options);
 
 }  // namespace sluice::cli

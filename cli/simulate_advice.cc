@@ -1,4 +1,4 @@
-// The ladder of memory sizes, and what to make of it.
+// Simulates a ladder of memory sizes, and derives advice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,20 +13,20 @@ namespace {
 constexpr double kLadder[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1};  // of the dataset
 constexpr uint32_t kEnoughSamples = 100'000;  // hit ratios then differ in the third digit only
 constexpr unsigned kEnoughEpochs = 4;
-constexpr double kAlike = 0.01;       // policies that differ by less are as good as one another
-constexpr double kNegligible = 0.01;  // stall over an epoch's time
+constexpr double kAlike = 0.01;       // policies that differ by less count as equal
+constexpr double kNegligible = 0.01;  // stall as a fraction of an epoch's time
 
 struct Step {
   uint64_t memory = 0;  // of the user's dataset
   const optimizer::PolicyInfo* policy = nullptr;
-  std::string as_good;  // names of others
+  std::string as_good;  // names of equally good policies
   Counts counts;        // of an epoch of the user's dataset
   Cost costs;
   double time() const { return costs.computing + costs.stall; }
   bool stalls() const { return costs.stall > kNegligible * time(); }
 };
 
-// The simplest first: what needs to know less is preferred among those that do as well.
+// The simplest policy first: of equally good ones, the one that needs least information is advised.
 unsigned demands(const optimizer::PolicyInfo& policy) {
   const std::string_view name = policy.name;
   return policy.wants_order ? 2 : (name == "minio" || name == "lru" ? 0 : 1);

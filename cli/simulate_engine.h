@@ -1,4 +1,4 @@
-// Runs a policy over a workload and says what that costs on a storage. Pure but for the workload.
+// Runs a policy over a workload and computes its cost on a storage. Pure except for the workload.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace sluice::cli {
 
-// What happened in one round, or in several.
+// The result of one round, or of several.
 struct Counts {
   double accesses = 0, hits = 0;
-  double asked = 0, fetched = 0;  // bytes wanted, and of them from storage
+  double asked = 0, fetched = 0;  // bytes requested, and of these read from storage
 
   double requests() const { return accesses - hits; }
   double hit_ratio() const { return accesses == 0 ? 0 : hits / accesses; }
@@ -24,29 +24,30 @@ struct Outcome {
   const optimizer::PolicyInfo* policy = nullptr;
   uint64_t memory = 0;         // bytes
   std::vector<Counts> rounds;  // never empty
-  // Mean of the rounds but the first, in which the cache fills; of the first if there is no other.
+  // The mean of all rounds but the first, in which the cache fills; the first if it is the only
+  // one.
   Counts steady() const;
 };
 
-// A policy that wants the order is told one round ahead of the present one.
+// A policy that uses the order is given it one round ahead of the running one.
 Outcome play(Workload* workload, const optimizer::PolicyInfo& policy, uint64_t memory);
 
-// A storage, and a job that computes while it reads. Seconds and bytes.
+// A storage, and a job that computes while data is read. Seconds and bytes.
 struct Storage {
   double latency = 0.002;        // of one request
-  double bandwidth = 200 << 20;  // bytes a second, all requests together
-  unsigned depth = 4;            // requests under way at a time
+  double bandwidth = 200 << 20;  // bytes a second, of all requests together
+  unsigned depth = 4;            // requests in flight at a time
   double compute = 0;            // of one sample
 };
 
 struct Cost {
   double reading = 0;    // seconds that storage needs
   double computing = 0;  // seconds that each job needs without storage
-  double stall = 0;      // what is left of `reading` where computing does not cover it
+  double stall = 0;      // the part of `reading` that does not overlap with computing
 };
 
-// Reading takes as long as the slower of two needs: requests / depth times latency, and bytes
-// through the bandwidth. It overlaps with computing perfectly, so the stall is the least possible.
+// Reading takes as long as the slower of two: requests / depth times latency, and bytes through the
+// bandwidth. It overlaps perfectly with computing, so the stall is the least possible.
 Cost cost(const Counts& counts, const Storage& storage, unsigned jobs);
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// What `sluice simulate` shows: a table, CSV, a picture, advice.
+// The output of `sluice simulate`: a table, CSV, a picture, advice.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace sluice::cli {
 
-// "1.2 GB (20 %)": the memory, and what share of the dataset it is.
+// "1.2 GB (20 %)": the memory, and its share of the dataset.
 std::string memory_text(uint64_t memory, uint64_t dataset);
 
-// One line for each outcome: means of an epoch, the first left out. Pure.
+// One line for each outcome: means per epoch, without the first. Pure.
 std::string simulate_table(std::span<const Outcome> outcomes, const Workload& workload,
                            const Storage& storage);
 
@@ -21,11 +21,11 @@ std::string simulate_table(std::span<const Outcome> outcomes, const Workload& wo
 std::string simulate_csv(std::span<const Outcome> outcomes, const Workload& workload,
                          const Storage& storage);
 
-// Which policy and how much memory buys what: simulates a ladder of memory sizes. A made-up dataset
-// is made smaller for that where it is large, which changes no share.
+// Which policy and how much memory have which effect: simulates a ladder of memory sizes. A large
+// synthetic dataset is scaled down for that, which changes no share.
 std::string simulate_advice(const SimulateSettings& settings, Workload* workload);
 
-// Draws the CSV with matplotlib, in a Python of its own. Returns "" or one line of what is wrong.
+// Draws the CSV with matplotlib, in a Python process of its own. Returns "" or the problem.
 std::string simulate_picture(const std::string& csv, const std::string& path);
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
-// The picture is drawn by scripts/simulate_picture.py, which is compiled in: an installed program
-// needs no other file. The CSV is its standard input.
+// The picture is drawn by scripts/simulate_picture.py, which is compiled in, so that an installed
+// program needs no other file. The CSV is the script's standard input.
 #include "cli/simulate_picture.inc"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kPython = "/usr/bin/python3";  // Debian's: the one that has its matplotlib
 
-// "" or what is wrong.
+// Returns "" or the problem.
 std::string fill(int fd, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
@@ -51,7 +51,7 @@ std::string simulate_picture(const std::string& csv, const std::string& path) {
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fmt::format("--picture: {}", strerror(errno));
   }
-  // It says itself what else went wrong, in a word that its status stands for.
+  // The script prints other problems itself; its status says which kind.
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   if (WIFEXITED(status) && WEXITSTATUS(status) == 3) {
     return fmt::format("--picture needs matplotlib for {} (Debian: python3-matplotlib)", kPython);

@@ -13,9 +13,9 @@
 namespace sluice::cli {
 namespace {
 
-// LCache, Table III: the files of ImageNet-1K have 107.8 KB on average (138 GB, 1.28 million). How
-// sizes spread is not published there; a logarithm that deviates by 0.5 is assumed, which puts two
-// thirds of the files between 58 and 157 KB.
+// LCache, Table III: the files of ImageNet-1K have 107.8 KB on average (138 GB, 1.28 million). The
+// distribution is not published there; a standard deviation of 0.5 of the logarithm is assumed,
+// which puts two thirds of the files between 58 and 157 KB.
 constexpr double kImageNetMean = 107.8e3;
 constexpr double kImageNetSigma = 0.5;
 
@@ -53,7 +53,7 @@ uint64_t size(const char* option, const std::string& value, uint64_t low, uint64
   return bytes;
 }
 
-// "2ms" in seconds.
+// Parses "2ms" as seconds.
 double duration(const char* option, const std::string& value) {
   static constexpr struct {
     std::string_view suffix;
@@ -120,7 +120,7 @@ MemorySize memory_size(const std::string& value) {
   return memory;
 }
 
-// Names of a table, as a list or "all".
+// Parses names of a table: a list or "all".
 template <typename Info>
 void choose(const char* option, const std::string& value, std::span<const Info> table,
             const Info* (*find)(std::string_view), std::vector<const Info*>* chosen) {

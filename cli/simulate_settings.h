@@ -12,7 +12,7 @@
 
 namespace sluice::cli {
 
-// A share of the dataset, or bytes where `share` is 0.
+// A share of the dataset, or bytes if `share` is 0.
 struct MemorySize {
   double share = 0;
   uint64_t bytes = 0;
@@ -21,17 +21,17 @@ struct MemorySize {
 
 struct SimulateSettings {
   Synthetic synthetic;
-  std::string trace;  // instead of synthetic, if it is not empty
+  std::string trace;  // used instead of `synthetic` if not empty
   std::vector<MemorySize> memory;
   std::vector<const optimizer::PolicyInfo*> policies;
-  std::vector<const optimizer::SystemInfo*> systems;  // instead of policies, if there are any
+  std::vector<const optimizer::SystemInfo*> systems;  // used instead of `policies` if not empty
   double drift = 0;
   Storage storage;
   std::string csv, picture, decisions;
   bool advise = false;
 };
 
-// Throws SimulateFailure for a value that makes no sense.
+// Throws SimulateFailure for an invalid value.
 SimulateSettings simulate_settings(const SimulateOptions& options);
 
 }  // namespace sluice::cli

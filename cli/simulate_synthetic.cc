@@ -1,5 +1,5 @@
-// A made-up dataset and jobs that reshuffle it. The same seed gives the same numbers everywhere:
-// only what the C++ standard determines is used of its random numbers.
+// A synthetic dataset and jobs that reshuffle it. The same seed gives the same numbers everywhere:
+// only random functions whose results the C++ standard determines are used.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class Shuffled : public Workload {
 
   const Synthetic made_;
   uint64_t total_ = 0;
-  std::vector<uint32_t> sizes_;  // empty: all are of made_.bytes
+  std::vector<uint32_t> sizes_;  // empty: all samples have made_.bytes
   std::vector<uint32_t> order_;
   Buffer buffers_[2];
 };

@@ -19,8 +19,8 @@ using optimizer::Served;
 
 double& part(SystemCounts* counts, Served how) { return counts->served[static_cast<size_t>(how)]; }
 
-// Losses as trainings have them: many small ones and few large. Their scale makes no difference,
-// their order does.
+// A distribution of losses as in training: many small ones and few large ones. Only their order
+// matters, not their scale.
 class Losses {
  public:
   Losses(const Synthetic& job, double drift)
@@ -86,8 +86,8 @@ SystemCounts SystemOutcome::steady() const {
 SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& info,
                           uint64_t memory, const OnDecided& on_decided) {
   SystemOutcome outcome{&info, memory, {}};
-  // The order of an epoch is the workload's, less what is not selected: what a job's own sampler
-  // would draw.
+  // The order of an epoch is the workload's without the samples that are not selected: what a job's
+  // own sampler would draw.
   const std::unique_ptr<Workload> workload = make_synthetic(job);
   const auto system = info.make({.capacity = memory,
                                  .samples = job.samples,

@@ -1,4 +1,4 @@
-// Runs whole training systems over a made-up job, and says what that costs on a storage: `sluice
+// Runs whole training systems over a synthetic job, and computes their cost on a storage: `sluice
 // simulate --system`. Pure.
 #pragma once
 
@@ -18,12 +18,12 @@ namespace sluice::cli {
 // One epoch, or the mean of several.
 struct SystemCounts {
   double requests = 0, asked = 0;                            // samples; bytes
-  std::array<double, optimizer::kServedKinds> served = {};   // of the requests
+  std::array<double, optimizer::kServedKinds> served = {};   // requests, by kind of answer
   double missed = 0;                                         // bytes, read while the job waits
   double packages = 0, packed = 0, useful = 0, written = 0;  // the rest in bytes
 
   double share(optimizer::Served how) const;  // of the requests
-  // Answered from memory: H, L exact and substituted together.
+  // Hits of all kinds: H, L exact and substituted.
   double hit_ratio() const;
   SystemCounts& operator+=(const SystemCounts& other);
   SystemCounts& operator*=(double factor);
@@ -33,10 +33,10 @@ struct SystemOutcome {
   const optimizer::SystemInfo* system = nullptr;
   uint64_t memory = 0;               // bytes
   std::vector<SystemCounts> epochs;  // never empty
-  SystemCounts steady() const;  // mean of all but the first; of the first if it is the only one
+  SystemCounts steady() const;       // mean of all but the first; the first if it is the only one
 };
 
-// What was decided at one position of an epoch. packages: that were read since the one before.
+// The decision at one position of an epoch. packages: those read since the previous position.
 struct Decided {
   unsigned epoch = 0;
   optimizer::SampleId requested = 0;
@@ -45,16 +45,16 @@ struct Decided {
 };
 using OnDecided = std::function<void(const Decided&)>;
 
-// A sample's loss does not change unless `drift` says so: the share of the samples whose loss is
-// drawn anew with each epoch. It is known of a sample once that was trained, as it was then.
-// `on_decided`, which may be empty, is told of each request.
+// A sample's loss is constant unless `drift` is set: the share of the samples whose loss is redrawn
+// in each epoch. The system knows a sample's loss from the last time that the sample was trained.
+// `on_decided` (may be empty) is called for each request.
 SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& system,
                           uint64_t memory, const OnDecided& on_decided = {});
 
-// As cost() of a policy; each package is one request.
+// Like cost() of a policy; each package is one request.
 Cost system_cost(const SystemCounts& counts, const Storage& storage);
 
-// One line for each outcome: means of an epoch, the first left out.
+// One line for each outcome: means per epoch, without the first.
 std::string systems_table(std::span<const SystemOutcome> outcomes, const Workload& workload,
                           const Storage& storage);
 // One line for each epoch of each outcome, with a heading; bytes and seconds.

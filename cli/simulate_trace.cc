@@ -1,5 +1,5 @@
-// Reads a trace (protocol/trace.h). The file is anybody's: every field is checked, and how much
-// memory is taken depends on the file's length alone.
+// Reads a trace (protocol/trace.h). The file is untrusted: every field is checked, and the memory
+// used depends only on the file's length.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ class Recorded : public Workload {
   void reserve(uint64_t records) { accesses_.reserve(records); }
   void set_cut() { cut_ = true; }
 
-  // Returns nullptr, or what is wrong with the record.
+  // Returns nullptr, or the record's problem.
   const char* add(const TraceRecord& record) {
     if (record.bytes > protocol::kTraceMaxBytes) return "its sample is larger than 64 GiB";
     if (record.job >= protocol::kTraceMaxJobs) return "its job's number is 1024 or more";
@@ -97,7 +97,7 @@ class Recorded : public Workload {
   throw SimulateFailure(kExitUsage, fmt::format("--trace {}: {}", path, what));
 }
 
-// Fills `buffer` from the file; returns how many bytes there were before its end.
+// Fills `buffer` from the file; returns the number of bytes read before its end.
 size_t read_fully(int fd, const std::string& path, void* buffer, size_t bytes) {
   size_t done = 0;
   while (done < bytes) {
@@ -113,7 +113,7 @@ size_t read_fully(int fd, const std::string& path, void* buffer, size_t bytes) {
 }  // namespace
 
 std::unique_ptr<Workload> read_trace(const std::string& path) {
-  // A fifo that nobody writes must not hold us.
+  // Opening a FIFO must not wait for a writer.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) fail(path, strerror(errno));
   struct stat file {};
@@ -139,7 +139,7 @@ std::unique_ptr<Workload> read_trace(const std::string& path) {
     const size_t wanted = records.size() * sizeof(TraceRecord);
     const size_t got = read_fully(fd.get(), path, records.data(), wanted);
     for (size_t at = 0; at < got / sizeof(TraceRecord); ++at, ++number) {
-      // The file may have grown since.
+      // The file may have grown in the meantime.
       if (number >= kMostRecords) fail(path, "it grows while it is read");
       const char* problem = trace->add(records[at]);
       if (problem != nullptr) fail(path, fmt::format("record {}: {}", number, problem));

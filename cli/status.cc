@@ -32,7 +32,7 @@ int print_status(const StatusOptions& options) {
   const std::string socket = socket_of(chosen_socket(options.socket));
   for (bool first = true;; first = false) {
     const Reply reply = ask_status(socket);
-    // Watching ends well when what was watched ends.
+    // While watching, the optimizer's end is no error.
     if (reply.answer == Answer::kNone && !first) return 0;
     if (reply.answer != Answer::kGood) return complain(reply);
     const Json status = Json::parse(reply.text, nullptr, false);

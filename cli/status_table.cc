@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
-// What the tables that we know begin with; fields without a name here follow as they come.
+// The leading columns of known tables; other fields follow in the order of the JSON.
 struct Column {
   const char* field;
   const char* title;
@@ -111,7 +111,7 @@ const std::vector<Table>& known_tables() {
 
 enum class Unit { kNone, kBytes, kBytesPerSecond, kNanoseconds, kSeconds };
 
-constexpr size_t kLongest = 60;  // characters of a path or command; --json has them whole
+constexpr size_t kLongest = 60;  // characters of a path or command; --json has the whole text
 constexpr double kNoFigure = 4611686018427387904.0;  // 2^62: "no limit", "not yet"
 
 bool ends_with(std::string_view text, std::string_view tail) {
@@ -180,7 +180,7 @@ std::string shown_number(std::string_view name, const Json& value) {
   return value.is_number_float() ? fmt::format("{:.2f}", number) : value.dump();
 }
 
-// A path's end tells more than its beginning.
+// A path's end is more informative than its beginning.
 std::string shortened(std::string_view name, std::string text) {
   if (text.size() <= kLongest) return text;
   return name == "path" ? "..." + text.substr(text.size() - kLongest)
@@ -197,7 +197,7 @@ std::string shown(std::string_view name, const Json& value) {
   return list.empty() ? "-" : list;
 }
 
-// "name value, name value": figures that are zero say nothing.
+// "name value, name value"; figures that are zero are left out.
 std::string sentence(const Json& figures) {
   std::string text;
   for (const auto& [name, value] : figures.items()) {
@@ -271,7 +271,7 @@ std::string table_text(const std::string& name, const std::vector<Json>& rows) {
   return columns(cells, alignment);
 }
 
-// How far the pre-cache is in front of the reader, which is what one looks for first.
+// How far the prefetch is ahead of the reader, the most important figure.
 void add_ahead(Json* row) {
   const auto position = row->find("position");
   const auto frontier = row->find("frontier");

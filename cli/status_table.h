@@ -1,5 +1,5 @@
-// The optimizer's status as tables. Pure. Nothing is required of the JSON but that it is an
-// object: names that are not known are shown as they are, missing ones are left out.
+// The optimizer's status as tables. Pure. The JSON need only be an object: unknown names are shown
+// as they are, missing ones are left out.
 #pragma once
 
 #include <nlohmann/json.hpp>

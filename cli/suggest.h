@@ -1,4 +1,4 @@
-// What a mistyped word was meant to be.
+// Suggestions for mistyped words.
 #pragma once
 
 #include <string>

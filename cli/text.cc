@@ -7,7 +7,7 @@
 namespace sluice::cli {
 namespace {
 
-// The shortest spelling that parse_bytes reads back.
+// The shortest notation that parse_bytes reads back.
 std::string size_literal(uint64_t bytes) {
   static constexpr struct {
     unsigned shift;
@@ -22,7 +22,7 @@ std::string size_literal(uint64_t bytes) {
   return fmt::format("{}", bytes);
 }
 
-// Characters of UTF-8 text, near enough for columns of file names.
+// Number of characters of UTF-8 text, accurate enough for columns of file names.
 size_t width(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;

@@ -1,4 +1,4 @@
-// Text for people: sizes, times, aligned columns, and strings that cannot upset a terminal.
+// Text for people: sizes, times, aligned columns, and strings that are safe for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sluice::cli {
 
-// Control characters become '?': what a peer or a file name sends cannot steer the terminal.
+// Control characters become '?': text from a peer or a file name cannot control the terminal.
 std::string one_line(std::string_view text);
 
 // `text` with every `what` replaced by `by`.

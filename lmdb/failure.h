@@ -1,6 +1,6 @@
-// The one way out of sluice-lmdb for everything that a user, a file or a disk can get wrong: main
-// prints the text as one line and exits with status 1. The optimizer, which has the reader of
-// data.mdb too, does without the file's index then.
+// The error of sluice-lmdb for everything that a user, a file or a disk can get wrong: main prints
+// the text as one line and exits with status 1. The optimizer, which uses the reader of data.mdb as
+// well, continues without the file's index.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws a Failure. The text is one line that names the file concerned, without a full stop.
+// Throws a Failure. The text is one line that names the file, without a full stop.
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(fmt::format(format, std::forward<Args>(args)...));

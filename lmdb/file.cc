@@ -12,7 +12,7 @@
 
 namespace sluice::lmdb {
 
-// Not blocking, so that a pipe put in a file's place is refused and not waited for.
+// Opened non-blocking, so that a FIFO in place of a file is refused instead of waited for.
 File::File(std::string path)
     : path_(std::move(path)),
       descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {

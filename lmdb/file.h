@@ -20,7 +20,7 @@ class File {
   ~File();
 
   const std::string& path() const { return path_; }
-  uint64_t size() const { return size_; }  // bytes, when it was opened
+  uint64_t size() const { return size_; }  // bytes, when the file was opened
 
   // Fills `out` from `offset`; fails if the file ends first.
   void read(uint64_t offset, std::span<uint8_t> out) const;

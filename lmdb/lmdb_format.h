@@ -1,8 +1,10 @@
-// How LMDB (data version 1, 64-bit, little-endian) lays out data.mdb: what our own reader needs.
+// LMDB's layout of data.mdb (data version 1, 64-bit, little-endian), as far as Sluice's reader
+// needs it.
 //
-// A file is pages of one size. Pages 0 and 1 are meta pages, the one with the larger transaction
-// number counts. Each of the two trees (free pages, records) has branch and leaf pages; a value
-// too large for a leaf lies on overflow pages: one header, then the bytes without interruption.
+// A file consists of pages of one size. Pages 0 and 1 are meta pages; the one with the larger
+// transaction number is valid. Each of the two trees (free pages, records) has branch and leaf
+// pages; a value too large for a leaf lies on overflow pages: one header, then the bytes without
+// interruption.
 #pragma once
 
 #include <bit>

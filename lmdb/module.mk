@@ -1,4 +1,4 @@
-# The reader of data.mdb that the sidecar and sluice-lmdb share; it needs no liblmdb.
+# The reader of data.mdb, shared by the optimizer and sluice-lmdb; it needs no liblmdb.
 ARCHIVES += lmdb
 lmdb.a_SRCS := $(wildcard lmdb/*.cc)
 $(B)/obj/lmdb/%.o: CPPFLAGS += -DFMT_HEADER_ONLY

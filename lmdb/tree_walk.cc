@@ -105,8 +105,8 @@ bool TreeWalk::next(Record* record) {
   return false;
 }
 
-// The first key of a branch page says nothing and may be empty; each other one is above all keys
-// before it and not above any key after it.
+// The first key of a branch page is meaningless and may be empty; each other key is greater than
+// all keys before it and not greater than any key after it.
 void TreeWalk::visit_branch(Frame& frame) {
   const Node child = node(frame, frame.at);
   if (frame.at > 0) {
@@ -157,7 +157,7 @@ void TreeWalk::place_value(const Frame& frame, const Node& node, Record* record)
     if (header.number != first) damaged(first, "calls itself page {}", header.number);
     if ((header.flags & kPageKinds) != kOverflowPage) damaged(first, "holds no large value");
     if (stated < count) damaged(first, "has {} pages for {} bytes", stated, record->length);
-    count = stated;  // may be more: a value that was overwritten by a smaller one
+    count = stated;  // may be larger: the value replaced a longer one
   }
   pages_.claim(first, count);
   overflow_ += count;
@@ -219,7 +219,7 @@ uint64_t claim_free_pages(const Database& database, PageMap& pages) {
       if (page < 2 || page > database.meta().last_page) {
         fail("{} is damaged: its free list names page {}", database.path(), page);
       }
-      // LMDB may never have written the last pages of a file if they were free at once.
+      // LMDB may not have written the last pages of a file if they were freed at once.
       if (page < database.file_pages()) pages.claim(page, 1);
     }
     total += count;

@@ -1,6 +1,6 @@
-// Visits the records of one tree of a Database in key order and checks everything it passes: page
+// Visits the records of one tree of a Database in key order and checks everything on the way: page
 // numbers and kinds, node bounds, key order, separators, depth, that no page is used twice, and at
-// the end the counts that the meta page gives. Never reads outside the file, whatever it holds.
+// the end the counts in the meta page. Never reads outside the file, whatever the file contains.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class TreeWalk {
   // Both references must outlive the walk.
   TreeWalk(const Database& database, const Tree& tree, PageMap& pages, Reads reads);
 
-  // The next record, false after the last. Fails at the first damage.
+  // The next record; false after the last one. Fails at the first damage.
   bool next(Record* record);
 
  private:
@@ -77,16 +77,16 @@ class TreeWalk {
   const Reads reads_;
 
   std::vector<Frame> frames_;  // one for each level
-  unsigned levels_ = 0;        // of frames_ in use
+  unsigned levels_ = 0;        // levels of frames_ in use
   std::string last_key_;
-  std::string floor_;     // the separator that the keys to come must not be below
+  std::string floor_;     // the separator: later keys must not be less
   bool any_ = false;      // last_key_ is set
   bool bounded_ = false;  // floor_ is set
   uint64_t branches_ = 0, leaves_ = 0, overflow_ = 0, entries_ = 0;
 };
 
-// The page numbers that the free list holds; fails as a TreeWalk does, and if one of them is in
-// use. Claims them.
+// The page numbers in the free list. Fails as a TreeWalk does, and if one of them is in use. Claims
+// them.
 uint64_t claim_free_pages(const Database& database, PageMap& pages);
 
 }  // namespace sluice::lmdb

@@ -16,10 +16,10 @@ struct Options {
   std::string path;
   bool csv = false;
   uint64_t batch = 0;  // records
-  uint64_t gpus = 1;   // of a node
+  uint64_t gpus = 1;   // per node
 };
 
-// How the file is passed through by who reads the records in key order.
+// How a reader in key order moves through the file.
 class Sequence {
  public:
   explicit Sequence(uint64_t page_size) : page_size_(page_size) {}
@@ -29,8 +29,8 @@ class Sequence {
     const uint64_t last =
         record.length == 0 ? first : (record.offset + record.length - 1) / page_size_;
     if (count_ > 0) {
-      // Between two neighbours lies at most one page of the tree. On a leaf page the values stand
-      // in descending order; who reads pages does not mind.
+      // Between two neighbours lies at most one page of the tree. On a leaf page the values are
+      // in descending order, which makes no difference to a reader of whole pages.
       if (first >= last_ && first <= last_ + 2) {
         ++following_;
       } else {
@@ -46,7 +46,7 @@ class Sequence {
 
   uint64_t count() const { return count_; }
 
-  // Bytes of the file for each record, the rest of its last page and the tree included.
+  // Bytes of the file per record, including the rest of its last page and the tree.
   double span() const {
     return count_ == 0
                ? 0
@@ -73,7 +73,7 @@ class Sequence {
   uint64_t following_ = 0, forward_ = 0, backward_ = 0;
 };
 
-// The stripe size that the paper advises: batch size times GPUs of a node.
+// The stripe size that the paper recommends: batch size times GPUs of a node.
 void print_stripe(const Options& options, const Sequence& sequence) {
   const auto batch = static_cast<uint64_t>(sequence.span() * static_cast<double>(options.batch));
   const uint64_t stripe = (batch * options.gpus + kStripeUnit - 1) / kStripeUnit * kStripeUnit;
@@ -84,7 +84,7 @@ void print_stripe(const Options& options, const Sequence& sequence) {
       options.gpus == 1 ? "GPU" : "GPUs", stripe / 1024);
 }
 
-// A key that a spreadsheet could misread is quoted, quotes in it doubled.
+// A key that a spreadsheet could misread is quoted, with its quotes doubled.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -25,10 +25,10 @@ struct Options {
 };
 
 struct Shape {
-  uint32_t width = 0, height = 0;  // 0: as the image is
+  uint32_t width = 0, height = 0;  // 0: as in the image
 };
 
-// As if the parser had refused it.
+// Reports `problem` as a usage error of the parser.
 [[noreturn]] void usage(const std::string& problem) { throw CLI::ValidationError(problem); }
 
 Shape parse_shape(const std::string& text) {
@@ -53,12 +53,12 @@ uint64_t parse_size(const std::string& text) {
   return bytes;
 }
 
-// Images as Datums, again from the first after the last.
+// Images as Datums, starting again from the first after the last.
 class DatumSource : public RecordSource {
  public:
   DatumSource(const ImageSource& images, const Options& options, Shape shape)
       : images_(images), encoded_(options.encoded), shape_(shape) {
-    // As Caffe does: a folder's images all become colour, so that they have one shape.
+    // As in Caffe: all images of a folder become colour, so that they have one shape.
     if (images.has_files()) channels_ = options.grey ? 1 : 3;
   }
 
@@ -81,7 +81,7 @@ class DatumSource : public RecordSource {
   const ImageSource& images_;
   const bool encoded_;
   const Shape shape_;
-  uint32_t channels_ = 0;  // 0: as the image is
+  uint32_t channels_ = 0;  // 0: as in the image
 };
 
 void check(const Options& options) {

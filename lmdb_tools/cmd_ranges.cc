@@ -18,7 +18,7 @@ struct Options {
 
 struct Range {
   std::string first_key, last_key;  // both inclusive
-  uint64_t first_record = 0;        // its number in key order
+  uint64_t first_record = 0;        // its index in key order
   uint64_t records = 0;
   uint64_t bytes = 0;           // of values
   uint64_t begin = 0, end = 0;  // of the file, from the first value to the end of the last
@@ -31,8 +31,8 @@ void for_each_record(const Database& database, Visit visit) {
   for (Record record{}; walk.next(&record);) visit(record);
 }
 
-// The rank of what has `before` units before it, of `total`: ranks get equal shares, and never
-// does a later record go to an earlier rank.
+// The rank of a record with `before` of `total` units before it: ranks get equal shares, and no
+// later record goes to an earlier rank.
 uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(before) * ranks / total);
 }
@@ -40,8 +40,8 @@ uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
 std::vector<Range> cut(const Database& database, const Options& options) {
   const bool by_bytes = options.by == "bytes";
   uint64_t total = database.meta().records.entries;
-  // A record's centre decides, so that one at a border goes where the larger part of it lies. Its
-  // key counts too, and one byte more: an empty value still is a record.
+  // A record's centre decides, so that a record at a border goes to the rank with its larger part.
+  // Its key counts, too, plus one byte, so that an empty value still has a weight.
   const auto weight = [&](const Record& record) {
     return by_bytes ? record.length + record.key.size() + 1 : 1;
   };

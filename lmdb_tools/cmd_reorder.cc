@@ -17,7 +17,7 @@ struct Options {
   uint64_t seed = 0;
 };
 
-// The name in a key of the form 00000042_NAME; a key of another form is a name as a whole.
+// The name in a key of the form 00000042_NAME; a key of another form is itself the name.
 std::string_view name_of(std::string_view key) {
   size_t digits = 0;
   while (digits < key.size() && isdigit(static_cast<unsigned char>(key[digits])) != 0) ++digits;
@@ -25,8 +25,8 @@ std::string_view name_of(std::string_view key) {
   return key.substr(digits + 1);
 }
 
-// Fisher and Yates. The standard library's shuffle and distributions differ from one library to
-// the next; a seed here means the same order everywhere.
+// Fisher and Yates. The shuffle and distributions of standard libraries differ; with this one a
+// seed gives the same order everywhere.
 void shuffle(std::vector<uint32_t>* order, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (uint64_t left = order->size(); left > 1; --left) {
@@ -74,7 +74,7 @@ class ShuffledSource : public RecordSource {
 
   const Database& database_;
   std::vector<Place> places_;    // in key order
-  std::vector<uint32_t> order_;  // old number of each new record
+  std::vector<uint32_t> order_;  // old index of each new record
 };
 
 void reorder(const Options& options) {

@@ -23,7 +23,7 @@ struct Options {
   unsigned count = 0;
 };
 
-// liblmdb makes the lock file when it opens the database, and leaves it when it closes.
+// liblmdb creates the lock file when it opens the database, and leaves it when it closes.
 void make_lock(const std::string& folder) {
   MDB_env* opened = nullptr;
   int error = mdb_env_create(&opened);
@@ -46,7 +46,7 @@ void make_replica(const std::string& folder, const std::string& data) {
 void replicas(const Options& options) {
   const Database database(options.path);
   {
-    // Checked before liblmdb maps it, see database.h.
+    // Checked before liblmdb maps the file, see database.h.
     PageMap pages(database);
     TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
     for (Record record{}; walk.next(&record);) {

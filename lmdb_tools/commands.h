@@ -1,5 +1,5 @@
-// The subcommands of sluice-lmdb. Each add_* puts one with its options into `app`; it runs while
-// `app` parses, and throws a Failure for everything that goes wrong.
+// The subcommands of sluice-lmdb. Each add_* adds one with its options to `app`; it runs while
+// `app` parses, and throws a Failure for every problem.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ void add_reorder(CLI::App& app);
 // A key on one line: bytes that are not printable ASCII, and backslashes, as \xNN.
 std::string printable(std::string_view key);
 
-// Fails if standard output did not take everything that was printed.
+// Fails if standard output did not accept everything that was printed.
 void check_output();
 
 }  // namespace sluice::lmdb

@@ -11,11 +11,11 @@
 namespace sluice::lmdb {
 namespace {
 
-// A transaction is held in memory twice, by us and by liblmdb.
+// A transaction is held in memory twice, here and by liblmdb.
 constexpr uint64_t kBatchBytes = 64U << 20;
 
-// Reads records [first, first + count). Of several failures the first record's is thrown, so that
-// the same input always gives the same message.
+// Reads records [first, first + count). Of several failures the one of the first record is thrown,
+// so that the same input always gives the same message.
 std::vector<KeyValue> read_chunk(const RecordSource& source, uint64_t first, uint64_t count,
                                  unsigned threads) {
   std::vector<KeyValue> chunk(count);
@@ -41,8 +41,8 @@ std::vector<KeyValue> read_chunk(const RecordSource& source, uint64_t first, uin
   return chunk;
 }
 
-// Cuts the sequence of records into transactions. Where depends on the records alone, not on where
-// a run began: that makes an interrupted job's file the same as any other's.
+// Divides the sequence of records into transactions. The division depends on the records alone, not
+// on where a run began, so that an interrupted job's file equals any other's.
 class Batcher {
  public:
   Batcher(uint64_t records, DatabaseWriter* writer) : records_(records), writer_(writer) {}

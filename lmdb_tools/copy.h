@@ -1,4 +1,4 @@
-// From a source of records to a database: the loop of `make` and `reorder`.
+// Copies a source of records to a database: the loop of `make` and `reorder`.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace sluice::lmdb {
 
 struct CopyLimits {
-  uint64_t records = 0;  // 0: as many as the source has, unless `bytes` is set
-  uint64_t bytes = 0;    // not 0: up to the first record with which the values are that many
-  uint64_t commit = 0;   // records of a transaction at most
+  uint64_t records = 0;  // 0: all records of the source, unless `bytes` is set
+  uint64_t bytes = 0;    // if not 0: up to the first record with which the values reach this size
+  uint64_t commit = 0;   // most records of a transaction
 };
 
-// Reads on all processors, in the order of the indices writes, goes on after what the writer has,
-// and shows its progress as `what`. Leaves it to the caller to publish.
+// Reads on all processors, writes in the order of the indices, continues after the records that the
+// writer already has, and shows its progress as `what`. The caller must publish the result.
 void copy_records(const RecordSource& source, const CopyLimits& limits, const std::string& what,
                   DatabaseWriter* writer);
 

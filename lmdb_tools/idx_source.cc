@@ -32,7 +32,7 @@ class GzipFile {
     return static_cast<uint32_t>(bytes[0]) << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
   }
 
-  // Memory grows with what arrives and not with what a header promises.
+  // Memory grows with the data that arrives, not with the size in a header.
   std::vector<uint8_t> body(uint64_t size) {
     constexpr uint64_t kStep = 16U << 20;
     std::vector<uint8_t> bytes;
@@ -56,7 +56,7 @@ class GzipFile {
     const int got = gzread(file_, to, size);
     int error = Z_OK;
     const char* why = gzerror(file_, &error);
-    // A gzip file that ends too early gives what it has, and this error.
+    // A truncated gzip file returns the data that it has, and this error.
     if (error == Z_BUF_ERROR) fail("{} is truncated", path_);
     if (got < 0 || error < 0)
       fail("cannot read {}: {}", path_, error == Z_ERRNO ? strerror(errno) : why);

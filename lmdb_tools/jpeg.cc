@@ -14,9 +14,9 @@ namespace sluice::lmdb {
 namespace {
 
 // libjpeg reports an error by not returning. Its frames are C, which an exception must not cross,
-// so the error is carried out by longjmp to a frame without destructors, and thrown from there.
+// so the error leaves by longjmp to a frame without destructors, and is thrown from there.
 struct Errors {
-  jpeg_error_mgr base;  // first: libjpeg hands out a pointer to it
+  jpeg_error_mgr base;  // first member: libjpeg passes a pointer to it
   jmp_buf escape;
   char text[JMSG_LENGTH_MAX];
 };
@@ -27,8 +27,8 @@ struct Errors {
   longjmp(errors->escape, 1);
 }
 
-// libjpeg mends what it can and warns. A warning that picture data is lost makes the file a damaged
-// one; others, such as stray bytes between markers, are common in good collections.
+// libjpeg repairs what it can and warns. If the warning says that picture data is lost the file is
+// damaged; other warnings, such as stray bytes between markers, are common in good collections.
 bool loses_picture(int code) {
   return code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
          code == JWRN_ARITH_BAD_CODE || code == JWRN_MUST_RESYNC;
@@ -51,7 +51,7 @@ bool cmyk(const jpeg_decompress_struct& info) {
   return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
 }
 
-// The part that a longjmp may leave: it owns nothing. `rows` is where decoded lines go.
+// The part that a longjmp may abort: it owns nothing. `rows` receives decoded lines.
 bool decode_lines(jpeg_decompress_struct* info, Job* job) {
   auto* errors = reinterpret_cast<Errors*>(info->err);
   if (setjmp(errors->escape) != 0) return false;
@@ -79,7 +79,7 @@ bool decode_lines(jpeg_decompress_struct* info, Job* job) {
   return true;
 }
 
-// Adobe writes its inks inverted, and so does everybody after it: 255 is no ink.
+// Adobe writes its inks inverted, and so do all other programs since: 255 is no ink.
 void inks_to_rgb(Image* image) {
   const size_t count = image->pixels.size() / 4;
   for (size_t i = 0; i < count; ++i) {

@@ -12,8 +12,8 @@ struct ImageSize {
 bool is_jpeg(std::span<const uint8_t> file);
 ImageSize jpeg_size(std::span<const uint8_t> file, const std::string& name);
 
-// Grey stays grey, everything else becomes red, green, blue. A file that ends too early, or in
-// which libjpeg had to repair something, is refused.
+// Grey stays grey, everything else becomes red, green, blue. A truncated file, or one in which
+// libjpeg had to repair something, is refused.
 Image decode_jpeg(std::span<const uint8_t> file, const std::string& name);
 
 }  // namespace sluice::lmdb

@@ -11,7 +11,8 @@ $(DATUM).cc $(DATUM).h &: lmdb_tools/datum.proto
 	@[ "$(V)" = 1 ] || echo "  GEN  $(DATUM).cc"
 	$(Q)protoc --cpp_out=$(B)/gen $<
 
-# Until a first compilation has listed its headers, nothing else says who needs the generated one.
+# Before a first compilation has listed its headers, no rule says that this file needs the generated
+# one.
 $(B)/obj/lmdb_tools/datum.cc.o: | $(DATUM).h
 
 $(B)/obj/lmdb_tools/%.o: CPPFLAGS += -DFMT_HEADER_ONLY

@@ -41,8 +41,8 @@ void sync_folder(const std::string& path) {
   close(folder);
 }
 
-// renameat2 refuses an existing target in the same step. Where the file system does not know the
-// flag, rename itself replaces nothing but an empty folder.
+// renameat2 refuses an existing target atomically. Where the file system does not support the flag,
+// rename itself replaces nothing but an empty folder.
 bool rename_to_new(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno != EINVAL && errno != ENOSYS) return false;
@@ -61,7 +61,7 @@ Partial::Partial(std::string out, const std::string& job)
       result_(folder_ + "/result"),
       job_file_(folder_ + "/job") {
   if (exists(out_)) {
-    // An earlier run may have ended between its rename and the removal of what is left.
+    // An earlier run may have ended between its rename and the removal of the rest.
     if (exists(job_file_) && !exists(result_)) discard();
     fail("{} exists and is not overwritten", out_);
   }
@@ -74,7 +74,7 @@ Partial::~Partial() {
   if (lock_ >= 0) close(lock_);
 }
 
-// The job file comes into being whole, so that a folder without one holds nothing.
+// The job file is created atomically, so that a folder without one contains no result.
 void Partial::begin(const std::string& job) {
   make_folder(folder_);
   if (exists(job_file_)) return;
@@ -85,7 +85,7 @@ void Partial::begin(const std::string& job) {
   const bool written = write(file, job.data(), job.size()) == static_cast<ssize_t>(job.size());
   const int why = written ? 0 : errno;
   close(file);
-  // link, not rename: of two processes that begin at once one is first.
+  // link, not rename: if two processes begin at once, exactly one succeeds.
   const bool linked = written && (link(name.c_str(), job_file_.c_str()) == 0 || errno == EEXIST ||
                                   rename(name.c_str(), job_file_.c_str()) == 0);
   const int error = written ? errno : (why != 0 ? why : ENOSPC);
@@ -117,8 +117,8 @@ void Partial::publish() {
   discard();
 }
 
-// The job file goes after the result: what is left of an interrupted removal is still known as
-// ours.
+// The job file is removed after the result, so that the rest of an interrupted removal can still be
+// recognised.
 void Partial::discard() {
   std::error_code ignored;
   fs::remove_all(result_, ignored);

@@ -1,5 +1,5 @@
-// A result that comes into being as a whole or not at all: it is made in OUT.partial/result and
-// renamed to OUT. Never touches what is at OUT.
+// A result that is created completely or not at all: it is made in OUT.partial/result and renamed
+// to OUT. Never modifies an existing OUT.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace sluice::lmdb {
 
 class Partial {
  public:
-  // Begins, or goes on with what an interrupted run of the same job left. `job` is text that
-  // differs when the result would. Fails if OUT exists, if OUT.partial is of another job, or if
-  // another process is at it.
+  // Begins, or continues what an interrupted run of the same job left. `job` is text that differs
+  // whenever the result would. Fails if OUT exists, if OUT.partial belongs to another job, or if
+  // another process is working on it.
   Partial(std::string out, const std::string& job);
   Partial(const Partial&) = delete;
   Partial& operator=(const Partial&) = delete;
@@ -21,7 +21,7 @@ class Partial {
   // Renames the result to OUT, and removes the rest. REQUIRES: its files are on disk.
   void publish();
 
-  // Removes everything that was made.
+  // Removes everything that was created.
   void discard();
 
  private:

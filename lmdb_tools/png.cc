@@ -9,7 +9,7 @@
 namespace sluice::lmdb {
 namespace {
 
-// libpng's simplified reader, which reports errors by value; freed on every way out.
+// libpng's simplified reader, which returns errors; freed on every exit path.
 class Reader {
  public:
   Reader(std::span<const uint8_t> file, const std::string& name) : name_(name) {
@@ -48,8 +48,8 @@ ImageSize png_size(std::span<const uint8_t> file, const std::string& name) {
   return {reader.image().width, reader.image().height};
 }
 
-// Read with its alpha channel and dropped afterwards: asked for an image without one, libpng would
-// blend it with a background instead.
+// Read with its alpha channel, which is dropped afterwards: if none is requested, libpng blends the
+// image with a background instead.
 Image decode_png(std::span<const uint8_t> file, const std::string& name) {
   Reader reader(file, name);
   const bool colour = (reader.image().format & PNG_FORMAT_FLAG_COLOR) != 0;

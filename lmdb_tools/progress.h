@@ -1,5 +1,5 @@
-// How far a long command is: a bar on a terminal, a line for each tenth elsewhere, but no
-// more than one a second. On stderr.
+// The progress of a long command: a bar on a terminal, elsewhere a line for each tenth, but no more
+// than one a second. On stderr.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,11 @@ namespace sluice::lmdb {
 
 class Progress {
  public:
-  // `total` in the unit that update() is told of as `done`; `done` and `bytes` are where a resumed
-  // job begins.
+  // `total` is in the unit of update()'s `done`; `done` and `bytes` are where a resumed job begins.
   Progress(std::string what, uint64_t total, uint64_t done, uint64_t bytes);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  ~Progress();  // leaves the bar's line
+  ~Progress();  // moves past the bar's line
 
   void update(uint64_t done, uint64_t records, uint64_t bytes);
 
@@ -30,8 +29,8 @@ class Progress {
   const bool terminal_;
   const Clock::time_point begin_;
   Clock::time_point drawn_;
-  uint64_t tenth_;     // the last one that got a line
-  bool open_ = false;  // the terminal's line has a bar on it
+  uint64_t tenth_;     // the last tenth for which a line was printed
+  bool open_ = false;  // the terminal's current line shows a bar
 };
 
 // "512.0 MiB".

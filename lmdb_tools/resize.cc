@@ -33,7 +33,7 @@ Axis make_axis(uint32_t from, uint32_t to) {
     const double centre = (i + 0.5) * scale;
     const auto first = static_cast<uint32_t>(std::max(std::floor(centre - reach), 0.0));
     const auto last = static_cast<uint32_t>(
-        std::min(std::ceil(centre + reach), static_cast<double>(from)));  // one past
+        std::min(std::ceil(centre + reach), static_cast<double>(from)));  // one past the last
     exact.clear();
     double sum = 0;
     for (uint32_t s = first; s < last && exact.size() < axis.stride; ++s) {
@@ -48,7 +48,7 @@ Axis make_axis(uint32_t from, uint32_t to) {
       left -= weights[k];
       if (weights[k] > weights[largest]) largest = k;
     }
-    weights[largest] += left;  // exactly one in all: an even area keeps its value
+    weights[largest] += left;  // the sum is exactly one: a uniform area keeps its value
     axis.targets[i] = {first, static_cast<uint32_t>(exact.size())};
   }
   return axis;
@@ -75,7 +75,7 @@ void scale_rows(const Image& image, const Axis& axis, Image* out) {
   }
 }
 
-// A line at a time, so that the inner loop runs over neighbours and becomes vector code.
+// Line by line, so that the inner loop runs over neighbours and is vectorised.
 void scale_columns(const Image& image, const Axis& axis, Image* out) {
   const size_t stride = static_cast<size_t>(image.width) * image.channels;
   std::vector<int32_t> sums(stride);

@@ -1,4 +1,4 @@
-// Where images and records come from. Everything here may be called by several threads at once.
+// Sources of images and records. Everything here may be called by several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class ImageSource {
   virtual std::string name(uint64_t index) const = 0;  // becomes part of the key
   virtual int32_t label(uint64_t index) const = 0;
   virtual Image decoded(uint64_t index) const = 0;
-  // The image file as it is, after a look at its header. Only where has_files().
+  // The unmodified image file, after a check of its header. REQUIRES: has_files().
   virtual std::vector<uint8_t> encoded(uint64_t index) const = 0;
   virtual bool has_files() const = 0;
-  // One line that is another one when the images are others.
+  // One line that differs if the images differ.
   virtual std::string identity() const = 0;
 };
 
@@ -51,15 +51,16 @@ class RecordSource {
   RecordSource& operator=(const RecordSource&) = delete;
   virtual ~RecordSource() = default;
 
-  virtual uint64_t count() const = 0;  // different ones; indices beyond repeat them
+  virtual uint64_t count() const = 0;  // distinct ones; higher indices repeat them
   virtual KeyValue read(uint64_t index) const = 0;
 };
 
-// "00000042_name": Caffe's form, whose order is the records' order. Cut to LMDB's longest key.
+// "00000042_name": Caffe's form, whose order is the records' order. Truncated to LMDB's longest
+// key.
 // REQUIRES: index < 10^8; see check_key_range.
 std::string record_key(uint64_t index, std::string_view name);
 
-// Fails if `records` records do not fit such keys.
+// Fails if `records` records are too many for such keys.
 void check_key_range(uint64_t records);
 
 }  // namespace sluice::lmdb

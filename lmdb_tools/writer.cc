@@ -19,8 +19,8 @@ namespace {
 
 constexpr uint64_t kMapStep = 64U << 20;  // bytes
 
-// How much a batch can need at most: each value on pages of its own, each key on a leaf page of
-// its own, a branch page above each, and the pages of the free list.
+// The most that a batch can need: each value on pages of its own, each key on a leaf page of its
+// own, a branch page above each, and the pages of the free list.
 uint64_t room_for(std::span<const KeyValue> batch, uint64_t page) {
   uint64_t room = 256 * page;
   for (const KeyValue& record : batch) room += record.value.size() + 4 * page;
@@ -48,8 +48,8 @@ DatabaseWriter::~DatabaseWriter() {
   if (!published_ && records_ == 0) partial_.discard();
 }
 
-// liblmdb writes its two meta pages in one call when it makes a file: an empty file is one whose
-// maker was interrupted before that.
+// liblmdb writes its two meta pages in one call when it creates a file: a file is empty only if its
+// creation was interrupted before that.
 void DatabaseWriter::take_stock() {
   struct stat status {};
   if (stat(data_.c_str(), &status) != 0 || status.st_size == 0) return;
@@ -65,14 +65,14 @@ void DatabaseWriter::take_stock() {
   }
 }
 
-// A fresh environment for each transaction: liblmdb keeps page buffers from one to the next and
-// does not clear them, so unused parts of pages would hold what depends on where a run began.
-// The meta page need not be on disk with every commit, a lost last batch is written again.
+// A new environment for each transaction: liblmdb reuses page buffers from one to the next without
+// clearing them, so unused parts of pages would depend on where a run began. The meta page need not
+// be on disk after every commit: a lost last batch is written again.
 void DatabaseWriter::commit(std::span<const KeyValue> batch) {
   const auto check = [&](int error) {
     if (error == MDB_SUCCESS) return;
     struct statvfs space {};
-    // liblmdb reports a write that the disk took half of as EIO.
+    // liblmdb reports a partial write as EIO.
     if (error == EIO && statvfs(data_.c_str(), &space) == 0 &&
         space.f_bavail * space.f_frsize < room_for(batch, 0)) {
       error = ENOSPC;

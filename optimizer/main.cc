@@ -1,4 +1,4 @@
-// sluice-optimizer: the sidecar. A job's library starts it and forgets it; a person may too.
+// sluice-optimizer: the sidecar. A job's library starts it detached; a user may start it as well.
 #include <sys/signalfd.h>
 
 #include <csignal>
@@ -17,7 +17,8 @@ namespace {
 using namespace sluice::optimizer;
 using sluice::UniqueFd;
 
-// Blocks the signals that end us, for every thread to come, and returns where they are read.
+// Blocks the signals that end the process, also in all later threads, and returns a signalfd for
+// them.
 UniqueFd stop_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -37,7 +38,7 @@ int serve(const DaemonOptions& options) {
   std::string reason;
   switch (seat.take(options.socket, &reason)) {
     case Seat::Result::kBusy:
-      return 0;  // another one serves here
+      return 0;  // another optimizer already runs here
     case Seat::Result::kRefused:
       fprintf(stderr, "sluice-optimizer: %s\n", reason.c_str());
       return 1;
@@ -74,6 +75,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "sluice-optimizer: %s\n", e.what());
     status = 1;
   }
-  // Threads that a file system holds on to end with the process; static objects would not wait.
+  // Threads that hang in a file system end with the process: no static destructors run under them.
   _exit(status);
 }

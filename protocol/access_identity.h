@@ -1,6 +1,7 @@
-// Whose accesses a staged copy may answer: the credentials and the name space that decide which
-// file a path leads to and whether it may be read. A copy was made with the optimizer's; a thread
-// of a job that has any other is given the original, so that the kernel decides.
+// The identity with which a staged copy may be read: the credentials and the name spaces that
+// decide which file a path leads to and whether it may be read. A copy was made with the
+// optimizer's identity; a thread with any other identity gets the original, so that the kernel
+// decides.
 //
 // Not covered: labels of security modules, and rules of Landlock (which refuse the folder of the
 // copies as well unless it was allowed).
@@ -24,11 +25,11 @@ struct AccessIdentity {
 };
 static_assert(sizeof(AccessIdentity) == 56);
 
-// The calling thread's, asked of the kernel, in two parts by what they cost: `call` is
-// call(number, a, b, c) with the kernel's own results, negative errnos included. False: it cannot
+// The calling thread's identity, read from the kernel, in two parts by their cost. `call` is
+// call(number, a, b, c) with the kernel's own results, including negative errnos. False: it cannot
 // be known (no /proc, very many groups). Async-signal-safe if `call` is.
 //
-// Where paths lead: three system calls, 12 us, as each look into /proc makes a file of it.
+// Where paths lead: three system calls, 12 us, since each look into /proc creates an inode.
 template <typename Call>
 bool read_access_place(Call call, AccessIdentity* out) {
   struct stat about;
@@ -38,7 +39,7 @@ bool read_access_place(Call call, AccessIdentity* out) {
   if (!look("/")) return false;
   out->root_device = about.st_dev;
   out->root_inode = about.st_ino;
-  // Of the thread: unshare() and setns() change one thread's alone.
+  // The thread's own name spaces: unshare() and setns() change those of one thread only.
   if (!look("/proc/thread-self/ns/mnt")) return false;
   out->mounts = about.st_ino;
   if (!look("/proc/thread-self/ns/user")) return false;
@@ -63,7 +64,7 @@ bool read_access_rights(Call call, AccessIdentity* out) {
     return false;
   }
   out->capabilities = static_cast<uint64_t>(data[1].effective) << 32 | data[0].effective;
-  // -1 is no user: nothing is set, and what is in force is returned.
+  // -1 is no valid user: nothing is set, and the current value is returned.
   out->user = static_cast<uint32_t>(call(SYS_setfsuid, -1, 0, 0));
   out->group = static_cast<uint32_t>(call(SYS_setfsgid, -1, 0, 0));
   return true;

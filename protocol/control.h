@@ -2,9 +2,9 @@
 // SOCK_SEQPACKET Unix socket: one packet, one message, a fixed header and a body.
 // docs/protocol.md is the grammar in prose.
 //
-// A job keeps no descriptor of ours: it connects, asks, is answered and closes, once per file.
-// The session lives in shared memory (ring.h) and ends when its processes have ended, which the
-// optimizer learns from pidfds, or from kBye.
+// A job holds no descriptor of Sluice open: for each file it connects, sends a request, receives
+// the answer and closes. The session lives in shared memory (ring.h) and ends when its processes
+// have ended, which the optimizer learns from pidfds, or from kBye.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ enum class MessageKind : uint32_t {
   kHello = 1,
   // answer. Body Welcome; one descriptor: the session's memfd.
   kWelcome = 2,
-  // answer to anything. Body: one line of text that says why.
+  // answer to anything. Body: one line of text with the reason.
   kRefused = 3,
-  // job -> optimizer. Body File, then the path as text; one descriptor: the job's own, of the
-  // file. The optimizer reopens it through /proc/self/fd and closes it at once.
+  // job -> optimizer. Body File, then the path as text; one descriptor of the file: the job's own.
+  // The optimizer reopens it through /proc/self/fd and closes it at once.
   kFile = 4,
   // answer. Body FileKnown.
   kFileKnown = 5,
@@ -36,9 +36,9 @@ enum class MessageKind : uint32_t {
   kGone = 7,
   // sluice -> optimizer. No body.
   kStatus = 8,
-  // answers: JSON text in pieces; `more` is 1 but in the last.
+  // answers: JSON text in several messages; `more` is 1 except in the last.
   kStatusText = 9,
-  // sluice -> optimizer: end now. Answered by kGone.
+  // sluice -> optimizer: exit. Answered by kGone.
   kStop = 10,
   // job -> optimizer. Body Dataset, then its name as text. sluice.h: sluice_dataset.
   kDataset = 11,
@@ -57,15 +57,15 @@ enum class MessageKind : uint32_t {
   // answer. No body; one descriptor: the memfd of the stage's index (stage.h).
   kStageKnown = 17,
   // job -> optimizer. Body Settle. Answered by kDone once no copy can be opened of any file that
-  // changed on this host before, or lies below what was mounted before. Asked by jobs that may not
-  // look at the optimizer's inotify themselves (stage.h: draining), and after a mount.
+  // changed on this host, or was covered by a mount, before the request. Sent by jobs that cannot
+  // use the optimizer's inotify themselves (stage.h: draining), and after a mount.
   kSettle = 18,
-  // job -> optimizer. Body Samples, then as text `count` pairs of a sample's number, 4 bytes, and
-  // its absolute path, ended by a NUL: a worker opened these files while it read these samples.
+  // job -> optimizer. Body Samples, then as text `count` pairs of a sample's index, 4 bytes, and an
+  // absolute path, ended by a NUL: a worker opened these files while it read these samples.
   // Answered by kDone.
   kSeen = 19,
-  // job -> optimizer. Body Record; one descriptor: the file that this session's samples are
-  // recorded in (trace.h), opened for this alone. Answered by kDone.
+  // job -> optimizer. Body Record; one descriptor: the file in which this session's samples are
+  // recorded (trace.h), opened for this alone. Answered by kDone.
   kRecord = 20,
   // job -> optimizer. Body Samples; one descriptor: a memfd with `count` Places: samples
   // [first, first + count) are these bytes of the followed file `file`. Answered by kDone.
@@ -79,23 +79,21 @@ enum class MessageKind : uint32_t {
   // Answered by kDone. sluice.h: sluice_report_importance.
   kImportance = 23,
   // job -> optimizer. Body Samples; one descriptor: a memfd of `count` bytes, one for each sample
-  // of the dataset: 0 for those that are not the job's to train. The optimizer writes in their
-  // place 1 for those that epoch `epoch` fetches, 0 for the others. Answered by kWorking, as often
-  // as it takes, and then kDone; by kRefused at any time. sluice.h: sluice_select.
+  // of the dataset: 0 for samples that are not the job's to train. The optimizer replaces them with
+  // 1 for samples that epoch `epoch` fetches, 0 for the others. Answered by any number of kWorking
+  // and then kDone; by kRefused at any time. sluice.h: sluice_select.
   kSelect = 24,
-  // job -> optimizer. Body Samples; one descriptor: a memfd of `count` samples, 4 bytes each: what
-  // the job asks for at positions [first, first + count) of epoch `epoch`. The optimizer writes in
-  // their place who is served there, how in the upper bits (kServedShift). Answered by kDone.
-  // sluice.h: sluice_serve.
+  // job -> optimizer. Body Samples; one descriptor: a memfd of `count` samples, 4 bytes each: those
+  // that the job requests at positions [first, first + count) of epoch `epoch`. The optimizer
+  // replaces them with the samples to read there, and how in the upper bits (kServedShift).
+  // Answered by kDone. sluice.h: sluice_serve.
   kServe = 25,
-  // optimizer -> job. Empty. Somebody is at work on the question, the answer follows: said at once,
-  // and about ten times a second until then.
+  // optimizer -> job. Empty. The request is being handled, and the answer follows: sent at once,
+  // and then about ten times a second.
   kWorking = 26,
   // job -> optimizer. Body UsedFile, then the file's absolute path, ended by a NUL: how a file was
-  // used
-  // that a worker opened while it read a sample. Answered by kDone once no copy of it can be opened
-  // any more,
-  // if that use is not a sample's.
+  // used that a worker opened while it read a sample. Answered by kDone; if sample files are not
+  // used in this way, only once no copy of the file can be opened any more.
   kFileUse = 27,
 };
 
@@ -108,7 +106,7 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16);
 
 struct Hello {
-  uint32_t pid;  // the job's own idea of its pid; SO_PEERCRED decides
+  uint32_t pid;  // the pid as the job sees it; SO_PEERCRED decides
   uint32_t reserved;
 };
 
@@ -130,12 +128,12 @@ struct File {
 
 struct FileKnown {
   uint32_t file;      // id for events
-  uint32_t flags;     // kFileUnusable: follow, but nothing will be pre-cached
+  uint32_t flags;     // kFileUnusable: followed, but not prefetched
   uint64_t distance;  // bytes per cell that suit budget and storage
 };
 inline constexpr uint32_t kFileUnusable = 1;
-// The file does not fit the budget: the library zaps passed cells of shared, unlocked mappings
-// and says so with kZapped, and the optimizer drops them.
+// The file does not fit the budget: the library zaps passed cells of shared, unlocked mappings and
+// reports them with kZapped, and the optimizer drops their pages.
 inline constexpr uint32_t kFileDropBehind = 2;
 
 enum class CheckpointMode : uint32_t { kOff = 0, kCell = 1, kPage = 2, kObserve = 3, kStream = 4 };
@@ -151,7 +149,7 @@ struct DatasetKnown {
   uint32_t reserved;
 };
 
-// What a memfd tells of samples, or of positions in an epoch's order: [first, first + count).
+// What a memfd says about samples, or about positions in an epoch's order: [first, first + count).
 struct Samples {
   uint64_t session;
   uint64_t token;
@@ -160,9 +158,9 @@ struct Samples {
   uint64_t bytes;  // of the memfd
   uint32_t dataset;
   uint32_t epoch;  // kOrder, kSelect, kServe
-  uint32_t whole;  // kOrder: 1 if the epoch ends behind the last
-  uint32_t file;   // kLocateExtents, kLocateKeys: its id
-  uint64_t group;  // kImportance, kSelect, kServe: ranks of one job have the same; 0: none
+  uint32_t whole;  // kOrder: 1 if the epoch ends after the last one
+  uint32_t file;   // kLocateExtents, kLocateKeys: the file's id
+  uint64_t group;  // kImportance, kSelect, kServe: the same for all ranks of a job; 0: none
 };
 
 // [offset, offset + length) of a file, bytes.
@@ -172,7 +170,7 @@ struct Place {
   uint32_t reserved;
 };
 
-// What a sample mattered when it was trained; 16 bytes, as iCache's clients report it.
+// A sample's importance when it was trained; 16 bytes, as iCache's clients report it.
 struct SampleImportance {
   uint32_t sample;
   uint32_t label;  // its class; kNoLabel: not known
@@ -180,10 +178,10 @@ struct SampleImportance {
 };
 inline constexpr uint32_t kNoLabel = UINT32_MAX;
 
-// Positions of one kServe, so that nobody else waits for it.
+// The most positions of one kServe, so that other requests do not wait for long.
 inline constexpr uint64_t kMostServed = 1 << 14;
 
-// kServe: a sample that is served, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
+// kServe: the sample to read, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
 inline constexpr uint32_t kServedShift = 29;
 inline constexpr uint32_t kServedSample = (1U << kServedShift) - 1;
 
@@ -200,7 +198,7 @@ struct StageAsked {
 struct Settle {
   uint64_t session;
   uint64_t token;
-  uint64_t device;  // a file whose copies are dropped, too; zeros are none
+  uint64_t device;  // a file whose copies are dropped as well; zeros: none
   uint64_t inode;
   uint32_t
       mapped;  // 1: a shared mapping may write it: no copy is made of it while the session lives
@@ -209,11 +207,11 @@ struct Settle {
 
 // What a job did with a file that a sample opened.
 enum class FileUse : uint32_t {
-  kShared = 1,      // one opening was read in several samples
+  kShared = 1,      // one open file description was read in several samples
   kLocked = 2,      // flock, or fcntl's locks
   kMapped = 4,      // mmap
   kReadInPart = 8,  // opened, read in part, closed
-  kReadWhole = 16,  // read whole, after the contrary was told
+  kReadWhole = 16,  // read whole, after kReadInPart was reported
 };
 
 struct UsedFile {

@@ -1,6 +1,5 @@
-// How a session went over time, in its shared memory: points at intervals that grow with the
-// session, and how each epoch went. The library writes them into SLUICE_REPORT, `sluice report`
-// draws them.
+// The course of a session, in its shared memory: points at intervals that grow with the session,
+// and one entry per epoch. The library writes them into SLUICE_REPORT, `sluice report` draws them.
 //
 // One table of fields for both sides, the documents and the report. X(name, unit, help).
 // Memory ordering lives in history_io.h and nowhere else.
@@ -12,7 +11,7 @@
 
 #include "protocol/metrics.h"
 
-// Of one moment. Figures that count from the session's start say "so far".
+// One point. Figures that count from the session's start say "so far".
 #define SLUICE_HISTORY_FIELDS(X)                                                                 \
   X(time_ns, "ns", "time since the session began")                                               \
   X(read_bytes, "bytes", "what readers have passed of followed files so far")                    \
@@ -30,7 +29,7 @@
   X(sample_misses, "count", "samples that were not, so far")                                     \
   X(epoch, "number", "the epoch that is running")
 
-// Of one epoch. Without samples it is a pass: a reader is back near the start of a file of which
+// One epoch. Without samples it is a pass: a reader has come back near the start of a file of which
 // at least half was read since.
 #define SLUICE_EPOCH_FIELDS(X)                                                                 \
   X(epoch, "number", "as the job counts them, or the number of the pass")                      \
@@ -58,19 +57,19 @@ inline constexpr MetricInfo kEpochFields[] = {SLUICE_EPOCH_FIELDS(SLUICE_INFO)};
 
 inline constexpr uint32_t kHistoryFieldCount = static_cast<uint32_t>(HistoryField::kCount);
 inline constexpr uint32_t kEpochFieldCount = static_cast<uint32_t>(EpochField::kCount);
-inline constexpr uint32_t kHistoryPoints = 512;  // when full every second one goes; even
-inline constexpr uint32_t kHistoryEpochs = 64;   // later ones are added to the last
+inline constexpr uint32_t kHistoryPoints = 512;  // when full, every second one is removed; even
+inline constexpr uint32_t kHistoryEpochs = 64;   // later epochs are added to the last entry
 
-// A point or an epoch by itself, indexed by its enumeration.
+// A single point or epoch, indexed by its enumeration.
 using HistoryPoint = std::array<uint64_t, kHistoryFieldCount>;
 using EpochEntry = std::array<uint64_t, kEpochFieldCount>;
 
-// A page that nobody writes costs no memory: a short session has few.
+// A page that is never written costs no memory: a short session has few.
 struct alignas(64) History {
   std::atomic<uint64_t> sequence;     // optimizer: odd while it changes what follows
-  std::atomic<uint64_t> points;       // optimizer: of them valid, in order of time
-  std::atomic<uint64_t> epochs;       // optimizer: of them valid, in order of time
-  std::atomic<uint64_t> epochs_seen;  // optimizer: with those that were added to the last
+  std::atomic<uint64_t> points;       // optimizer: valid ones, in order of time
+  std::atomic<uint64_t> epochs;       // optimizer: valid ones, in order of time
+  std::atomic<uint64_t> epochs_seen;  // optimizer: includes those that were added to the last
   std::atomic<uint64_t> interval_ns;  // optimizer: least time between two points
   uint64_t reserved[3];
   std::atomic<uint64_t> epoch[kHistoryEpochs][kEpochFieldCount];    // optimizer

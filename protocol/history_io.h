@@ -1,8 +1,8 @@
 // Every memory ordering of the history, in one place.
 //
 // A sequence lock with one writer, the optimizer: `sequence` is odd while it writes. A reader
-// copies and believes the copy only if `sequence` was even before and is the same after. All in
-// between is released by the writer and acquired by the reader, one word at a time, so that a
+// copies and accepts the copy only if `sequence` was even before and is the same after. Everything
+// in between is released by the writer and acquired by the reader, one word at a time, so that a
 // word of a change cannot be seen without the odd `sequence` before it.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace sluice::protocol {
 
-// One change, for as long as it lives. Optimizer only, one thread.
+// One change: from construction to destruction. Optimizer only, one thread.
 class HistoryChange {
  public:
   explicit HistoryChange(History& history) : history_(history) {
     sequence_ =
-        history.sequence.load(std::memory_order_relaxed) | 1;  // a client may have scribbled
+        history.sequence.load(std::memory_order_relaxed) | 1;  // a client may have overwritten it
     history.sequence.store(sequence_, std::memory_order_relaxed);
   }
   ~HistoryChange() { history_.sequence.store(sequence_ + 1, std::memory_order_release); }
@@ -39,8 +39,8 @@ struct HistoryCopy {
   EpochEntry epoch[kHistoryEpochs];
 };
 
-// False: it is being changed, or its writer died over that; `to` is then worth nothing. Waits for
-// nobody; async-signal-safe.
+// False: the history is being changed, or its writer died during a change; `to` is then invalid.
+// Does not wait; async-signal-safe.
 inline bool copy(const History& from, HistoryCopy& to) {
   constexpr int kTries = 16;
   const auto get = [](const std::atomic<uint64_t>& word) {

@@ -1,5 +1,5 @@
-// The value of SLUICE_IMPORTANCE: a mode and what tunes it, "iis:share=50,warmup=5". The one table
-// of its keys, which the library, the optimizer and the documents go by.
+// The value of SLUICE_IMPORTANCE: a mode and its parameters, "iis:share=50,warmup=5". This table of
+// keys is the only one: for the library, the optimizer and the documents.
 //
 // Freestanding: no allocation, no locale, usable before main and in any process.
 #pragma once
@@ -28,10 +28,10 @@ inline constexpr size_t kImportanceKeyCount = static_cast<size_t>(ImportanceKey:
 struct ImportanceKeyInfo {
   ImportanceKey key;
   const char* name;
-  const char* choices;       // "a|b|c": the value is the number of one, from 0; "": a whole number
+  const char* choices;       // "a|b|c": the value is a choice's index; "": a whole number
   uint64_t low, high;        // of a number, inclusive
-  uint64_t value;            // where none is given
-  const char* default_text;  // the same, as a user would write it, or in a few words
+  uint64_t value;            // the default
+  const char* default_text;  // the default as a user would write it, or in a few words
   const char* help;          // one line, no full stop
 };
 
@@ -72,8 +72,8 @@ struct Importance {
   bool has(ImportanceKey key) const { return given[static_cast<size_t>(key)]; }
 };
 
-// nullptr if `text` is such a value, *importance is it then. Else the reason, a static string such
-// as "has a key without a value"; *importance is `off`. REQUIRES: text is NUL-terminated.
+// Returns nullptr and sets *importance if `text` is valid. Else the reason, a static string such as
+// "has a key without a value"; *importance is then `off`. REQUIRES: text is NUL-terminated.
 const char* parse_importance(const char* text, Importance* importance);
 
 }  // namespace sluice::protocol

@@ -1,8 +1,8 @@
-// The one table of metrics. It makes the counters in shared memory, `sluice status`, its --json,
-// the end-of-run line and the report, so that a metric is added in one place.
+// The one table of metrics. The counters in shared memory, `sluice status`, its --json, the
+// end-of-run line and the report are made from it, so that a metric is added in one place.
 //
-// Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session;
-// what is in permille is the latest value.
+// Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session; a
+// value in permille is the latest one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-# For programs that carry libstdc++ in themselves.
+# For programs that link libstdc++ statically.
 OLDER_LIBC_SRCS := protocol/older_libc.cc
 PROTOCOL_SRCS := $(filter-out $(OLDER_LIBC_SRCS),$(wildcard protocol/*.cc))
 

@@ -21,7 +21,7 @@ bool parse_bytes(const char* text, uint64_t* bytes) {
     if (__builtin_mul_overflow(whole, 10U, &whole)) return false;
     if (__builtin_add_overflow(whole, static_cast<uint64_t>(*text - '0'), &whole)) return false;
   }
-  uint64_t fraction = 0;  // of `scale`; a millionth is the finest part that counts
+  uint64_t fraction = 0;  // in units of 1 / `scale`; a millionth is the finest part that counts
   uint64_t scale = 1;
   bool whole_bytes = true;
   if (*text == '.') {
@@ -56,7 +56,7 @@ bool parse_bytes(const char* text, uint64_t* bytes) {
   }
   if (lower(*text) == 'b') ++text;
   if (*text != '\0' || (shift == 0 && !whole_bytes)) return false;
-  // A fraction is less than one unit, so it cannot carry a whole part that fits beyond the type.
+  // A fraction is less than one unit: added to a whole part that fits, it cannot overflow.
   if (whole > UINT64_MAX >> shift) return false;
   *bytes = (whole << shift) + ((fraction << shift) / scale);
   return true;
@@ -83,7 +83,7 @@ const char* option_problem(const OptionInfo& info, const char* value) {
   switch (info.kind) {
     case OptionKind::kText:
     case OptionKind::kPaths:
-      // The handshake carries options as lines.
+      // The handshake sends each option as one line.
       return strchr(value, '\n') == nullptr ? nullptr : "contains a line break";
     case OptionKind::kBytes:
       if (!parse_bytes(value, &number)) return "is not a size such as 50M";

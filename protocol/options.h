@@ -1,6 +1,6 @@
-// The one table of options. It makes the environment variables of the library, the flags of
-// `sluice run`, the keys of the TOML file, the text of the handshake, the help and
-// docs/configuration.md. An option is added here and nowhere else.
+// The one table of options. The environment variables of the library, the flags of `sluice run`,
+// the keys of the TOML file, the text of the handshake, the help and docs/configuration.md are made
+// from it. An option is added here and nowhere else.
 //
 // Freestanding: no allocation, no locale, usable before main and in any process.
 #pragma once
@@ -55,12 +55,12 @@ struct OptionInfo {
   const char* flag;      // "size": --size, size = in TOML
   const char* variable;  // "SLUICE_SIZE"
   OptionKind kind;
-  bool autos;                // "auto" is accepted besides the kind's values
+  bool autos;                // "auto" is accepted in addition to the kind's values
   const char* choices;       // kChoice: "a|b|c"
   uint64_t low, high;        // kNumber, kBytes: inclusive bounds
-  const char* default_text;  // as a user would write it; "" is unset
+  const char* default_text;  // as a user would write it; "": unset
   const char* help;          // one line, no full stop
-  bool common = false;       // one of the few that people need: --help and README have it
+  bool common = false;       // one of the few that most users need: shown by --help and README
 };
 
 inline constexpr uint64_t kNoLimit = UINT64_MAX;
@@ -143,24 +143,24 @@ constexpr const OptionInfo& option_info(Option option) {
   return kOptions[static_cast<uint32_t>(option)];
 }
 
-// Of environment variables that begin with it only these are ours: the options' and kOwnVariables.
+// Of the environment variables with this prefix only the options' and kOwnVariables are Sluice's.
 inline constexpr char kVariablePrefix[] = "SLUICE_";
-// What Sluice's parts tell each other; not for users.
+// Variables by which Sluice's parts communicate; not for users.
 inline constexpr const char* kOwnVariables[] = {"SLUICE_JOB", "SLUICE_PYTHONPATH_WAS"};
 
-// The option whose variable the name was meant to be: it begins with the prefix, is no variable of
-// ours, and nearly one. nullptr: none. `name` is `length` characters.
+// The option whose variable was probably meant by `name`, of `length` characters: it begins with
+// the prefix, is no variable of Sluice, but similar to one. nullptr: none.
 const OptionInfo* misspelled_variable(const char* name, size_t length);
 
 // Parses "8M", "50m", "1.5G", "4096"; "MiB", "MB" and "M" are the same. A fraction of a byte is
-// cut off. False if it is anything else or overflows; *bytes is then untouched. REQUIRES: text is
+// truncated. False for anything else and on overflow; *bytes is then unchanged. REQUIRES: text is
 // NUL-terminated.
 bool parse_bytes(const char* text, uint64_t* bytes);
 
-// Parses a kSwitch value. False, with *on untouched, if it is none; the empty text is none.
+// Parses a kSwitch value. False, with *on unchanged, if it is none; nor is the empty text one.
 bool parse_switch(const char* text, bool* on);
 
-// Checks a value against its option. Returns nullptr if it is good, else the reason, a static
+// Checks a value against its option. Returns nullptr if it is valid, else the reason, a static
 // string such as "is not a size such as 50M"; `value` must then not be used.
 const char* option_problem(const OptionInfo& info, const char* value);
 

@@ -1,4 +1,4 @@
-// What the kernel tells of a process's page table by /proc/PID/pagemap: entries that are read, and
+// The kernel's interface to a process's page table, /proc/PID/pagemap: entries that are read, and
 // the PAGEMAP_SCAN request of Linux 6.7. Debian 12's linux/fs.h is older than the request.
 #pragma once
 
@@ -7,8 +7,7 @@
 #include <cstdint>
 
 namespace sluice::protocol {
-
-inline constexpr uint64_t kEntryPresent = 1ULL << 63;  // of an entry that was read
+inline constexpr uint64_t kEntryPresent = 1ULL << 63;  // in an entry that was read
 inline constexpr uint64_t kEntryFile = 1ULL << 61;     // a file's page, or shared memory
 
 struct PageRegion {

@@ -1,5 +1,5 @@
-// Where the optimizer of this user, memory cgroup and mount namespace listens. Pure text: each
-// side reads the inputs with its own means and both come to the same name.
+// Where the optimizer of this user, memory cgroup and mount namespace listens. Pure text: job and
+// optimizer read the inputs by their own means and derive the same name.
 #pragma once
 
 #include <cstddef>

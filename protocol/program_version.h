@@ -1,5 +1,6 @@
 // The version of Sluice as its users see it: `--version` of every program, the library's first
-// debug line, the reports. CHANGELOG.md has an entry for it. The protocol's own is in version.h.
+// debug line, the reports. CHANGELOG.md has an entry for it. The protocol's version is in
+// version.h.
 #pragma once
 
 namespace sluice::protocol {

@@ -1,12 +1,12 @@
-// What a job and the optimizer share in memory: one sealed memfd per session, created by the
+// The memory that a job and the optimizer share: one sealed memfd per session, created by the
 // optimizer, mapped by the job's processes and inherited by their fork children.
 //
 //   Shared { Header; Slot slots[kSlots]; History; }
 //
-// Beside every field stands its one writer. "client" is the process that claimed the slot, any
-// of its threads, signal handlers included; "optimizer" is the sidecar. Fields marked "session"
-// are only added to, by any client of the session. All that a client writes is hostile to the
-// optimizer until checked; lengths and indices are masked or bounded at the place of use.
+// The comment of every field names its one writer. "client" is the process that claimed the slot,
+// any of its threads, signal handlers included; "optimizer" is the sidecar. Fields marked "session"
+// are only added to, by any client of the session. The optimizer treats all that a client writes as
+// hostile until checked; lengths and indices are masked or bounded at the place of use.
 // Memory ordering lives in ring_io.h and history_io.h and nowhere else.
 #pragma once
 
@@ -27,26 +27,26 @@ inline constexpr size_t kCacheLine = 64;
 
 enum class EventKind : uint16_t {
   kNone = 0,
-  // A checkpoint tripped: offset is the file offset of the first byte touched, length what was
-  // opened from there to the end of the cell. `address` is the pc if call sites are asked for.
+  // A checkpoint tripped: offset is the file offset of the first byte touched, length the bytes
+  // from there to the end of the cell, now open. `address` is the pc if call sites are requested.
   kTrip = 1,
   // read() and relatives: [offset, offset + length) of the file was read, in this order.
   kRead = 2,
   // A mapping of the file exists in process `pid`: `address` its first byte, offset where in the
-  // file it begins, length in bytes. flags: kFlagObserve if the optimizer is to poll it,
-  // kFlagByPage. Told again, of the same address, when the advice changes.
+  // file it begins, length in bytes. flags: kFlagObserve if the optimizer must poll it,
+  // kFlagByPage. Sent again, with the same address, when the advice changes.
   kMapped = 3,
-  // That mapping (by address) is gone.
+  // That mapping (by address) was removed.
   kUnmapped = 4,
   // The library zapped its page-table entries for this range: the page cache may be dropped.
   kZapped = 5,
-  // Access to the file through this mapping is random: no more trips will come.
+  // Access to the file through this mapping is random: no more trips follow.
   kRandom = 6,
   // The process closed its last descriptor of the file (mappings may remain).
   kClosed = 7,
   // A thread is about to read a sample, and has read it: `file` is the dataset's id, `address` the
-  // sample's key (sample_key). At the end: offset how many staged copies the thread was given since
-  // it ended its last sample, length how many it gave back since then for the originals.
+  // sample's key (sample_key). At the end: offset is the number of staged copies that the thread
+  // was given since the end of its previous sample, length the number it exchanged for originals.
   kSampleBegin = 8,
   kSampleEnd = 9,
   // Between the two: [offset, offset + length) of `file` belongs to the sample with the key
@@ -54,11 +54,11 @@ enum class EventKind : uint16_t {
   kSamplePart = 10,
 };
 
-// What the consumer is doing: at work, asleep on the doorbell, or asleep for so short a time that
-// what nobody waits for need not wake it.
+// What the consumer does: it works, sleeps on the doorbell, or sleeps for so short a time that
+// events without urgency need not wake it.
 enum class Waiting : uint32_t { kNo = 0, kSleeps = 1, kDozes = 2 };
 
-// A sample of a session's dataset in one word.
+// A sample of one of the session's datasets in one word.
 inline constexpr uint32_t kSampleIndexBits = 40;
 inline constexpr uint64_t kMaxSamples = 1ULL << 32;
 inline constexpr uint64_t sample_key(uint32_t dataset, uint64_t index) {
@@ -72,17 +72,17 @@ inline constexpr uint64_t index_of(uint64_t key) { return key & ((1ULL << kSampl
 inline constexpr uint16_t kFlagObserve = 1;  // kMapped: poll the page table
 inline constexpr uint16_t kFlagPage = 2;     // kTrip: page mode, one page was opened
 inline constexpr uint16_t kFlagSample = 8;   // kTrip, kRead: between a sample's begin and its end
-inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint, pages were mapped before
+inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint; pages were mapped
 inline constexpr uint16_t kFlagByPage = 16;  // kMapped: MADV_RANDOM: the kernel reads page by page
 
 // One event. 64 bytes, so that two producers never share a cache line.
 struct alignas(kCacheLine) Event {
-  std::atomic<uint64_t> sequence;  // client: position + 1 once the entry is whole
+  std::atomic<uint64_t> sequence;  // client: position + 1 once the entry is complete
   uint64_t offset;                 // client: bytes from the start of the file
   uint64_t length;                 // client: bytes
   uint64_t time_ns;                // client: CLOCK_MONOTONIC
   uint64_t address;                // client: see EventKind
-  uint32_t file;                   // client: id that the optimizer gave to the file
+  uint32_t file;                   // client: the id that the optimizer assigned to the file
   uint32_t tid;                    // client: kernel thread id in its own pid namespace
   uint16_t kind;                   // client: EventKind
   uint16_t flags;                  // client
@@ -111,16 +111,16 @@ struct alignas(kCacheLine) Header {
   uint64_t size;          // optimizer, likewise: bytes of the whole mapping
   uint64_t session;       // optimizer, likewise: session id
   uint64_t token;         // optimizer, likewise: repeated in every later message
-  alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, one step a ring
+  alignas(kCacheLine) std::atomic<uint32_t> doorbell;  // session: futex word, +1 per ring
   alignas(kCacheLine) std::atomic<uint32_t> waiting;   // optimizer: a Waiting
   std::atomic<uint32_t> closed;                        // optimizer: 1 once the session is over
-  // optimizer: 1 while it gains nothing to be told which sample is being read
+  // optimizer: 1 while it has no use for kSampleBegin and kSampleEnd
   std::atomic<uint32_t> samples_idle;
-  // optimizer: 1 while it wants to know which pages of mapped files samples are made of, and to
-  // have them out of the page table when the sample ends
+  // optimizer: 1 while the library must report which pages of mapped files samples consist of, and
+  // remove them from the page table when the sample ends
   std::atomic<uint32_t> pages_wanted;
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
-  // optimizer: what the counters of slots said that it freed
+  // optimizer: sum of the counters of freed slots
   alignas(kCacheLine) std::atomic<uint64_t> freed[kClientMetricCount];
 };
 

@@ -1,12 +1,11 @@
 // Every memory ordering of the event ring, in one place.
 //
-// A bounded queue with many producers (threads and signal handlers of one process) and one
-// consumer (the optimizer). A producer claims a position by compare-and-swap on `tail`, fills
-// the entry and releases its `sequence`; the consumer acquires `sequence`, copies the entry and
-// releases `head`. Nobody waits for anybody: a full ring drops the event and counts it, and an
-// entry whose producer died between claim and release is skipped by the consumer on its own
-// deadline. push() is async-signal-safe: a handler that interrupts a producer claims the next
-// position and returns.
+// A bounded queue with many producers (threads and signal handlers of one process) and one consumer
+// (the optimizer). A producer claims a position by compare-and-swap on `tail`, fills the entry and
+// releases its `sequence`; the consumer acquires `sequence`, copies the entry and releases `head`.
+// Neither side waits: a full ring drops the event and counts it, and the consumer skips an entry
+// whose producer died between claim and release, after a deadline of its own. push() is
+// async-signal-safe: a handler that interrupts a producer claims the next position and returns.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace sluice::protocol {
 
-// What a producer hands over; see Event for units.
+// What a producer passes to push(); see Event for units.
 struct EventData {
   uint64_t offset = 0;
   uint64_t length = 0;
@@ -52,15 +51,15 @@ inline bool push(Slot& slot, const EventData& data) {
   event.tid = data.tid;
   event.kind = static_cast<uint16_t>(data.kind);
   event.flags = data.flags;
-  // Sequentially consistent, for ring_doorbell_quietly; on a line that is ours at the moment.
+  // Sequentially consistent, for ring_doorbell_quietly; on a cache line that this thread owns now.
   event.sequence.exchange(position + 1, std::memory_order_seq_cst);
   return true;
 }
 
 enum class Take { kEvent, kEmpty, kUnfinished };
 
-// Takes the oldest event. kUnfinished: its producer has claimed but not released it; call
-// skip() once it stayed so for longer than a producer can take. Optimizer only, one thread.
+// Takes the oldest event. kUnfinished: its producer has claimed but not released it; call skip()
+// once that has lasted longer than any producer takes. Optimizer only, one thread.
 inline Take take(Slot& slot, EventData& out) {
   const uint64_t position = slot.head.load(std::memory_order_relaxed);
   Event& event = slot.ring[position % kRingEntries];
@@ -85,17 +84,17 @@ inline void skip(Slot& slot) {
   slot.head.store(slot.head.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-// After push(): true if the optimizer sleeps and must be woken with FUTEX_WAKE on `doorbell`.
-// The full fence orders our publication against its going to sleep (see may_sleep).
+// After push(): true if the optimizer sleeps and must be woken with FUTEX_WAKE on `doorbell`. The
+// full fence orders the caller's publication against the optimizer's going to sleep (may_sleep).
 inline bool ring_doorbell(Header& header) {
   header.doorbell.fetch_add(1, std::memory_order_seq_cst);
   return header.waiting.load(std::memory_order_seq_cst) != 0;
 }
 
-// The same after an event that nobody waits for: an optimizer that dozes is woken only while there
-// is still room for what comes until it has come to itself. The doorbell's line, which all
-// processes of the session share, is left alone unless somebody sleeps: push() has ordered our
-// publication before this look, and the optimizer looks at the rings after saying that it sleeps.
+// The same after an event without urgency: an optimizer that dozes is woken only when the ring may
+// fill up before it wakes by itself. The doorbell's cache line, which all processes of the session
+// share, is written only if the optimizer sleeps: push() has ordered the publication before this
+// look, and the optimizer looks at the rings after announcing that it sleeps.
 inline bool ring_doorbell_quietly(Header& header, const Slot& slot) {
   const uint32_t waiting = header.waiting.load(std::memory_order_seq_cst);
   if (waiting == static_cast<uint32_t>(Waiting::kNo)) return false;
@@ -109,7 +108,7 @@ inline bool ring_doorbell_quietly(Header& header, const Slot& slot) {
 }
 
 // The optimizer announces that it sleeps, then looks at the rings once more, then waits on the
-// returned value of the doorbell. With ring_doorbell's order no event can be slept over.
+// returned value of the doorbell. With ring_doorbell's order it cannot sleep past an event.
 inline uint32_t may_sleep(Header& header, Waiting how = Waiting::kSleeps) {
   header.waiting.store(static_cast<uint32_t>(how), std::memory_order_seq_cst);
   return header.doorbell.load(std::memory_order_seq_cst);

@@ -59,7 +59,7 @@ class SipHash {
   uint64_t v0_, v1_, v2_, v3_;
 };
 
-// Who does not know `secret` cannot make two inputs meet.
+// Without knowing `secret`, no one can construct a collision.
 inline Hash128 siphash(const uint64_t secret[2], const void* data, size_t length) {
   const auto* bytes = static_cast<const char*>(data);
   SipHash hash(secret);

@@ -44,7 +44,7 @@ size_t stage_path(char* out, const char* folder, size_t folder_length, const cha
     return 0;
   }
   if (!add(path, length)) return 0;
-  // "name/" and "name/." ask for a folder, which `name` may not be.
+  // "name/" and "name/." require a folder, which `name` may not be.
   if (path[length - 1] == '/' ||
       (path[length - 1] == '.' && (length == 1 || path[length - 2] == '/'))) {
     return 0;

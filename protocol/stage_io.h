@@ -2,10 +2,10 @@
 //
 // A record is written by one thread of the optimizer and read by any thread of any job: the writer
 // makes `sequence` odd, writes the words, and releases it as an even number; a reader copies the
-// words between two looks at `sequence` and takes them only if both were the same even number.
+// words between two reads of `sequence` and accepts them only if both gave the same even number.
 // Words are acquired and released one by one, not by fences, which the thread sanitizer does not
 // know. `state` is a futex word of its own, released after the words. Readers never wait for
-// writers: a record that is being written is as good as none.
+// writers: a record that is being written counts as none.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace sluice::protocol {
 
-// The record's content and state as they were at one moment. False: being written just now.
+// The record's content and state as they were at one moment. False: it is being written right now.
 // Any thread; async-signal-safe.
 inline bool read_copy(const StageFile& file, StageCopy* copy, StageState* state) {
   const uint32_t before = file.sequence.load(std::memory_order_acquire);
@@ -29,7 +29,7 @@ inline bool read_copy(const StageFile& file, StageCopy* copy, StageState* state)
   return true;
 }
 
-// The optimizer's core thread alone.
+// Only for the optimizer's core thread.
 inline void write_copy(StageFile& file, const StageCopy& copy, StageState state) {
   const uint32_t sequence = file.sequence.load(std::memory_order_relaxed);
   file.sequence.store(sequence + 1, std::memory_order_relaxed);
@@ -44,7 +44,7 @@ inline void write_copy(StageFile& file, const StageCopy& copy, StageState state)
 
 inline constexpr uint32_t kNoStageFile = UINT32_MAX;
 
-// The number of the record of `key`, kNoStageFile if there is none. Any thread.
+// The index of the record of `key`, kNoStageFile if there is none. Any thread.
 inline uint32_t find_copy(const Stage& stage, const StageKey& key, StageCopy* copy,
                           StageState* state) {
   const uint64_t groups[] = {key.low % kStageGroups, (key.low >> 32) % kStageGroups};

@@ -5,9 +5,9 @@
 
 namespace sluice::protocol {
 
-// Bump this whenever a struct, an enumerator or the meaning of a field in ring.h or control.h
-// changes. It is part of the socket's name, so jobs and optimizers of two versions live side by
-// side, and it is checked again in every handshake.
+// Increment whenever a struct, an enumerator or the meaning of a field in ring.h or control.h
+// changes. It is part of the socket's name, so that jobs and optimizers of two versions can
+// coexist, and it is checked again in every handshake.
 inline constexpr uint32_t kVersion = 15;
 
 }  // namespace sluice::protocol

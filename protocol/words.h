@@ -1,4 +1,4 @@
-// Values of options, read from text. Freestanding, as options.h.
+// Parses values of options. Freestanding, as options.h.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace sluice::protocol {
 
-// A decimal whole number of `length` characters. False, with *number untouched, if it is none.
+// A decimal whole number of `length` characters. False, with *number unchanged, if it is none.
 inline bool parse_number(const char* text, size_t length, uint64_t* number) {
   uint64_t value = 0;
   for (size_t i = 0; i < length; ++i) {
@@ -33,12 +33,12 @@ inline int choice_number(const char* choices, const char* value, size_t length) 
   return -1;
 }
 
-// Characters that are left out, added, changed or swapped with the next between two words of fewer
-// than 48 characters; more than any such number for longer ones.
+// The edit distance (insert, delete, substitute, swap neighbours; optimal string alignment) of two
+// words of fewer than 48 characters; for longer words, more than any such distance.
 inline unsigned edit_distance(const char* a, size_t a_length, const char* b, size_t b_length) {
   constexpr size_t kMost = 48;
   if (a_length >= kMost || b_length >= kMost) return 2 * kMost;
-  unsigned rows[3][kMost];  // of the table: two before, one before, this
+  unsigned rows[3][kMost];  // of the table: last but one, last, current
   for (size_t j = 0; j <= b_length; ++j) rows[1][j] = static_cast<unsigned>(j);
   for (size_t i = 1; i <= a_length; ++i) {
     unsigned* const before = rows[i % 3];
@@ -59,7 +59,7 @@ inline unsigned edit_distance(const char* a, size_t a_length, const char* b, siz
   return rows[(a_length + 1) % 3][b_length];
 }
 
-// Few enough for one to be meant as the other.
+// So small that one word may be a misspelling of the other.
 inline bool is_near(unsigned distance, size_t length) { return distance <= (length < 6 ? 1U : 2U); }
 
 }  // namespace sluice::protocol

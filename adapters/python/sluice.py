@@ -1,4 +1,4 @@
-"""Tells Sluice what a program's samples are: the functions of protocol/sluice.h, for Python 3.6+.
+"""Describes a program's samples to Sluice: the functions of protocol/sluice.h, for Python 3.6+.
 
     import sluice
 
@@ -6,19 +6,19 @@
     sluice.locate_files(files, 0, paths)                   # sample i is the whole file paths[i]
     sluice.publish_order(files, epoch, order, whole=True)  # what this epoch reads, in this order
     for index in order:
-        with sluice.sample(files, index):                  # what is read in here is sample `index`
+        with sluice.sample(files, index):                  # reads in this block are sample `index`
             consume(index)
 
-The functions are found in the process, where LD_PRELOAD has put libsluice.so. In a process without
-the library `available` is False and every function does nothing and returns 0, so a program may
-call them whether it runs under Sluice or not.
+The functions are looked up in the process, into which LD_PRELOAD loads libsluice.so. In a process
+without the library `available` is False and every function does nothing and returns 0 (or None or
+False, see there), so a program may call them whether it runs under Sluice or not.
 
-For all functions. What is told is a hint: it changes no byte that the program reads, and saying
-something wrong costs speed only. They may be called from any thread, not from a signal handler.
-They keep nothing of their arguments, and may wait for the optimizer, half a second at most in the
-life of a process, never for storage. They return 0, or a number below 0, the negative errno of
-what went wrong, which may be ignored; arguments of a wrong type raise TypeError or ValueError as
-usual, before anything is told. Indices, positions, counts and epochs are whole numbers from 0.
+All functions send hints: these change no byte that the program reads, and a wrong hint costs speed
+only. They may be called from any thread, not from a signal handler. They retain no reference to
+their arguments, and may wait for the optimizer, half a second at most in the life of a process,
+never for storage. Unless stated otherwise they return 0 or a negative errno, which may be ignored;
+arguments of a wrong type raise TypeError or ValueError, before anything is sent. Indices,
+positions, counts and epochs are whole numbers from 0.
 """
 import array
 import ctypes
@@ -32,17 +32,17 @@ ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited", "sluice_reads_for_others")  # may be missing
 NO_LABEL = (1 << 32) - 1
-# How a sample is served, as protocol/sluice.h has it.
+# How a request for a sample is answered: SLUICE_SERVED_* of protocol/sluice.h.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
-LARGEST_CALL = 65536  # paths or keys handed over in one call: bounds the copies made for it
+LARGEST_CALL = 65536  # paths or keys passed in one call: bounds the copies made for it
 
 
 def _find():
-    """The library's functions by name, each with its C types; none if one is missing."""
+    """The library's functions by name, with their C types; none if one not in LATER is missing."""
     number, u32, u64, text = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
     indices, texts = ctypes.c_void_p, ctypes.POINTER(text)
-    # What is called for each sample keeps the interpreter's lock: releasing it costs more than
-    # the call, which never waits. The rest may wait, and lets other threads run.
+    # Functions called for each sample hold the GIL: releasing it costs more than the call, which
+    # never waits. The others may wait, and release it.
     cheap, waiting = ctypes.PyDLL(None), ctypes.CDLL(None)
     table = (
         (waiting, "sluice_dataset", (text, u64)),
@@ -89,7 +89,7 @@ def begin(_dataset, _index):
 
     What the thread opens and reads until end(dataset, index) is what the sample is made of. Cheap:
     less than a microsecond, no message. Begun samples of one thread may overlap, as where a batch
-    is read with one call: what is read then belongs to one of them, which one is not said."""
+    is read with one call: a read then belongs to one of them, it is not specified to which."""
     return 0
 
 
@@ -99,11 +99,11 @@ def end(_dataset, _index):
 
 
 def fetch_begin(_dataset):
-    """fetch_begin(dataset): the calling thread reads samples of the dataset until fetch_end(dataset), and
-    does with them what needs their files: decodes a batch, say.
+    """fetch_begin(dataset): until fetch_end(dataset) the calling thread reads samples of the
+    dataset and processes them as far as that needs their files (decodes a batch, for example).
 
-    Within a fetch or a begun sample, and there alone, this thread's opens of the dataset's files may
-    be answered from memory. A file that is still open at the end is read itself from then on."""
+    Only within a fetch or a begun sample may this thread's opens of the dataset's files lead to
+    copies in memory. After the end, reads of a file that is still open read the file itself."""
     return 0
 
 
@@ -113,14 +113,14 @@ def fetch_end(_dataset):
 
 
 def wanted():
-    """Whether it is of use to tell which samples are read; it may change from epoch to epoch. begin and
-    end do nothing while it is not, and may be left out."""
+    """Whether begin and end are useful at present; may change from epoch to epoch. While they are
+    not, they do nothing and may be left out."""
     return False
 
 
 def _untyped(name):
-    """The C function, which takes whole numbers from 0 to SMALL - 1 only and whose result is not
-    told: ctypes hands over plain ints as they are, in half the time that declared types take."""
+    """The C function without declared argument types and without a result, for whole numbers from 0
+    to SMALL - 1: ctypes passes plain ints unconverted, in half the time of declared types."""
     function = ctypes.PyDLL(None)[name]
     function.restype = None
     return function
@@ -141,7 +141,7 @@ if available:  # the C functions themselves, without a Python function around th
 
 
 class sample:  # used like a function: with sample(dataset, index)
-    """A context that calls begin when it is entered and end when it is left, by an error too."""
+    """A context that calls begin when it is entered and end when it is left, also by an error."""
 
     __slots__ = ("_dataset", "_index")
 
@@ -175,11 +175,11 @@ class fetch:  # used like a function: with fetch(dataset)
 
 
 def dataset(name, samples):
-    """The number, greater than 0, by which the other functions know a dataset of `samples` samples.
+    """Registers a dataset of `samples` samples; returns its number (> 0) for the other functions.
 
-    `name` (str or bytes, no NUL) tells the datasets of a run apart, and finds again what was
-    learned in an earlier run: let it hold the class and what identifies its data. The same name
-    gives the same number in every process of the job. 0 without the library."""
+    `name` (str or bytes, no NUL) identifies the dataset within a run, and in later runs, which use
+    what this one learned of it: it should contain the class and what identifies its data. The same
+    name gives the same number in every process of the job. 0 without the library."""
     if not available:
         return 0
     return _found["sluice_dataset"](_text(name), samples)
@@ -189,8 +189,8 @@ def publish_order(number, epoch, indices, first=0, whole=False):
     """Epoch `epoch` reads the samples `indices` at its positions `first`, `first` + 1, ...
 
     `indices`: anything with a contiguous buffer of 64-bit integers (array('q'), a numpy int64
-    array), which is not copied unless it is read-only, or any iterable of whole numbers. What was
-    told earlier of positions from `first` on is replaced. `whole`: the epoch ends there."""
+    array), which is not copied unless it is read-only, or any iterable of whole numbers. Replaces
+    what was published for positions from `first` on. `whole`: the epoch ends after `indices`."""
     if not available:
         return 0
     buffer, count = _integers(indices)
@@ -201,7 +201,7 @@ def publish_order(number, epoch, indices, first=0, whole=False):
 def locate_files(number, first, paths):
     """Samples `first`, `first` + 1, ... are the whole files `paths` (str, bytes or os.PathLike).
 
-    Relative paths are taken from the current folder, now."""
+    Relative paths are resolved against the current directory, now."""
     if not available:
         return 0
     here = os.getcwdb() + b"/"
@@ -225,8 +225,8 @@ def locate_extent(number, index, path, offset, length):
 
 def locate_extents(number, first, path, offsets, lengths):
     """Sample `first` + i is the `lengths[i]` bytes from byte `offsets[i]` on of the file `path`; a
-    length of 0 says nothing. `offsets` and `lengths`: sequences of whole numbers, as long as each
-    other; a length is below 4 GiB."""
+    length of 0 skips the sample. `offsets` and `lengths`: sequences of whole numbers, of equal
+    length; a sample's length is below 4 GiB."""
     if not available:
         return 0
     offsets, lengths = array.array("Q", offsets), array.array("I", lengths)
@@ -239,7 +239,7 @@ def locate_extents(number, first, path, offsets, lengths):
 
 def locate_keys(number, first, path, keys):
     """Samples `first`, `first` + 1, ... are the records with the keys `keys` (a sequence of bytes)
-    of the LMDB file `path` (data.mdb); an empty key says nothing."""
+    of the LMDB file `path` (data.mdb); an empty key skips its sample."""
     if not available:
         return 0
     path = os.path.abspath(_text(path))
@@ -254,18 +254,18 @@ def locate_keys(number, first, path, keys):
 
 
 def waited(nanoseconds):
-    """The calling thread has waited so long, up to now, for its next batch: a loop that takes what workers
-    read. Stall is what is told here where anything is, and what reads took elsewhere."""
+    """The calling thread, a loop that takes what workers read, has waited so long, up to now, for
+    its next batch. The stall of a job that calls this is these waits, otherwise its read times."""
     return _found["sluice_waited"](nanoseconds) if "sluice_waited" in _found else 0
 
 
 def reads_for_others():
-    """This process, and what it forks, reads for a loop elsewhere that calls waited()."""
+    """This process and those it forks read for a loop in another process that calls waited()."""
     return _found["sluice_reads_for_others"]() if "sluice_reads_for_others" in _found else 0
 
 
 def importance():
-    """What the user chose with SLUICE_IMPORTANCE: 0 off, 1 loss, 2 iis."""
+    """The mode in SLUICE_IMPORTANCE: 0 off, 1 loss, 2 iis."""
     return _found["sluice_importance"]() if "sluice_importance" in _found else 0
 
 
@@ -274,9 +274,10 @@ class _Rule(ctypes.Structure):  # sluice_selection_rule
 
 
 def selection():
-    """(warm_up, full_every, share): how many samples the user wants epochs to fetch. Those before epoch
-    `warm_up`, and of the later ones each `full_every`-th (0: none), fetch all, the others `share` of them on
-    average. None where SLUICE_IMPORTANCE is not iis. Ranks that must have equally many batches go by it."""
+    """(warm_up, full_every, share): how many samples epochs are to fetch. Those before epoch
+    `warm_up`, and every `full_every`-th of the later ones (0: none), fetch all, the others `share`
+    of them on average. None unless SLUICE_IMPORTANCE is iis. Ranks that need equally many batches
+    follow it."""
     rule = _Rule()
     if "sluice_selection" not in _found or _found["sluice_selection"](ctypes.addressof(rule)) < 0:
         return None
@@ -284,24 +285,24 @@ def selection():
 
 
 def rank_of(name):
-    """This process is a rank of the job `name` (str or bytes, no NUL): those on one host that say the same train
-    one model, and what samples matter to one they matter to all. To be said before any of that is told."""
+    """Declares this process a rank of the job `name` (str or bytes, no NUL): ranks on one host with
+    the same name train one model and share importance values. Call it before reporting any."""
     return _found["sluice_rank_of"](_text(name)) if "sluice_rank_of" in _found else 0
 
 
 def seed(value):
-    """The seed of the job's own random numbers: which samples select() chooses follows from it, unless the user
-    gave another. Its lowest 64 bits count. To be said before the first select()."""
+    """The seed of the job's own random numbers, from which select() chooses samples unless the user
+    has specified another. Its lowest 64 bits are used. Call it before the first select()."""
     return _found["sluice_seed"](value % (1 << 64)) if "sluice_seed" in _found else 0
 
 
 def report_importance(number, ids, values, labels=None):
-    """The samples `ids` were trained and mattered `values`: losses, usually; any scale, more is more.
+    """The samples `ids` were trained, with the importance `values`: usually losses; higher is more.
 
-    `ids`: as indices elsewhere; `values`: anything with a contiguous buffer of 64-bit floats, or any
-    iterable of numbers, as many. A value replaces what was told of the sample before; NaN and infinite ones
-    are ignored. `labels`: the samples' classes, as many whole numbers, below 0 where that is not known;
-    SLUICE_IMPORTANCE=iis:substitute=class goes by them. Without effect where SLUICE_IMPORTANCE is off."""
+    `ids`: as indices elsewhere; `values`: anything with a contiguous buffer of 64-bit floats, or
+    any iterable of numbers, as many. A value replaces the sample's previous one; NaN and infinite
+    ones are ignored. `labels`: the samples' classes, as many whole numbers, below 0 where not
+    known; SLUICE_IMPORTANCE=iis:substitute=class uses them. No effect in mode off."""
     if not importance():
         return 0
     indices, count = _integers(ids)
@@ -318,9 +319,9 @@ def report_importance(number, ids, values, labels=None):
 
 
 def select(number, epoch, candidates):
-    """Which of the dataset's samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for each. None:
-    all of them, because SLUICE_IMPORTANCE is not iis, or nobody answered. `candidates`: a bytearray as
-    long as the dataset, 0 for samples that are not the job's to train."""
+    """Which of the dataset's samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for each.
+    None: all of them, because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer.
+    `candidates`: a bytearray as long as the dataset, 0 for samples outside the job's part."""
     if importance() < 2 or not candidates:
         return None
     chosen = bytearray(candidates)
@@ -330,11 +331,11 @@ def select(number, epoch, candidates):
 
 
 def serve(number, epoch, first, requested):
-    """(samples, how): what is to be read and trained at positions `first`, `first` + 1, ... of epoch
-    `epoch`, where the job's order has `requested`; how: a SERVED_* for each, in a bytearray. Ask after
-    select(), for the epoch's positions in order, each once, some thousands at a time. Within an epoch no
-    sample is served twice, but where one is asked for twice. None: what was requested, because
-    SLUICE_IMPORTANCE is not iis, or nobody answered."""
+    """(samples, how): what is to be read and trained at positions `first`, `first` + 1, ... of
+    epoch `epoch`, where the job's order has `requested`; how: a SERVED_* for each, in a bytearray.
+    Call it after select(), for the epoch's positions in order, each once, some thousands at a time.
+    An epoch gets no sample twice unless it requests one twice. None: train what was requested,
+    because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer."""
     if importance() < 2 or "sluice_serve" not in _found:
         return None
     samples = array.array("Q", requested)
@@ -366,7 +367,7 @@ def _encoded(paths):
 
 
 def _integers(indices):
-    """A ctypes array of 64-bit integers, over the same memory where that can be, and its length."""
+    """A ctypes array of 64-bit integers, over the same memory if possible, and its length."""
     try:
         view = memoryview(indices)
         fits = view.ndim == 1 and view.c_contiguous and view.format in ("q", "Q", "l", "L")

@@ -1,16 +1,16 @@
-"""Found by the interpreter's `site` because libsluice.so put this folder first on PYTHONPATH.
+"""Imported by Python's `site` because libsluice.so puts this directory first on PYTHONPATH.
 
-Takes itself out of sight, arranges that the adapter is there when PyTorch's DataLoader is first
-imported, and makes way for the sitecustomize that would have been found without it. It knows no
-Python too old: everything newer than Python 2 is in the package beside it.
+Arranges that the adapter is loaded when PyTorch's DataLoader is first imported, removes its own
+traces, and imports the sitecustomize that would have been found without it. Runs in any Python:
+everything that needs more than Python 2 is in the package beside it.
 
-Where the interpreter does not look at PYTHONPATH (-E, -I) or at `site` (-S) the library may run
-this file later, under any other name: then only the last step is left out.
+Where the interpreter ignores PYTHONPATH (-E, -I) or `site` (-S) the library may run this file
+later, under another name: then only the last step is omitted.
 """
 
 
 def _arrange(folder):
-    """The adapter's import hook; a Python that cannot have it goes on without."""
+    """Installs the adapter's import hook; if that fails, the program continues without it."""
     import sys
 
     if sys.version_info < (3, 6):
@@ -22,21 +22,21 @@ def _arrange(folder):
         sluice_torch.hook.arrange()
     except Exception:
         pass
-    # Until PyTorch comes, no module of ours is seen; the hook keeps its own.
+    # No adapter module is visible until PyTorch is imported; the hook refers to its own.
     for name in ("sluice_torch.hook", "sluice_torch"):
         sys.modules.pop(name, None)
         sys.path_importer_cache.pop(folder + "/sluice_torch", None)
 
 
 def _withdraw(folder):
-    """Puts sys.path, the environment and sys.modules back as the user's own are."""
+    """Restores sys.path, its importer cache and the environment as the user has them."""
     import os
     import sys
 
     if folder in sys.path:
         sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
-    # The library passes the user's own value; no such variable: there was none.
+    # The library passes the user's own value in this variable; unset: there was none.
     original = os.environ.pop("SLUICE_PYTHONPATH_WAS", None)
     if original is not None:
         os.environ["PYTHONPATH"] = original
@@ -47,7 +47,7 @@ def _withdraw(folder):
 _arrange(__file__.rpartition("/")[0])
 _withdraw(__file__.rpartition("/")[0])
 if __name__ == "sitecustomize":
-    # The next one on the path, by the interpreter's own search and with its own errors: `site`
-    # sees what it would have seen, ImportError for `sitecustomize` where there is none included.
+    # Imports the next one on the path, with the interpreter's own search and errors: `site` sees
+    # what it would have seen without this file, including ImportError where there is none.
     __import__("sys").modules.pop("sitecustomize", None)
     import sitecustomize  # noqa: F401

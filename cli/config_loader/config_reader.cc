@@ -18,7 +18,7 @@ using protocol::OptionKind;
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
 
-// One line, whatever a quoted key holds.
+// One line, whatever a quoted key contains.
 std::string at_line(const char* path, uint32_t line, const std::string& problem) {
   std::string text = std::string(path) + ":" + std::to_string(line) + ": " + problem;
   std::replace_if(
@@ -73,7 +73,7 @@ const char* wanted_type(OptionKind kind) {
   return "something else";
 }
 
-// One text of a path list or a plain text. Returns the problem or nullptr.
+// Appends one text of a path list, or a plain text. Returns the problem or nullptr.
 const char* take_text(const toml::value<std::string>& node, bool in_list, std::string* text) {
   const std::string& value = node.get();
   if (value.find('\0') != std::string::npos) return "contains a NUL byte";
@@ -84,7 +84,7 @@ const char* take_text(const toml::value<std::string>& node, bool in_list, std::s
   return nullptr;
 }
 
-// Turns a node into the option's text. Returns the problem or "".
+// Converts a node to the option's text. Returns the problem or "".
 std::string take_value(const OptionInfo& info, const toml::node& node, std::string* text) {
   const OptionKind kind = info.kind;
   const std::string flag = info.flag;

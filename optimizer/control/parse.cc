@@ -14,9 +14,9 @@ using protocol::MessageKind;
 constexpr uint64_t kMaxOffset = 1ULL << 62;
 constexpr size_t kMaxProblems = 8;
 constexpr uint64_t kMaxOrder = 1ULL << 25;  // positions of an epoch
-constexpr uint64_t kMaxPlaces = 1 << 22;    // samples of one message of places
-constexpr uint64_t kMaxPaths = 32 << 20;    // bytes of one message's places
-constexpr size_t kLongestPath = 4095;       // bytes, as the kernel takes them
+constexpr uint64_t kMaxPlaces = 1 << 22;    // samples in one message of locations
+constexpr uint64_t kMaxPaths = 32 << 20;    // bytes of locations in one message
+constexpr size_t kLongestPath = 4095;       // bytes; the kernel's PATH_MAX without the NUL
 
 template <typename Body>
 bool take(std::span<const std::byte>& bytes, Body* body) {
@@ -130,7 +130,7 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kForceFallback:
       apply_fallbacks(value, options);
       break;
-    default:  // concerns the library alone
+    default:  // used by the library only
       break;
   }
 }
@@ -346,8 +346,8 @@ bool event_is_sane(const protocol::EventData& event, uint64_t file_size) {
   switch (event.kind) {
     case EventKind::kTrip:
     case EventKind::kRead:
-      // A file may have grown since it was opened: what lies past its end is cut, not refused,
-      // as long as it begins inside of twice the size that we know.
+      // A file may have grown since it was opened: an event past the known size is accepted as long
+      // as it begins within twice that size.
       return event.length > 0 && (file_size == 0 || event.offset / 2 <= file_size);
     case EventKind::kMapped:
       return event.length > 0 && event.address % 4096 == 0 && event.offset % 4096 == 0 &&

@@ -1,5 +1,5 @@
-// Everything that a client sends, checked. Pure functions over bytes: whatever is in them, the
-// answer is a value or one line that says what is wrong. Thread-safe.
+// Parses and checks everything that a client sends. Pure functions over bytes: whatever the input,
+// the result is a value or a one-line error. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace sluice::optimizer {
 
-// What a session asked for. 0 means "auto" for sizes.
+// The options that a session requested. 0 means "auto" for sizes.
 struct SessionOptions {
   uint64_t distance = 0;    // bytes
   uint64_t size = 0;        // bytes
@@ -26,7 +26,7 @@ struct SessionOptions {
   bool prefetch = true;
   uint64_t memory = 0;             // bytes
   std::optional<uint32_t> linger;  // seconds
-  std::string log;                 // level; empty: keep
+  std::string log;                 // level; empty: unchanged
   bool no_cachestat = false;       // force-fallback
   bool no_pagemap_scan = false;
   bool no_uring = false;
@@ -57,23 +57,23 @@ struct DatasetMessage {
   protocol::Dataset dataset{};
   std::string name;  // control characters replaced
 };
-// kOrder; `count` fits what one memfd may hold, indices are not checked yet.
+// kOrder. `count` is within the limit for one memfd; indices are not checked yet.
 struct SamplesMessage {
   protocol::Samples samples{};
 };
-// kLocate, kLocateExtents, kLocateKeys; `count` and `bytes` fit what one memfd may hold, which is
-// not looked at yet.
+// kLocate, kLocateExtents, kLocateKeys. `count` and `bytes` are within the limits for one memfd,
+// whose content is not checked yet.
 struct LocateMessage {
   protocol::MessageKind kind = protocol::MessageKind::kLocate;
   protocol::Samples samples{};
 };
-// kImportance, kSelect, kServe; `count` and `bytes` fit what one memfd may hold, which is not
-// looked at yet.
+// kImportance, kSelect, kServe. `count` and `bytes` are within the limits for one memfd, whose
+// content is not checked yet.
 struct ImportanceMessage {
   protocol::MessageKind kind = protocol::MessageKind::kImportance;
   protocol::Samples samples{};
 };
-// kSeen: what samples were seen to open.
+// kSeen: the files that were opened while samples were read.
 struct SeenMessage {
   protocol::Samples samples{};
   std::vector<std::pair<uint32_t, std::string>> files;  // sample's number, absolute path
@@ -108,16 +108,16 @@ Message parse_packet(std::span<const std::byte> packet);
 // The "name=value\n" text of a hello. Unknown names and bad values are reported and ignored.
 SessionOptions parse_options(std::string_view text, std::vector<std::string>* problems);
 
-// `count` absolute paths, each ended by a NUL. False: `text` holds something else.
+// Parses `count` absolute paths, each ended by a NUL. False: `text` is malformed.
 bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths);
 
-// `count` lengths and then the keys, as kLocateKeys has them. False: `text` holds something else.
+// Parses `count` lengths and then the keys, the format of kLocateKeys. False: `text` is malformed.
 bool parse_keys(std::string_view text, uint64_t count, std::vector<std::string_view>* keys);
 
-// True if the event can mean something for a file of `file_size` bytes (0: not known yet).
+// True if the event is plausible for a file of `file_size` bytes (0: not known yet).
 bool event_is_sane(const protocol::EventData& event, uint64_t file_size);
 
-// Replaces what is not printable ASCII or UTF-8 bytes and shortens to `limit` bytes.
+// Shortens to `limit` bytes and replaces control characters by '?'.
 std::string printable(std::string_view text, size_t limit);
 
 }  // namespace sluice::optimizer

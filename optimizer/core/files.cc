@@ -6,9 +6,9 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint32_t kFileIds = 1U << 24;  // what the library has bits for
+constexpr uint32_t kFileIds = 1U << 24;  // the library has 24 bits for an id
 
-constexpr unsigned kBadFills = 8;  // in a row, then the mount is given up
+constexpr unsigned kBadFills = 8;  // in a row, before the mount is switched off
 
 }  // namespace
 
@@ -29,7 +29,7 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
                    [fd = std::make_shared<UniqueFd>(std::move(passed))] { fd->reset(); });
     return file;
   }
-  // Ids are part of events (protocol/ring.h): they come round, and are never in use twice.
+  // Ids are part of events (protocol/ring.h): they wrap around, but no two files share one.
   while (next_id_ == 0 || files_.count(next_id_) != 0) next_id_ = (next_id_ + 1) % kFileIds;
   const uint32_t next = next_id_;
   next_id_ = (next_id_ + 1) % kFileIds;
@@ -49,7 +49,7 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
     file.why = "its mount is off";
     if (on_refused) on_refused(file);
   }
-  // Also where nothing will be read: the checks are the same and so is the way out.
+  // Also on a mount that is off: the file is checked and later closed in the same way.
   executor_->run(
       asked.device, [this, mailbox = mailbox_, id = file.id, asked, no_cachestat = no_cachestat_,
                      fd = std::make_shared<UniqueFd>(std::move(passed))] {
@@ -194,8 +194,8 @@ void Files::verify(uint32_t id, Range range) {
   }
 }
 
-// Jobs open their files again and again, workers do. Where that empties the cache all our work
-// goes with it, so it is found out once per mount, early, while little is cached.
+// Jobs, and above all their workers, open a file repeatedly. Where an open empties the page cache
+// (FUSE), all prefetched data is lost; tested once per mount, early, while little is cached.
 void Files::test_open(FileEntry& file, Range range) {
   mounts_[file.device].open_tested = true;
   ++file.in_flight;  // keeps fd open

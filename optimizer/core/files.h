@@ -1,5 +1,5 @@
-// Files that sessions follow, one per (device, inode) however many sessions do. Opening and
-// closing happen on the executor; results come back through the mailbox. Core thread only.
+// Files that sessions follow: one entry per (device, inode), shared by all its sessions. Opening
+// and closing run on the executor; results come back through the mailbox. Core thread only.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct FileEntry {
   std::string path;         // display
   std::string why;          // kOff: one line
   State state = State::kOpening;
-  bool residency_known = true;  // the kernel tells us what is cached of it
-  bool residency_exact = true;  // of each page, and without reading any
+  bool residency_known = true;  // the kernel reports how much of it is cached
+  bool residency_exact = true;  // for each page, and without reading any
   UniqueFd fd;
   std::set<uint32_t> sessions;
-  uint64_t since_ns = 0;   // when the opening began; 0: somebody complained already
-  uint64_t in_flight = 0;  // reads of the engine that hold fd
+  uint64_t since_ns = 0;   // when opening began; 0: a hang was reported already
+  uint64_t in_flight = 0;  // reads and calls that still use fd
 };
 
 struct MountEntry {
   MountFacts facts;
   bool known = false;
   bool off = false;
-  bool open_tested = false;  // whether its cache survives an open is known, or being found out
-  unsigned bad_fills = 0;    // fills in a row of which less than half was found
+  bool open_tested = false;  // whether an open empties its cache is known, or being tested
+  unsigned bad_fills = 0;    // reads in a row after which less than half was found cached
 };
 
 class Files {
@@ -63,7 +63,7 @@ class Files {
     file.sessions.insert(session);
     scheduler_->use_file(file.id, session);
   }
-  // `session` no longer uses any file. Calls `cancel` for reads that nobody wants any more.
+  // `session` no longer uses any file. Calls `cancel` for each read that no session needs any more.
   void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);
 
   FileEntry* find(uint32_t id);
@@ -72,20 +72,20 @@ class Files {
   const std::map<uint64_t, MountEntry>& mounts() const { return mounts_; }
 
   void read_started(uint32_t id);
-  void read_ended(uint32_t id);  // after the engine let go of fd
-  // Checks what a read left in the page cache.
+  void read_ended(uint32_t id);  // once fd is no longer used by it
+  // Checks how much of what a read fetched is in the page cache.
   void verify(uint32_t id, Range range);
-  // Says once of each file that it takes too long to open.
+  // Warns, once per file, that opening it takes too long.
   void complain_of_hung_opens(uint64_t now_ns, uint64_t limit_ns);
   void turn_mount_off(uint64_t device, const std::string& why);
 
   // Files that still have to be closed.
   size_t closing() const { return closing_; }
-  // Called on the core thread whenever the last descriptor under way was closed.
+  // Called on the core thread whenever closing() falls to 0.
   std::function<void()> on_all_closed;
   // A file can be read now.
   std::function<void(const FileEntry&)> on_ready;
-  // A file's mount was refused, for the sessions that use it.
+  // A file will not be prefetched, or its open hangs: counted for the sessions that use it.
   std::function<void(const FileEntry&)> on_refused;
 
  private:

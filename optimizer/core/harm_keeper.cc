@@ -5,14 +5,14 @@
 
 namespace sluice::optimizer {
 
-// Of samples that overlap in one thread it cannot be told what each took: the last one replaces the
-// one before, whose end finds another and is not timed.
+// Samples that overlap in one thread cannot be timed separately: a newly begun sample replaces the
+// one before it, whose end then finds another sample and is ignored.
 void HarmKeeper::begun(uint64_t reader, uint32_t dataset, uint64_t index, const Begin& begin) {
-  if (open_.size() >= kMostOpen) open_.clear();  // their ends were lost
+  if (open_.size() >= kMostOpen) open_.clear();  // events of their ends were lost
   open_[reader] = {dataset, index, begin};
 }
 
-// A native sample is one that no mechanism served: it counts for the control groups of all.
+// A native sample is one that no mechanism delivered: it counts for the control group of each.
 std::optional<HarmKeeper::Finding> HarmKeeper::ended(uint64_t reader, uint32_t dataset,
                                                      uint64_t index, uint64_t time_ns) {
   const auto at = open_.find(reader);

@@ -68,7 +68,7 @@ void SessionHistory::streamed(uint64_t read, uint64_t memory, uint64_t late, uin
   late_ = late;
 }
 
-// Every second point goes. A client may have scribbled over them: then they are its own nonsense.
+// Removes every second point. A client that overwrote them harms only its own history.
 void SessionHistory::halve() {
   for (uint64_t to = 1; to < points_ / 2; ++to) {
     for (uint32_t i = 0; i < protocol::kHistoryFieldCount; ++i) {

@@ -1,6 +1,6 @@
-// One session's history as the optimizer writes it; protocol/history.h says what it is. Pure: time
-// is an argument (CLOCK_MONOTONIC, ns); one thread. Of the shared memory nothing is believed: what
-// is needed again is kept here.
+// Writes one session's history (format: protocol/history.h). Pure: time is an argument
+// (CLOCK_MONOTONIC, ns); one thread. Clients can write to the shared memory, so it is not trusted:
+// all state that decides anything is held here.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace sluice::optimizer {
 
 class SessionHistory {
  public:
-  // Before anything else. `shared` is all zero and outlives this.
+  // REQUIRES: called first; `shared` is all zero and outlives this.
   void begin(protocol::History* shared, uint64_t now_ns);
 
-  // The last point is old enough for another.
+  // Enough time has passed since the last point.
   bool due(uint64_t now_ns) const { return now_ns >= next_ns_; }
-  // Adds a point and publishes the epochs. Time, epoch, and what epochs count are filled in.
+  // Adds a point and publishes the epochs. Fills in time, epoch and the sums of epoch counters.
   void add(protocol::HistoryPoint point, uint64_t now_ns);
 
-  // What is counted from now on belongs to this epoch; does nothing if that is not a later one.
+  // Counts from now on belong to this epoch. No effect unless it is later than the present one.
   void enter(uint64_t epoch, uint64_t now_ns);
   uint64_t epoch() const { return epoch_; }
   void count(protocol::EpochField field, uint64_t by, uint64_t now_ns);
-  // The same for what somebody else adds up: counts by how much each has grown.
+  // The same for sums that the scheduler computes: counts the growth of each since the last call.
   void streamed(uint64_t read, uint64_t memory, uint64_t late, uint64_t now_ns);
 
-  // Epochs are as an order says, not passes over a file.
+  // Epochs are those of a published order, not passes over a file.
   bool by_order() const { return by_order_; }
   void set_by_order() { by_order_ = true; }
 
@@ -44,10 +44,10 @@ class SessionHistory {
   uint64_t interval_ns_ = kFirstIntervalNs;
   uint64_t points_ = 0;
   uint64_t epoch_ = 0, epochs_seen_ = 0;
-  uint64_t unpublished_ = 0;  // entries from here on have changed
+  uint64_t unpublished_ = 0;  // entries from this index on have changed
   bool by_order_ = false;
   std::vector<protocol::EpochEntry> entries_;
-  protocol::EpochEntry totals_{};  // of what is counted
+  protocol::EpochEntry totals_{};  // sums over all epochs
   uint64_t read_ = 0, memory_ = 0, late_ = 0;
 };
 

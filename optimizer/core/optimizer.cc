@@ -23,11 +23,11 @@ constexpr uint64_t kIdleTimeoutNs = kSecond;
 constexpr uint64_t kLookNs = 20 * kMillisecond;
 constexpr uint64_t kMinReapNs = 300'000;
 constexpr uint64_t kMaxReapNs = 2 * kMillisecond;
-// Bytes that all that is known of samples may take, and which share of the budget that is.
+// What is known of samples may take 1/kTablesShare of the budget, within these limits (bytes).
 constexpr uint64_t kTablesShare = 4;
 constexpr uint64_t kLeastTables = 16 << 20;
 constexpr uint64_t kMostTables = 512 << 20;
-constexpr uint64_t kFirst = 5 * kSecond;  // who started us has so long to say hello
+constexpr uint64_t kFirst = 5 * kSecond;  // the starting process has so long for its hello
 
 }  // namespace
 
@@ -153,15 +153,15 @@ uint64_t Optimizer::timeout_ns() const {
   const uint64_t now = now_ns();
   uint64_t until = now + (sessions_.empty() && waiters_.empty() ? kIdleTimeoutNs : kTickNs);
   if (reap_ns_ != 0) until = std::min(until, reap_ns_);
-  // A bell that rings while it is being switched on may be missed: look in any case.
+  // A completion during the switch to notification may go unnoticed: look in any case.
   if (engine_->in_flight() > 0) until = std::min(until, now + kLookNs);
   until = std::min(until, next_observation_ns());
   if (!chosen_.empty()) until = now;
   return until > now ? until - now : 0;
 }
 
-// With many reads under way their results are collected a few at a time: often enough that the
-// pipe never runs dry, seldom enough that we do not wake up for each.
+// With many reads in flight their results are collected a few at a time: often enough that the
+// pipeline never runs dry, seldom enough that the thread is not woken for each.
 void Optimizer::relax() {
   const uint64_t interval = scheduler_.refill_ns(now_ns());
   reap_ns_ = interval >= kMinReapNs ? now_ns() + std::min(interval, kMaxReapNs) : 0;
@@ -183,10 +183,10 @@ void Optimizer::run() {
     });
   }
   say(Level::kInfo, "ending");
-  seat_->stop_listening();  // before anybody is told that we are gone
+  seat_->stop_listening();  // before any response says that the optimizer has ended
   records_.give_up();
   while (!sessions_.empty()) end_session(sessions_.begin()->first);
-  // Whoever asked us to stop may want to unmount next.
+  // The process that requested the stop may unmount next: wait for files to be closed.
   const uint64_t deadline = now_ns() + kSecond;
   while (files_.closing() + recordings_.unsettled() + places_.unsettled() > 0 &&
          now_ns() < deadline) {
@@ -205,7 +205,7 @@ void Optimizer::turn(uint64_t timeout) {
   epoll_event events[64];
   const timespec wait{static_cast<time_t>(timeout / kSecond), static_cast<long>(timeout % kSecond)};
   const int count = static_cast<int>(
-      // Not by its name, which is newer than the C libraries that the library loads with.
+      // epoll_pwait2() is missing from the oldest supported C library: use its system call.
       syscall(SYS_epoll_pwait2, epoll_.get(), events, std::size(events), &wait, nullptr, 0));
   if (count < 0 && errno != EINTR) stopping_ = true;
   for (int i = 0; i < count; ++i) dispatch(events[i].data.u64, events[i].events);
@@ -250,7 +250,7 @@ void Optimizer::tick() {
     stopping_ = true;
   }
   if (!seat_->still_ours()) {
-    // Nobody new can find us. Serve who is here, then go.
+    // New jobs cannot find this optimizer. It ends once its present sessions have ended.
     if (sessions_.empty()) stopping_ = true;
   }
 }
@@ -280,7 +280,7 @@ void Optimizer::start_reads(uint64_t now) {
     const bool usable = file != nullptr && file->state == FileEntry::State::kReady;
     if (usable && !engine_->submit({read.token, file->fd.get(), read.range.begin,
                                     static_cast<uint32_t>(read.range.length())})) {
-      break;  // full: the rest waits for completions
+      break;  // the engine is full: the rest waits for completions
     }
     ++started;
     if (!usable) {
@@ -326,7 +326,7 @@ void Optimizer::start_drops(uint64_t now) {
       posix_fadvise(fd, static_cast<off_t>(drop.range.begin),
                     static_cast<off_t>(drop.range.length()), POSIX_FADV_DONTNEED);
       uint64_t left = 0;
-      // Where the kernel does not say, finding out would read it back.
+      // Where the kernel reports no exact residency, probing would read the pages back in.
       if (!cached_exactly(fd, drop.range, no_cachestat, &left)) left = 0;
       mailbox->post([this, drop, left] {
         scheduler_.on_dropped(drop, left, now_ns());

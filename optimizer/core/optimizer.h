@@ -1,6 +1,6 @@
-// The sidecar: one core thread that owns everything and blocks nowhere but in epoll_wait, a reader
-// thread per session (ring_reader.h), and executors' threads for what a file system may block or
-// what takes long.
+// The sidecar: one core thread that owns all state and blocks only in epoll_wait, one ring reader
+// thread per session (ring_reader.h), and executor threads for calls that a file system may block
+// and for long computations.
 #pragma once
 
 #include <atomic>
@@ -37,13 +37,13 @@ namespace sluice::optimizer {
 
 class Optimizer : private Residency {
  public:
-  // `seat` must listen and outlive the optimizer. `stop_fd` becomes readable to end it.
+  // `seat` must listen and outlive the optimizer, which ends when `stop_fd` becomes readable.
   Optimizer(const DaemonOptions& options, Seat* seat, int stop_fd);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   ~Optimizer() override;
 
-  // Serves until stopped or nobody has needed it for the linger time.
+  // Returns once it is stopped, or no session has existed for the linger time.
   void run();
 
   std::string status() const;  // JSON
@@ -73,7 +73,7 @@ class Optimizer : private Residency {
   void watch(int fd, Tag tag, uint64_t value, uint32_t events, bool add);
   void dispatch(uint64_t data, uint32_t events);
   uint64_t timeout_ns() const;
-  void turn(uint64_t timeout_ns);  // waits for something to happen, and lets it
+  void turn(uint64_t timeout_ns);  // waits for events and handles them
   void run_mailbox();
   void after_events(std::function<void()> then);
   void relax();
@@ -81,15 +81,15 @@ class Optimizer : private Residency {
   void pump();
 
   // optimizer_limits.cc: what is done when memory is short
-  // Datasets give way until there is room for `more` bytes of samples and orders.
+  // Releases datasets until there is room for `more` bytes of samples and orders.
   void relieve(uint64_t more = 0);
-  // Runs `work` for a session. If that throws (std::bad_alloc and the like) only this session ends;
-  // 0: it is nobody's. False: it threw.
+  // Runs `work` for a session (0: for none). If it throws (std::bad_alloc and the like), only this
+  // session ends. False: it threw.
   bool guarded(uint32_t session, const std::function<void()>& work);
   void give_up(uint32_t session, const char* why);
   void on_packet(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
 
-  // optimizer_control.cc: what packets ask for
+  // optimizer_control.cc: requests on the control socket
   void on_message(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
   // One for each kind of message.
   void handle(const Peer& peer, const BadMessage& bad, std::vector<UniqueFd> fds);
@@ -99,7 +99,7 @@ class Optimizer : private Residency {
   void handle(const Peer& peer, const FileMessage& file, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const ByeMessage& bye, std::vector<UniqueFd> fds);
 
-  // optimizer_samples.cc: datasets and orders, and events of samples (false: makes no sense)
+  // optimizer_samples.cc: datasets and orders, and events of samples (false: invalid)
   void handle(const Peer& peer, const DatasetMessage& dataset, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
@@ -111,7 +111,7 @@ class Optimizer : private Residency {
   void handle(const Peer& peer, const FileUseMessage& message, std::vector<UniqueFd> fds);
   bool on_sample_event(Session& session, const TakenEvent& event);
 
-  // optimizer_harm.cc: what does more harm than good is switched off
+  // optimizer_harm.cc: switches off mechanisms that do more harm than good
   void on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint64_t now_ns);
   void drop_control_copies(uint32_t dataset);
   void apply_harm(uint32_t dataset, HarmKeeper::Mechanism mechanism, uint64_t now_ns);
@@ -124,11 +124,11 @@ class Optimizer : private Residency {
   void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
   void handle(const Peer& peer, const RecordMessage& record, std::vector<UniqueFd> fds);
 
-  // optimizer_importance.cc: what samples matter, and which of them an epoch fetches
+  // optimizer_importance.cc: importance of samples, and which of them an epoch fetches
   void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
   bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& told, int fd);
   void answer_importance(uint64_t connection, bool good);
-  // True: who asked is answered later.
+  // True: the answer is sent later.
   bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
               const protocol::Samples& told, UniqueFd memory);
   void begin_epoch();
@@ -136,7 +136,7 @@ class Optimizer : private Residency {
              int fd);
   uint64_t importance_capacity(uint32_t dataset);
   struct ByImportance {
-    bool files = false, records = false;  // whether a session's are kept by what they matter
+    bool files = false, records = false;  // which of a session's are retained by importance
   };
   uint64_t kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const;
   bool in_memory(uint32_t dataset, uint32_t sample) const;
@@ -145,7 +145,7 @@ class Optimizer : private Residency {
   double storage_ns(uint32_t dataset, uint64_t samples);
   void choose_policy();
   uint64_t job_of(const Session& session, uint64_t group) const;
-  // `process` of the session has read a sample in the order of the session `owner`.
+  // `process` of `session` has read a sample in the order of the session `owner`.
   void rank_samples(const Session& session, const Session& owner, uint32_t process,
                     uint32_t dataset, uint64_t index);
   static void count_importance(std::span<const ImportanceBook::View> views, uint32_t session,
@@ -160,7 +160,7 @@ class Optimizer : private Residency {
   void share_budget(uint64_t now_ns);
   nlohmann::json stage_status() const;
 
-  // optimizer_history.cc: what `sluice report` draws
+  // optimizer_history.cc: the data of `sluice report`
   void record(uint64_t now_ns);
   void add_point(Session& session, uint64_t now_ns);
   void note_streamed(Session& session, uint64_t now_ns);
@@ -169,16 +169,16 @@ class Optimizer : private Residency {
   void enter_epoch(const Session& session);
   void begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
                     uint64_t time_ns);
-  // False: it had not begun.
+  // False: the sample had not been begun.
   bool end_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
                   Uptake::End end);
   void note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
                    Uptake::End end);
 
   void answer_waiters(bool all);
-  // nullptr: there is none, or the token is another.
+  // nullptr: no such session, or the token is wrong.
   Session* session_of(uint64_t id, uint64_t token);
-  // The same, and who asked has been told.
+  // The same, and the peer has been sent a refusal.
   Session* session_or_refuse(const Peer& peer, uint64_t id, uint64_t token);
 
   // optimizer_sessions.cc: processes and events
@@ -212,25 +212,25 @@ class Optimizer : private Residency {
   const int stop_fd_;
   uint32_t linger_;
   bool stopping_ = false;
-  bool deaf_ = false;  // until the next tick nobody is accepted, for want of descriptors
+  bool deaf_ = false;  // out of descriptors: no connection is accepted until the next tick
   UniqueFd epoll_;
   const uint64_t started_ns_;
   uint64_t idle_since_ns_;
   uint64_t next_tick_ns_ = 0;
   uint64_t next_budget_ns_ = 0;
-  uint64_t reap_ns_ = 0;  // results are collected at this time, 0: when they come
+  uint64_t reap_ns_ = 0;  // results are collected at this time; 0: as they come
   uint32_t next_session_ = 1;
   MemoryReader memory_;
   std::unique_ptr<Engine> engine_;
   FileTable sample_files_;
   SampleBook samples_;
   ImportanceBook importance_;
-  std::set<uint64_t> choosing_;  // connections that wait for the answer to kSelect
+  std::set<uint64_t> choosing_;  // connections that wait for an answer to kSelect
   struct Chosen {
     uint64_t connection = 0;
     ImportanceBook::Who who;
-    std::shared_ptr<EpochChoice> choice;  // nullptr: its rank is gone
-    std::shared_ptr<UniqueFd> memory;     // gets the answer
+    std::shared_ptr<EpochChoice> choice;  // nullptr: its rank has ended
+    std::shared_ptr<UniqueFd> memory;     // receives the answer
   };
   std::deque<Chosen> chosen_;
   HarmKeeper harm_;
@@ -239,7 +239,7 @@ class Optimizer : private Residency {
   Scheduler scheduler_;
   std::shared_ptr<Mailbox> mailbox_;
   Executor executor_;
-  Executor choosers_{2, 2};  // for choices of what epochs fetch
+  Executor choosers_{2, 2};  // choose which samples an epoch fetches
   StageKeeper stage_;
   Files files_;
   PlaceKeeper places_;
@@ -252,14 +252,14 @@ class Optimizer : private Residency {
     uint32_t file = 0;
     Range range;
   };
-  std::map<uint64_t, Read> reads_;    // in the engine, by token
+  std::map<uint64_t, Read> reads_;    // submitted to the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
   MemoryShares shares_;
-  uint64_t next_foretelling_ns_ = 0;  // when the stage's plan may be told the orders again
-  bool orders_new_ = false;           // and whether they are others now
+  uint64_t next_foretelling_ns_ = 0;  // when predictions may be computed from the orders again
+  bool orders_new_ = false;           // and whether the orders have changed
   bool said_no_stage_ = false, said_table_full_ = false;
-  uint32_t doomed_ = 0;  // a session that could not be served, nor be ended yet; 0: none
-  // Nothing is being read: read by the ring readers.
+  uint32_t doomed_ = 0;  // a session that failed and could not be ended yet; 0: none
+  // No read or fetch is under way. Written by the core thread, read by the ring readers.
   std::shared_ptr<std::atomic<bool>> idle_ = std::make_shared<std::atomic<bool>>(true);
   bool no_cachestat_;
   bool no_pagemap_scan_;

@@ -1,4 +1,4 @@
-// What the packets of the control socket ask for.
+// Handles requests on the control socket.
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 using protocol::MessageKind;
 
 constexpr size_t kMaxSessions = 512;
-constexpr ptrdiff_t kMaxOfProcess = 64;  // an optimizer that comes back is asked for a new one
+constexpr ptrdiff_t kMaxOfProcess = 64;  // sessions; each reconnect requests a new one
 constexpr uint64_t kGoneDeadlineNs = kSecond;
 
 template <typename Body>
@@ -26,7 +26,7 @@ std::span<const std::byte> bytes_of(const Body& body) {
   return std::as_bytes(std::span(&body, 1));
 }
 
-// Fixed values can contradict each other: say so once, when they arrive.
+// Values that the user fixed can contradict each other: report it once, when they arrive.
 void report_fixed_plan(uint32_t session, const PlanOptions& plan) {
   if (plan.size == 0) return;
   bool never = false;
@@ -97,7 +97,7 @@ void Optimizer::handle(const Peer& peer, const HelloMessage& hello, std::vector<
     server_.refuse(peer.connection, "too many sessions of one process");
     return;
   }
-  // Pids and times in shared memory mean something to us only if the job counts them as we do.
+  // Pids and times in shared memory are comparable only within the same pid and time namespaces.
   if (hello.pid != peer.pid || !shares_pid_namespace(peer.pid)) {
     server_.refuse(peer.connection, "the job is in another pid namespace");
     return;
@@ -156,7 +156,7 @@ void Optimizer::handle(const Peer& peer, const HelloMessage& hello, std::vector<
   server_.send(peer.connection, MessageKind::kWelcome, bytes_of(welcome), memory.get());
   say(Level::kInfo, "session {}: process {}: {}", id, peer.pid, session->command);
   sessions_[id] = std::move(session);
-  // After an optimizer was killed workers may come back before who started them.
+  // After an optimizer was killed, workers may reconnect before the process that started them.
   for (const auto& [other, known] : sessions_) {
     if (!samples_.has_parent(other)) find_parent(*known);
   }

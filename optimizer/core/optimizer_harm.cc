@@ -1,4 +1,4 @@
-// What does a dataset more harm than good is switched off for it, and tried again later.
+// A mechanism that does a dataset more harm than good is switched off for it, and retried later.
 #include "optimizer/core/optimizer.h"
 #include "optimizer/io/log.h"
 
@@ -40,13 +40,13 @@ void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint
     case Verdict::kNothing:
       return;
   }
-  // Copies that are there would go on being read.
+  // Copies that exist would still be read.
   if (found.mechanism == Mechanism::kCopies) {
     stage_plan_.drop_dataset(dataset);
     stage_.remove_evicted();
   }
   for (const uint32_t id : samples_.sessions_of(dataset)) {
-    // Workers that are sessions of their own leave it to the session whose order they read.
+    // Worker sessions are not counted; the session that owns the order they read is.
     const auto running = samples_.running(id, dataset);
     SessionMetrics* metrics = scheduler_.metrics(id);
     if (metrics == nullptr || (running && running->session != id)) continue;
@@ -57,8 +57,8 @@ void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint
   }
 }
 
-// What lies ready for the samples to come would leave the trial without a control group for as long
-// as it lasts.
+// Copies of upcoming control samples would leave the trial without a control group until they are
+// used up.
 void Optimizer::drop_control_copies(uint32_t dataset) {
   size_t dropped = 0;
   for (const uint32_t sample : samples_.upcoming(dataset)) {
@@ -77,7 +77,7 @@ void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) 
   samples_.set_trial(dataset, files, harm_.in_trial(dataset, mechanism));
 }
 
-// What the storage takes to give the files, one after the other; 0: not known.
+// Time that storage takes for the whole files among `parts`, one after the other; 0: unknown.
 uint64_t Optimizer::expected_ns(std::span<const Extent> parts) const {
   double sum = 0;
   for (const Extent& part : parts) {

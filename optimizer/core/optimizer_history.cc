@@ -1,4 +1,4 @@
-// What goes into the histories of sessions: points, and what epochs count.
+// Fills the histories of sessions: points and the counters of epochs.
 #include <algorithm>
 
 #include "optimizer/core/optimizer.h"
@@ -48,7 +48,7 @@ void Optimizer::note_streamed(Session& session, uint64_t now) {
                            counter(scheduler_.metrics(session.id), SessionMetric::late_bytes), now);
 }
 
-// After an access: does a pass begin with it?
+// Called after an access: enters a new epoch if a pass over a file begins with it.
 void Optimizer::note_pass(Session& session, uint64_t now) {
   if (session.history.by_order()) return;
   const uint64_t passes = scheduler_.passes(session.id);
@@ -58,7 +58,7 @@ void Optimizer::note_pass(Session& session, uint64_t now) {
   enter_epoch(session);
 }
 
-// Workers may be sessions of their own: the history is that of the session whose order they read.
+// Workers may be sessions of their own: their samples count for the session that owns the order.
 Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now) {
   const auto order = samples_.running(session.id, dataset);
   if (!order) return session;
@@ -82,8 +82,8 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
                              uint64_t time_ns) {
   const std::span<const Extent> parts = samples_.begin(session.id, reader, dataset, index);
   const uint64_t now = now_ns();
-  // How it went is told in one place, the counters of the session whose order it is: a worker that
-  // is a session of its own is gone when the job reports.
+  // Counted only for the session that owns the order: a worker that is a session of its own has
+  // ended when the job reports.
   Session& owner = whose_epoch(session, dataset, now);
   const SessionMetrics* metrics = scheduler_.metrics(owner.id);
   const uint64_t hits = counter(metrics, SessionMetric::sample_hits);
@@ -91,14 +91,14 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
   scheduler_.on_sample_begin(owner.id, parts, samples_.reads_at_random(reader));
   if (Savings* savings = scheduler_.savings(owner.id)) {
-    // A worker reads while the process that has the order goes on.
+    // A worker reads in parallel with the process that owns the order.
     savings->reads(reader, static_cast<uint32_t>(reader >> 32) != owner.peer_pid, now);
     if (parts.empty()) savings->unknown();
   }
 
   SessionHistory& history = owner.history;
   const uint64_t hit = counter(metrics, SessionMetric::sample_hits) - hits;
-  // Who has asked for no selection of it is not timed: its ring may name any dataset.
+  // Times only datasets from which the session selects: events may name any dataset.
   if (const auto at = owner.benefits.find(dataset); at != owner.benefits.end()) {
     at->second.begun(now, hit != 0);
   }
@@ -110,7 +110,7 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
           return is_whole(part) && stage_plan_.offers_copy(whole_file(part), time_ns);
         });
     uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
-    // Pages of a record may have been cached before: of a control sample that is its native state.
+    // Pages of a record may have been cached before Sluice: a control sample then still is native.
     const bool control = !copy && SampleBook::is_control(static_cast<uint32_t>(index)) &&
                          harm_.in_trial(dataset, HarmKeeper::Mechanism::kRecords);
     const bool served = hit + came_late != 0 && !control;

@@ -1,4 +1,4 @@
-// Importance: what jobs say that their samples matter, and which of them an epoch fetches.
+// Importance: the values that jobs report for samples, and the samples that an epoch fetches.
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,13 +14,13 @@ using protocol::MessageKind;
 
 namespace {
 
-constexpr uint64_t kBlock = 1 << 16;  // values that are read at once
+constexpr uint64_t kBlock = 1 << 16;  // values read at once
 // The policies that retain the most important samples: of one job; and of several, where each reads
 // what the others have read.
 constexpr PolicyKind kByImportance = PolicyKind::kShade;
 constexpr PolicyKind kOfSeveral = PolicyKind::kNeeded;
-constexpr uint64_t kNoMount = 0;     // for the executor of choices alone
-constexpr size_t kMostWaiting = 64;  // questions that wait for a thread, or have one
+constexpr uint64_t kNoMount = 0;     // choosers_ access no mount
+constexpr size_t kMostWaiting = 64;  // requests that wait for a thread or run on one
 
 bool by_importance(std::optional<PolicyKind> policy) {
   return policy == kByImportance || policy == kOfSeveral;
@@ -61,7 +61,7 @@ void Optimizer::answer_importance(uint64_t connection, bool good) {
   }
 }
 
-// Who trains one model: ranks that say so, else what one process has started.
+// The job of a session: all ranks of one declared group, else all sessions of one origin process.
 uint64_t Optimizer::job_of(const Session& session, uint64_t group) const {
   return group != 0 ? group | uint64_t{1} << 63 : samples_.origin(session.id);
 }
@@ -81,12 +81,12 @@ bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::
   return true;
 }
 
-// Of millions of samples it takes seconds to choose: on another thread, and the job is told that
-// somebody is at it.
+// Choosing among millions of samples takes seconds: it runs on another thread, and the job is sent
+// kWorking meanwhile.
 bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
                        const protocol::Samples& told, UniqueFd memory) {
   if (told.count != who.samples) return false;
-  // Before anything else: only to look at the question takes a moment.
+  // First of all: reading the request takes time, too.
   server_.send(peer.connection, MessageKind::kWorking, {});
   std::vector<uint8_t> bytes(told.count);
   if (choosers_.waiting(kNoMount) >= kMostWaiting ||
@@ -105,7 +105,7 @@ bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook:
     const std::shared_ptr<EpochChoice> choice = asked.lock();
     if (choice != nullptr) choose(choice.get());
     mailbox->post([this, choice, who, connection, fd] {
-      // The epoch before is over once its last readings are known.
+      // The previous epoch is complete once the events of its last reads have been handled.
       after_events([this, choice, who, connection, fd] {
         chosen_.push_back({connection, who, choice, fd});
       });
@@ -114,14 +114,14 @@ bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook:
   return true;
 }
 
-// One in a turn: others have questions that are answered at once, and are to be heard between.
+// One per loop iteration: short requests of other jobs are handled in between.
 void Optimizer::begin_epoch() {
   if (chosen_.empty()) return;
   const Chosen next = std::move(chosen_.front());
   chosen_.pop_front();
   choosing_.erase(next.connection);
   if (!server_.connected(next.connection)) {
-    importance_.drop(next.who, next.choice);  // it trains what it was going to
+    importance_.drop(next.who, next.choice);  // the job trains on its own order
     return;
   }
   const auto session = sessions_.find(next.who.session);
@@ -137,7 +137,7 @@ void Optimizer::begin_epoch() {
   answer_importance(next.connection, good);
 }
 
-// Jobs that share a dataset share the storage as well.
+// Jobs that share a dataset share its storage too: each gets a part of the bandwidth.
 void Optimizer::judge_benefit(Session* session, const ImportanceBook::Who& who) {
   BenefitEstimate& estimate = session->benefits[who.dataset];
   const auto jobs = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& one) {
@@ -150,10 +150,9 @@ void Optimizer::judge_benefit(Session* session, const ImportanceBook::Who& who) 
   estimate.pause();
 }
 
-// What storage takes for a sample of the dataset while it is read as fast as it gives; 0: not
-// known.
+// Time per sample of the dataset when storage is read at full bandwidth, in ns; 0: unknown.
 double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
-  constexpr uint64_t kLooked = 16;  // samples that stand for all
+  constexpr uint64_t kLooked = 16;  // samples that represent all
   double sum = 0;
   uint64_t known = 0;
   for (uint64_t i = 0; i < kLooked; ++i) {
@@ -174,8 +173,8 @@ double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
   return known == 0 ? 0 : sum / static_cast<double>(known);
 }
 
-// Decided ahead, by what will have been kept and read by then: the job's order is as certain as its
-// plan, so that nothing need be asked while samples are read.
+// Substitutes are decided in advance, by what will be retained and read by then: the job's order
+// then is as certain as its plan, and no request is needed while samples are read.
 bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
                       const protocol::Samples& told, int fd) {
   std::vector<uint32_t> samples(told.count);
@@ -198,8 +197,8 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
   return write_memory(fd, samples.data(), told.bytes);
 }
 
-// What it takes of the memory to keep the sample, which for a small file is much more than it
-// holds. 0: it is not kept, or not by what it matters, or it is not known what it is.
+// Memory that retaining the sample takes, which for a small file is much more than its size. 0: it
+// is not retained, or not by importance, or its location is unknown.
 uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const {
   uint64_t sum = 0;
   for (const Extent& part : samples_.parts(dataset, sample)) {
@@ -211,7 +210,7 @@ uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance k
   return sum;
 }
 
-// All of it is there.
+// All parts of the sample are in memory.
 bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
@@ -220,8 +219,8 @@ bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
   });
 }
 
-// Files are kept by the policy that somebody asked for, if that was one; by what they matter, as
-// long as all who use the stage select by that; else by what is known of orders.
+// Copies are retained by the policy that a session asks for, if any; by importance, while all
+// sessions that may stage select by it; else by known orders.
 void Optimizer::choose_policy() {
   std::optional<PolicyKind> asked;
   bool any_selects = false, any_shares = false, all_may = true;
@@ -245,7 +244,7 @@ void Optimizer::choose_policy() {
   orders_new_ |= stage_plan_.policy() != before;  // a new policy has to learn them
 }
 
-// All of it has been in memory since it was read last.
+// All parts of the sample have been in memory since it was last read.
 bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
@@ -254,17 +253,17 @@ bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
   });
 }
 
-// Bytes that may stay of the dataset from epoch to epoch: what reading ahead leaves of the budget.
+// Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
 uint64_t Optimizer::importance_capacity(uint32_t dataset) {
   if (scheduler_.records().tracks(dataset)) return scheduler_.records().capacity(dataset);
   const size_t others = importance_.datasets();
   return stage_.exists() ? stage_plan_.keepable() / std::max<size_t>(others, 1) : 0;
 }
 
-// What is worth keeping changes as samples are read: before the store decides who stays.
+// The ranks by which samples are retained change with each read: updated before the stores evict.
 void Optimizer::rank_samples(const Session& session, const Session& owner, uint32_t process,
                              uint32_t dataset, uint64_t index) {
-  // Ranks that were forked may share a session; a worker is the child of its rank.
+  // Forked ranks may share a session; a worker is the child of its rank.
   if (importance_.ranks(owner.id, dataset) > 1 &&
       !importance_.is_rank(owner.id, process, dataset)) {
     process = session.parent_of(process);
@@ -293,7 +292,7 @@ void Optimizer::count_importance(std::span<const ImportanceBook::View> views, ui
     sums[SessionMetric::importance_misses] +=
         view.served.of(Served::kMiss) + view.served.of(Served::kMissOther);
     sums[SessionMetric::heap_swaps] += view.swaps;
-    uint64_t& benefit = sums[SessionMetric::benefit_permille];  // of the dataset with the most
+    uint64_t& benefit = sums[SessionMetric::benefit_permille];  // of the dataset with the largest
     benefit = std::max(benefit, static_cast<uint64_t>(view.benefit * 1000));
   }
   for (const auto& [metric, sum] : sums) (*metrics)[static_cast<size_t>(metric)] = sum;

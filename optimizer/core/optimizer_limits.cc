@@ -1,5 +1,5 @@
-// What is done when memory is short: datasets give way, and a session that cannot be served ends
-// alone.
+// What is done when memory is short: datasets are released, and a session whose work fails ends
+// without harm to the others.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -13,7 +13,7 @@ namespace {
 
 using protocol::MessageKind;
 
-// Of all messages that jobs send but hello these are the first 16 bytes of the body.
+// The first 16 bytes of the body of every message that jobs send, except hello.
 struct Whose {
   uint64_t session = 0, token = 0;
 };
@@ -57,7 +57,7 @@ void Optimizer::on_packet(const Peer& peer, std::span<const std::byte> packet,
   const Session* session = session_of(asked.session, asked.token);
   const uint32_t id = session != nullptr ? session->id : 0;
   if (guarded(id, [&] { on_message(peer, packet, std::move(fds)); })) return;
-  // A session that was half begun.
+  // Removes a session whose creation failed halfway.
   if (next_session_ != sessions && sessions_.count(sessions) == 0) {
     guarded(0, [&] { scheduler_.remove_session(sessions, now_ns()); });
   }

@@ -1,4 +1,4 @@
-// Mappings, and following them by their page tables.
+// Mappings, and observing them by their page tables.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr size_t kMaxMappings = 4096;  // of one session
 constexpr size_t kMaxObserved = 256;
-constexpr uint64_t kFaultsNs = 50 * kMillisecond;  // between two looks
+constexpr uint64_t kFaultsNs = 50 * kMillisecond;  // between two readings
 
-// Page faults of the process that went to storage, so far.
+// Major page faults of the process so far.
 std::optional<uint64_t> major_faults(uint32_t pid) {
   const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
-  const size_t name = stat.rfind(')');  // which may hold anything
+  const size_t name = stat.rfind(')');  // the name may contain any character
   if (name == std::string::npos) return std::nullopt;
   // After the name: state ppid pgrp session tty tpgid flags minflt cminflt majflt
   constexpr int kField = 10;
@@ -40,7 +40,7 @@ std::optional<uint64_t> major_faults(uint32_t pid) {
 
 }  // namespace
 
-// One line an event, as tests/replay reads them: a log at debug is a recording.
+// One line per event, in the format that tests/replay reads: a debug log is a recording.
 void Optimizer::trace(const char* kind, uint32_t session, const TakenEvent& event) const {
   say(Level::kDebug,
       "event t={} session={} pid={} tid={} kind={} file={} offset={} length={} flags={}",
@@ -56,7 +56,7 @@ void Optimizer::trace(const char* kind, uint32_t session, const TakenEvent& even
 }
 
 void Optimizer::on_mapped(Session& session, const TakenEvent& event, uint64_t now) {
-  forget_mapping(session, event.slot, event.data.address);  // said twice, or replaced
+  forget_mapping(session, event.slot, event.data.address);  // reported twice, or replaced
   if (session.mappings.size() >= kMaxMappings) return;
   session.mappings.push_back(
       {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
@@ -87,8 +87,8 @@ void Optimizer::forget_mapping(Session& session, uint32_t slot, uint64_t address
   });
 }
 
-// No hook sees a fault in a mapping that is observed. Each one that goes to storage waits for about
-// a request; together they take no longer than the time in which they came.
+// No hook sees faults in an observed mapping. Each major fault is estimated to wait for one
+// request, and all together for no longer than the time between the two readings.
 void Optimizer::count_faults(Session& session, const ObservedMapping& mapping, uint64_t now) {
   Session::Faults& faults = session.faults[mapping.pid];
   if (now - faults.looked_ns < kFaultsNs) return;
@@ -99,7 +99,7 @@ void Optimizer::count_faults(Session& session, const ObservedMapping& mapping, u
     const StorageModel* model = file == nullptr ? nullptr : scheduler_.model(file->device);
     const uint64_t request = model == nullptr ? 0 : model->latency_ns();
     const uint64_t took = now - faults.looked_ns;
-    // Unknown: all of it was.
+    // Request latency unknown: counts all of the time as waiting.
     session.observed_wait_ns +=
         request == 0 ? took : std::min(took, (*count - faults.count) * request);
   }
@@ -136,7 +136,7 @@ void Optimizer::observe(uint64_t now) {
       const bool seen = mapping.observer.poll(*mapping.table, streams, begin, &found);
       const uint64_t end = now_ns();
       mapping.observer.spent(end - begin, end);
-      // As with what is told of reads.
+      // As with read events: accesses in a shuffled order do not predict the next one.
       if (scheduler_.is_shuffled(mapping.file, id)) found.clear();
       for (Access& access : found) {
         access.worker = mapping.pid != session->peer_pid;

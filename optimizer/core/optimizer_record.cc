@@ -1,4 +1,4 @@
-// Sessions that want their samples recorded.
+// Requests to record a session's samples in a trace.
 #include <string>
 
 #include "optimizer/core/optimizer.h"

@@ -1,4 +1,5 @@
-// Samples: what jobs tell of their datasets, and what their rings tell while samples are read.
+// Samples: datasets, orders and locations that jobs declare, and ring events while samples are
+// read.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -18,7 +19,7 @@ using protocol::MessageKind;
 constexpr uint64_t kFruitless = 256;  // samples
 constexpr uint32_t kLookAgain = 8;    // epochs
 
-// What a sample is about for who has to find its reader: pid << 32 | tid.
+// The key by which the reader of a sample is found: pid << 32 | tid.
 uint64_t reader_of(const TakenEvent& event) {
   return static_cast<uint64_t>(event.pid) << 32 | event.data.tid;
 }
@@ -44,24 +45,24 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
                    session == nullptr ? "no such session" : "an order comes in one memfd");
     return;
   }
-  // Before memory is taken for what the message claims.
+  // Checked before memory is allocated for the claimed size.
   const bool good = is_as_long(fds.front().get(), told.count * sizeof(uint32_t));
   std::vector<uint32_t> indices(good ? told.count : 0);
   if (!good || !read_memory(fds.front().get(), indices.data(), told.count * sizeof(uint32_t))) {
     server_.refuse(peer.connection, "the order is shorter than it says");
     return;
   }
-  if (told.first == 0) {  // looked at once an epoch
+  if (told.first == 0) {  // decided once per epoch
     const bool idle =
         nothing_to_gain(*session) || nothing_to_learn(*session, told.dataset, told.epoch);
-    // Without events nobody would notice when the epoch before is over.
+    // Without events the end of the previous epoch would go unnoticed: its order is forgotten here.
     auto& was_idle = session->memory.get()->header.samples_idle;
     if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
       samples_.forget_order(session->id, told.dataset);
     }
     was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   }
-  samples_.touch(told.dataset);  // it is not this one that gives way
+  samples_.touch(told.dataset);  // so that relieve() does not release this one
   relieve(told.count * SampleOrder::kPositionBytes);
   if (!samples_.publish(session->id, told.dataset, told.epoch, told.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");
@@ -73,7 +74,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-// Workers may be sessions of their own.
+// For all sessions: workers may be sessions of their own.
 void Optimizer::ask_for_pages() {
   for (const auto& [id, session] : sessions_) {
     const bool wanted = samples_.wants_places(id) || scheduler_.bounds_records(id);
@@ -81,9 +82,9 @@ void Optimizer::ask_for_pages() {
   }
 }
 
-// A path is no proof that the job may open the file. What we do with it is what any process of this
-// user in our place may do; one that is confined to another root, or sees other mounts, is not in
-// our place, and its names are those of other files.
+// A path does not prove that the job may open the file. The optimizer does with it only what any
+// process of this user with the same root and mounts may do. A process with another root or mount
+// namespace may have fewer rights, and its paths may name other files.
 bool Optimizer::may_name_paths(const Peer& peer, Session* session) {
   if (shares_paths(peer.pid)) return true;
   if (!std::exchange(session->said_paths, true)) {
@@ -130,7 +131,7 @@ bool Optimizer::locate_files(const Session& session, const protocol::Samples& to
   if (!parse_paths(text, told.count, &paths)) return false;
   for (uint64_t i = 0; i < told.count; ++i) {
     const uint32_t file = sample_files_.intern(paths[i]);
-    if (file == FileTable::kNone) {  // these are read where they are
+    if (file == FileTable::kNone) {  // the rest is read from the originals
       if (!std::exchange(said_table_full_, true)) {
         say(Level::kWarn, "there is no room for the names of more than these {} files",
             sample_files_.size());
@@ -184,7 +185,7 @@ void Optimizer::handle(const Peer& peer, const SeenMessage& message,
       samples_.locate(session->id, told.dataset, sample, std::move(parts), Source::kSeen);
     }
   }
-  // That a sample is what it was said to be changes no plan.
+  // A report that confirms a known location changes no plan.
   if (set != nullptr && set->news() != news) {
     orders_new_ = true;
     look_again(told.dataset);
@@ -192,7 +193,7 @@ void Optimizer::handle(const Peer& peer, const SeenMessage& message,
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-// Whoever reads the copy goes on with it: only its name is removed.
+// A thread that reads the copy is not disturbed: only the copy's name is removed.
 void Optimizer::handle(const Peer& peer, const FileUseMessage& message,
                        std::vector<UniqueFd> /*fds*/) {
   if (session_or_refuse(peer, message.used.session, message.used.token) == nullptr) return;
@@ -220,8 +221,8 @@ bool Optimizer::locate_keys(const Session& session, const protocol::Samples& tol
   return records_.told(told.dataset, told.file, told.first, keys);
 }
 
-// Whether all that the session's samples are made of is read where it is: files that are not copied
-// to memory, on a local disk for one, and that are no parts of a file that is filled ahead.
+// Whether nothing of the session's samples can be prefetched: all are whole files that are never
+// staged (on a local disk, for example), and none lies in a followed file.
 bool Optimizer::nothing_to_gain(const Session& session) const {
   if (recordings_.attached(session.id)) return false;
   const bool stages = stage_.exists() && may_stage(session);
@@ -233,10 +234,10 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
   });
 }
 
-// Whether an epoch, or as much of it as came through, said nothing of where samples are: they come
-// out of a small database, or of the job's own memory, and telling of them is all cost. A file is
-// told of up to an epoch after it was read: what counts is what is known by now. Now and then they
-// are looked at again.
+// Whether an epoch, or as much of it as arrived, taught no locations of samples: they come from a
+// small database or from the job's own memory, and sample events are pure cost. A file may be
+// reported up to an epoch after it was read, so what counts is what is known by now. Every
+// kLookAgain epochs events are switched on again.
 bool Optimizer::nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const {
   const SampleSet* set = samples_.set(dataset);
   return set != nullptr && set->known() < set->samples() / 4 && session.files.empty() &&
@@ -244,7 +245,8 @@ bool Optimizer::nothing_to_learn(const Session& session, uint32_t dataset, uint3
          session.fruitless >= std::max(kFruitless, set->samples() / 4 * 3);
 }
 
-// Something was learned of the dataset: for sessions that were idle since nothing was, too late.
+// Locations of the dataset were learned: switches events on again in sessions that were made idle
+// because nothing was known.
 void Optimizer::look_again(uint32_t dataset) {
   for (const auto& [id, session] : sessions_) {
     auto& idle = session->memory.get()->header.samples_idle;
@@ -256,8 +258,8 @@ void Optimizer::look_again(uint32_t dataset) {
   }
 }
 
-// Workers that are sessions of their own end with their epoch. What they opened is what the order's
-// session will read in the next one: it goes on using the file, or what was learned would be lost.
+// Workers that are sessions of their own end with their epoch. Makes the session that owns the
+// order a user of the files that they opened, or the locations learned in them would be lost.
 void Optimizer::share_file(uint32_t session, uint32_t dataset, FileEntry& file) {
   const auto whose = samples_.running(session, dataset);
   if (!whose || whose->session == session) return;

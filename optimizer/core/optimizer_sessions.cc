@@ -1,4 +1,4 @@
-// Processes of sessions, and what their rings tell.
+// Processes of sessions, and the events of their rings.
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -18,11 +18,11 @@ namespace {
 
 using protocol::EventKind;
 
-// Between the end of the last process and that of the session: a child that was forked just
-// before and has not claimed its slot yet must find it alive.
+// From the end of the last process to that of the session: a child that was forked just before
+// and has not claimed its slot yet must find the session alive.
 constexpr uint64_t kGraceNs = 200 * kMillisecond;
 
-// From a worker up to the process that has the order: a fork server and a shell are between them.
+// From a worker up to the process that owns the order: a fork server and a shell may lie between.
 constexpr unsigned kMostAncestors = 4;
 
 constexpr const char* kEventNames[] = {"none",   "trip",   "read",  "mapped", "unmapped", "zapped",
@@ -57,7 +57,7 @@ void Optimizer::on_slot_taken(uint32_t id, uint32_t slot, uint32_t pid) {
   find_process(session, slot);
 }
 
-// Without a descriptor left it is taken to be alive, and looked for again (tick).
+// If no descriptor is left, the process is assumed alive and looked up again by tick().
 void Optimizer::find_process(Session& session, uint32_t slot) {
   Process& process = session.processes[slot];
   int pidfd = -1;
@@ -80,10 +80,10 @@ void Optimizer::find_unwatched() {
   }
 }
 
-// A worker that was spawned reads in the order of the process that started it.
+// A spawned worker reads in the order of the process that started it.
 void Optimizer::find_parent(const Session& session) {
   for (const uint32_t ancestor : ancestors_of(session.peer_pid, kMostAncestors)) {
-    // The newest first: who was a child of one job's process may have become another job.
+    // The newest first: a process that began as a child in one job may have become another job.
     for (auto other = sessions_.rbegin(); other != sessions_.rend(); ++other) {
       if (other->first == session.id || !other->second->has_process(ancestor)) continue;
       samples_.set_parent(session.id, other->first);
@@ -119,19 +119,19 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
   samples_.forget_process(pid);
   recordings_.forget_process(pid);
   importance_.forget_process(id, pid);
-  if (session.selects) choose_policy();  // it may have been the last of two jobs
+  if (session.selects) choose_policy();  // the dataset may no longer be shared by jobs
   if (session.live() == 0) session.empty_since_ns = now_ns();
 }
 
 void Optimizer::on_events(uint32_t id, const std::vector<TakenEvent>& events) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return;
-  finish_reads();  // or what has arrived would be taken for late
+  finish_reads();  // or data that has arrived would count as late
   const uint64_t now = now_ns();
   guarded(id, [&] {
     for (const TakenEvent& event : events) on_event(*at->second, event, now);
   });
-  // What was not learned for want of room makes others give way before the next batch.
+  // If locations were not learned for lack of room, releases other datasets before the next batch.
   relieve();
 }
 
@@ -153,7 +153,7 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
   switch (event.data.kind) {
     case EventKind::kTrip:
     case EventKind::kRead:
-      // Where samples come in an order of their own, a read says nothing about the next one.
+      // While samples are read in an order of their own, a read does not predict the next one.
       if ((event.data.flags & protocol::kFlagSample) != 0 &&
           samples_.reads_at_random(static_cast<uint64_t>(event.pid) << 32 | event.data.tid)) {
         break;
@@ -182,7 +182,7 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
   }
 }
 
-// Runs `then` once all has been taken in that jobs told before this call.
+// Runs `then` once all events that jobs wrote before this call have been handled.
 void Optimizer::after_events(std::function<void()> then) {
   const auto left = std::make_shared<std::atomic<size_t>>(sessions_.size() + 1);
   const std::function<void()> one_less = [left, mailbox = mailbox_, then = std::move(then)] {
@@ -195,7 +195,7 @@ void Optimizer::after_events(std::function<void()> then) {
 void Optimizer::end_session(uint32_t id) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end()) return;
-  at->second->reader.reset();  // takes what is left in the rings
+  at->second->reader.reset();  // drains the rings
   run_mailbox();
   scheduler_.settle_session(id, now_ns());
   publish_metrics();  // before the answer to kBye: the job prints them

@@ -1,4 +1,4 @@
-// The stage: who may use it, what it may take, and what it is told.
+// The stage: which sessions may use it, its budget, and the orders that its plan predicts from.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -12,9 +12,8 @@ namespace {
 
 using protocol::MessageKind;
 
-constexpr uint64_t kForetellShare = 20;  // of the core thread's time is what it may take
-constexpr uint64_t kForetellNs =
-    50 * kMillisecond;  // between two times that orders are gone through
+constexpr uint64_t kForetellShare = 20;  // predictions take at most 1/20 of the core thread's time
+constexpr uint64_t kForetellNs = 50 * kMillisecond;  // least time between two predictions
 
 }  // namespace
 
@@ -67,7 +66,7 @@ void Optimizer::handle(const Peer& peer, const SettleMessage& message,
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-// Before the copies of the sample's files are given up.
+// Called before the copies of the sample's files are released.
 void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
                             Uptake::End end) {
   for (const Extent& part : samples_.parts(dataset, index)) {
@@ -88,8 +87,8 @@ void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, u
   stage_.remove_evicted();
 }
 
-// Orders that come piece by piece are gone through a few times a second, not with each piece, and
-// long ones less often: most of the time is for fetching.
+// Predicts uses from orders. Orders arrive in pieces: it runs a few times a second rather than for
+// each piece, and less often for long orders, to leave most of the time for fetching.
 void Optimizer::foretell(uint64_t now) {
   if (!orders_new_ || now < next_foretelling_ns_) return;
   orders_new_ = false;

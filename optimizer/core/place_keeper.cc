@@ -10,8 +10,8 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kNoMount = 0;        // for the executor: the user's own files
-constexpr uint64_t kWorthKeeping = 16;  // samples of which something new was seen
+constexpr uint64_t kNoMount = 0;        // executor's device for the user's own files
+constexpr uint64_t kWorthKeeping = 16;  // samples with newly seen locations
 
 }  // namespace
 
@@ -61,7 +61,7 @@ const FileEntry* PlaceKeeper::followed(const PlaceList::File& file) const {
   return nullptr;
 }
 
-// A sample is told of once all its files can be read.
+// A sample's location is learned once all its followed files can be read.
 void PlaceKeeper::settle(uint32_t dataset) {
   PlaceList& kept = datasets_.at(dataset).kept;
   std::vector<uint32_t> ids;
@@ -69,7 +69,7 @@ void PlaceKeeper::settle(uint32_t dataset) {
     const FileEntry* entry = followed(file);
     ids.push_back(entry != nullptr ? entry->id : 0);
   }
-  std::vector<uint32_t> whole;  // interned as they are needed
+  std::vector<uint32_t> whole;  // interned on demand
   whole.resize(kept.whole.size());
   std::vector<PlaceList::Part> waiting;
   std::vector<Extent> parts;
@@ -101,7 +101,7 @@ void PlaceKeeper::settle(uint32_t dataset) {
 }
 
 void PlaceKeeper::file_ready(const FileEntry& file) {
-  // Also for later: what was learned may be kept after nobody follows the file any more.
+  // Also remembered for later: locations may be stored after no session follows the file any more.
   seen_files_[file.id] = {file.path, file.size, file.modified_ns};
   for (auto& [id, dataset] : datasets_) {
     if (dataset.kept.parts.empty()) continue;
@@ -113,8 +113,8 @@ void PlaceKeeper::file_ready(const FileEntry& file) {
   }
 }
 
-// What waited for a file that nobody opened this time is as good as it was, but where the file was
-// opened and is another one now.
+// Preserves loaded locations in files that were not opened in this run, except where the file was
+// opened and has changed.
 void PlaceKeeper::keep_waiting(const PlaceList& kept, const SampleSet& set, PlaceList* list) {
   std::vector<bool> stale;
   for (const PlaceList::File& file : kept.files) {
@@ -148,7 +148,7 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
       const auto known = is_whole(part) ? seen_files_.end() : seen_files_.find(part.file);
       const PlaceList::File* file = known == seen_files_.end() ? nullptr : &known->second;
       if (!is_whole(part) && file == nullptr) {
-        list.parts.resize(before);  // half a sample is none
+        list.parts.resize(before);  // store no incomplete samples
         break;
       }
       const auto next =

@@ -1,6 +1,5 @@
-// Where samples are, as far as that is not learned by watching: what an earlier run learned
-// (io/place_store.h), and what the job says of the records of an LMDB file. Core thread only; files
-// are read and written on the executor.
+// Stores the learned locations of samples for later runs, and loads those that an earlier run
+// learned (optimizer/io/place_store.h). Core thread only; files are accessed on the executor.
 #pragma once
 
 #include <cstdint>
@@ -21,29 +20,29 @@ namespace sluice::optimizer {
 
 class PlaceKeeper {
  public:
-  // All outlive the keeper. `changed` is called when more is known of some samples.
+  // All outlive the keeper. `changed` is called when more locations are known.
   PlaceKeeper(SampleBook* samples, FileTable* table, Files* files, Executor* executor,
               std::shared_ptr<Mailbox> mailbox, std::function<void()> changed);
   PlaceKeeper(const PlaceKeeper&) = delete;
   PlaceKeeper& operator=(const PlaceKeeper&) = delete;
 
-  // A session uses the dataset; `folder` is where places are kept, empty: nowhere. What is kept of
-  // it is looked for once.
+  // A session uses the dataset; locations are stored in `folder` (empty: not stored). Those stored
+  // earlier are loaded once.
   void use(uint32_t dataset, const std::string& folder, const std::string& name, uint64_t samples);
-  // The file can be read now: samples of earlier runs may lie in it.
+  // The file can be read now: locations from earlier runs may lie in it.
   void file_ready(const FileEntry& file);
-  // The session is about to leave: keeps what was learned of datasets that leave with it.
+  // The session is about to end: stores what was learned of datasets that no other session uses.
   void leave(uint32_t session);
-  // The same of one dataset that is about to be given up.
+  // The same for one dataset that is about to be released.
   void let_go(uint32_t dataset);
 
-  size_t unsettled() const { return saving_; }  // files being written
+  size_t unsettled() const { return saving_; }  // files still being written
 
  private:
   struct Dataset {
     std::string folder, name;
     uint64_t samples = 0;
-    PlaceList kept;  // what waits for a file of it to be followed; parts may be empty
+    PlaceList kept;  // loaded parts whose file is not followed yet; may have none
   };
 
   void loaded(uint32_t dataset, PlaceList places);
@@ -59,7 +58,7 @@ class PlaceKeeper {
   const std::shared_ptr<Mailbox> mailbox_;
   const std::function<void()> changed_;
   std::map<uint32_t, Dataset> datasets_;
-  std::map<uint32_t, PlaceList::File> seen_files_;  // by id: what was followed
+  std::map<uint32_t, PlaceList::File> seen_files_;  // files that were ever followed, by id
   size_t saving_ = 0;
 };
 

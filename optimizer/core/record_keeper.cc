@@ -20,14 +20,14 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
-constexpr uint64_t kPatience = 4;          // so many times as many samples until the next guess
-constexpr uint64_t kSlice = 1 << 15;       // samples that are made known at once
-constexpr size_t kMostObserved = 1 << 16;  // samples that one guess is made from
+constexpr uint64_t kPatience = 4;          // the next guess waits for so many times the samples
+constexpr uint64_t kSlice = 1 << 15;       // samples learned per turn of the core thread
+constexpr size_t kMostObserved = 1 << 16;  // samples that one guess uses
 constexpr uint64_t kMostToldBytes = 256 << 20;  // of keys that wait for their files
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// Looks only at what is in memory: whoever has an LMDB open has read its beginning.
+// Looks only at cached bytes: a process that has an LMDB open has read its beginning.
 bool seems_lmdb(int fd) {
   std::array<std::byte, 24> beginning{};
   uint64_t here = 0;
@@ -74,7 +74,7 @@ void RecordKeeper::with_file(const FileEntry& file,
                   work = std::move(work), done = std::move(done)] {
                    try {
                      if (!stop->load()) work(fd, *stop);
-                   } catch (const std::exception& error) {  // bad_alloc: nothing was found out
+                   } catch (const std::exception& error) {  // bad_alloc: nothing is learned
                      say(Level::kWarn, "records are not looked through: {}", error.what());
                    }
                    mailbox->post([this, id, done] {
@@ -90,7 +90,7 @@ void RecordKeeper::give_up() {
   for (const auto& [file, reading] : reading_) reading.stop->store(true);
 }
 
-// Keys and where their values lie, and what finds a key: within an eighth of what there is.
+// Keys, the places of their values, and the index that finds a key take an eighth of the budget.
 LmdbLimits RecordKeeper::limits() const {
   LmdbLimits most;
   most.records = std::min(most.records, budget_ / 1024);
@@ -117,7 +117,7 @@ bool RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
   return true;
 }
 
-// Keys come in pieces: those that came while others were looked up are looked up together.
+// Keys come in pieces: those that arrive during a look-up are then looked up together.
 void RecordKeeper::look_up(const FileEntry& file) {
   if (looking_.count(file.id) != 0) return;
   struct Answer {
@@ -211,7 +211,7 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
   set.for_each_known([&](uint64_t i) {
     const std::span<const Extent> parts = set.parts(i);
     if (set.source(i) != Source::kSeen) return true;
-    // Of a file that was let go and is followed under another id now.
+    // Seen in a file that was released and is now followed under another id, if at all.
     if (!is_whole(parts.front()) && files_->find(parts.front().file) == nullptr) return true;
     if (file == 0) file = parts.front().file;
     const auto other = [file](const Extent& part) { return part.file != file; };
@@ -270,7 +270,7 @@ void RecordKeeper::guessed(uint32_t id, uint32_t file, Found found) {
   apply_guess(id, 0);
 }
 
-// Millions of samples would hold up everybody else: a slice at a time.
+// Millions of samples would block the core thread: learned a slice at a time.
 void RecordKeeper::apply_guess(uint32_t id, uint64_t first) {
   const auto at = datasets_.find(id);
   const SampleSet* set = samples_->set(id);

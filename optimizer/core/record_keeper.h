@@ -1,5 +1,5 @@
-// Samples that are records of an LMDB file, before they were read: by their keys, where the job
-// told them, or by a rule that was guessed from those that were read (samples/sample_guess.h). Core
+// Locates samples that are records of a file before they are read: by LMDB keys that the job
+// declared, or by a rule guessed from samples already read (policy/samples/sample_guess.h). Core
 // thread only; files are read, and records searched, on the executor.
 #pragma once
 
@@ -27,38 +27,38 @@ namespace sluice::optimizer {
 
 class RecordKeeper {
  public:
-  // All outlive the keeper. `changed` is called when more is known of some samples.
+  // All outlive the keeper. `changed` is called when more locations are known.
   RecordKeeper(SampleBook* samples, Files* files, Executor* executor,
                std::shared_ptr<Mailbox> mailbox, std::function<void()> changed);
   RecordKeeper(const RecordKeeper&) = delete;
   RecordKeeper& operator=(const RecordKeeper&) = delete;
-  // What is under way is given up.
+  // Work under way is abandoned.
   ~RecordKeeper() { give_up(); }
 
-  // Samples [first, first + keys.size()) are the records with these keys; empty: not said.
-  // False: too many wait for their file already (kMostToldBytes).
+  // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
+  // False: too many keys wait for their file already (kMostToldBytes).
   bool told(uint32_t dataset, uint32_t file, uint64_t first,
             const std::vector<std::string_view>& keys);
-  // What was learned of the dataset was given up (SampleBook::release).
+  // What was learned of the dataset was released (SampleBook::release).
   void forget(uint32_t dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
-  // A worker has read the sample; what it is made of is learned.
+  // A worker has read the sample, and its location is learned.
   void seen(uint32_t dataset, uint64_t index);
-  // A session has left, and its files: what belonged to its datasets alone is forgotten, and
-  // whoever still reads one of these files stops, so that the mount may be taken off.
+  // A session has ended: forgets its datasets that no other session uses, and stops executor work
+  // on its files that no other session follows, so that their mount can be unmounted.
   void left();
-  // The optimizer is ending: the same of all files, and of those to come.
+  // The optimizer is ending: stops work on all files, and later work before it begins.
   void give_up();
-  // Bytes that what it looks through may take.
+  // Sets the memory budget, in bytes, from which limits() derives those of a search.
   void set_budget(uint64_t bytes) { budget_ = bytes; }
 
  private:
   struct Dataset {
-    uint64_t seen = 0;      // samples read
-    uint64_t next_try = 0;  // a guess is worth trying when so many have been
+    uint64_t seen = 0;      // samples read so far
+    uint64_t next_try = 0;  // value of `seen` at which to try a guess
     bool trying = false;
     std::optional<SampleGuess> guess;           // in use
-    std::shared_ptr<const RecordList> records;  // of `file`; kept while nothing is decided
+    std::shared_ptr<const RecordList> records;  // of `file`; held while guessing is undecided
     uint32_t file = 0;
     uint32_t waits_for = 0;  // a file that is being opened; 0: none
   };
@@ -66,11 +66,11 @@ class RecordKeeper {
     uint32_t dataset = 0, file = 0;
     uint64_t first = 0;
     std::vector<std::string> keys;
-    uint64_t bytes() const;  // of memory, about
+    uint64_t bytes() const;  // of memory, approximately
   };
   struct Found;
 
-  // Somebody is reading a file; set, it stops between two read calls.
+  // Executor work that reads a file; once `stop` is set it ends between two read calls.
   using Stop = std::shared_ptr<std::atomic<bool>>;
   struct Reading {
     Stop stop;
@@ -81,7 +81,7 @@ class RecordKeeper {
   void guessed(uint32_t id, uint32_t file, Found found);
   void apply_guess(uint32_t id, uint64_t first);
   void look_up(const FileEntry& file);
-  // Runs `work` on the executor with the file, which is kept open, and `done` here afterwards.
+  // Runs `work` on the executor with the file, which stays open, then `done` on the core thread.
   void with_file(const FileEntry& file,
                  std::function<void(int fd, const std::atomic<bool>& stop)> work,
                  std::function<void()> done);
@@ -96,7 +96,7 @@ class RecordKeeper {
   uint64_t budget_ = 0;
   std::map<uint32_t, Reading> reading_;  // by file
   std::map<uint32_t, Dataset> datasets_;
-  std::list<Told> waiting_;     // for their files to be ready, or for others to be looked up
+  std::list<Told> waiting_;     // for their file to be ready, or a look-up in it to end
   std::set<uint32_t> looking_;  // files whose keys are being looked up
 };
 

@@ -20,10 +20,10 @@ namespace {
 using protocol::Slot;
 
 constexpr uint64_t kUnfinishedNs =
-    100 * kMillisecond;  // no producer takes so long to fill an entry
+    100 * kMillisecond;  // filling a claimed entry takes a producer less than this
 constexpr size_t kBatch = 4096;
-// While samples come by the thousand and nothing is being fetched for them, we look at them so
-// often instead of being woken for each: waking takes longer than reading a warm sample.
+// While sample events arrive at a high rate and nothing is being fetched, the reader polls at this
+// interval instead of being woken for each: a wake-up takes longer than reading a cached sample.
 constexpr uint64_t kDozeNs = 10 * kMillisecond;
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint64_t timeout_ns) {
@@ -77,7 +77,7 @@ bool RingReader::drain(uint32_t index, bool dead) {
   const uint64_t claimed = slot.tail.load(std::memory_order_relaxed);
   const uint64_t waiting = claimed - slot.head.load(std::memory_order_relaxed);
   if (waiting > protocol::kRingEntries) {
-    // No producer of ours claims more than there is room for.
+    // A correct producer claims no more entries than there is room for.
     slot.head.store(claimed, std::memory_order_release);
     return false;
   }
@@ -132,8 +132,8 @@ bool RingReader::scan() {
   return any;
 }
 
-// Whoever waits has waited since before the scan: what they wait for is handed on with it, unless
-// it was cut short. An entry that is being filled was not told yet.
+// Callbacks registered before the scan run after it, unless it was cut short: all events of before
+// their registration have then been handed on. Entries still being filled do not count.
 bool RingReader::scan_all() {
   size_t count = 0;
   {
@@ -175,7 +175,7 @@ void RingReader::free_now(uint32_t index, uint32_t pid) {
     handler_.events(std::move(batch_));
     batch_ = {};
   }
-  // Whatever is still claimed was claimed by a process that is gone, or is nonsense.
+  // What is still claimed was claimed by a process that has ended, or is invalid.
   slot.head.store(slot.tail.load(std::memory_order_relaxed), std::memory_order_release);
   ClientMetrics metrics{};
   for (uint32_t i = 0; i < metrics.size(); ++i) {
@@ -193,7 +193,7 @@ void RingReader::run() {
       serve();
       return;
     } catch (const std::bad_alloc&) {
-      // What was taken is lost, as from a ring that is full; there may be memory again later.
+      // The events taken are lost, as when a ring is full; memory may be available again later.
       batch_ = {};
       if (stop_) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

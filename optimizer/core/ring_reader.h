@@ -1,5 +1,5 @@
-// The thread that empties one session's rings and sleeps on its doorbell. It checks nothing but
-// the shape of what it takes: that is the core's job.
+// The thread that empties one session's rings and sleeps on its doorbell. It checks only the form
+// of ring entries; the core thread validates the events.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ class RingReader {
   struct Handler {
     std::function<void(std::vector<TakenEvent>)> events;
     std::function<void(uint32_t slot, uint32_t pid)> slot_taken;
-    // The slot's last counters; it may be taken again.
+    // With the slot's final counters. The slot becomes free when the call returns.
     std::function<void(uint32_t slot, uint32_t pid, const ClientMetrics&)> slot_freed;
     std::function<bool()> congested;  // true: leave events in the rings for now
-    std::function<bool()> patient;    // true: a few milliseconds later is soon enough for samples
+    std::function<bool()> patient;    // true: sample events may wait a few milliseconds
   };
 
   // `shared` must outlive the reader.
@@ -40,16 +40,16 @@ class RingReader {
   RingReader& operator=(const RingReader&) = delete;
   ~RingReader();  // joins
 
-  // The process of a slot has ended: take what is left in it and free it. Any thread.
+  // The process of a slot has ended: takes what is left in its ring and frees it. Any thread.
   void free_slot(uint32_t slot, uint32_t pid);
   // Calls `then` on the reader's thread once everything that was in the rings before this call has
-  // been handed on; at the latest when the reader ends. Any thread.
+  // been handed to `events`; at the latest when the reader ends. Any thread.
   void after_events(std::function<void()> then);
 
  private:
   struct Seen {
     uint32_t pid = 0;
-    uint64_t unfinished_since_ns = 0;  // 0: not
+    uint64_t unfinished_since_ns = 0;  // 0: no unfinished entry
   };
 
   void run();
@@ -66,8 +66,8 @@ class RingReader {
   std::array<Seen, protocol::kSlots> seen_;
   std::vector<TakenEvent> batch_;
   bool unfinished_ = false;
-  bool cut_ = false;      // the last scan left rings out
-  bool sampled_ = false;  // events of samples have come since it last slept
+  bool cut_ = false;      // the last scan skipped rings
+  bool sampled_ = false;  // sample events arrived since it last slept
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::deque<std::pair<uint32_t, uint32_t>> to_free_;  // guarded by mutex_

@@ -30,8 +30,8 @@ bool Server::on_listener(uint64_t now_ns) {
     if (!spare_) spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
     UniqueFd fd(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && (errno == EMFILE || errno == ENFILE)) {
-      // Left in the queue it would wake us again and again: it is closed, and its job goes on
-      // without us for a while.
+      // Left in the queue the connection would wake the core thread again and again: it is accepted
+      // and closed, and its job continues without the optimizer for a while.
       if (!std::exchange(said_, true))
         say(Level::kWarn, "no descriptor is left: jobs are sent away");
       spare_.reset();
@@ -54,7 +54,7 @@ bool Server::on_listener(uint64_t now_ns) {
                                      ? "this optimizer serves user " + std::to_string(geteuid())
                                      : "too many connections";
       if (stranger) say(Level::kWarn, "refused user {} (process {})", peer.uid, peer.pid);
-      // Closed at once, with the peer's packet unread, its end would be reset and our line lost.
+      // Closing at once, with the peer's packet unread, would reset it and lose the reason.
       connection.refused = true;
       refuse(id, reason);
       forget_refused();
@@ -63,7 +63,7 @@ bool Server::on_listener(uint64_t now_ns) {
   }
 }
 
-// A stranger gets a moment to read why, and no more of our descriptors than a few.
+// A refused peer gets a moment to read the reason; at most kMaxRefused of them hold descriptors.
 void Server::forget_refused() {
   const auto is_refused = [](const auto& entry) { return entry.second.refused; };
   while (std::count_if(connections_.begin(), connections_.end(), is_refused) > kMaxRefused) {
@@ -111,7 +111,7 @@ void Server::on_ready(uint64_t id, uint32_t events, uint64_t now_ns) {
   if ((events & EPOLLIN) != 0) receive(connection, &closed);
   if ((events & EPOLLOUT) != 0) closed |= !flush(connection);
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 && (events & EPOLLIN) == 0) closed = true;
-  if (closed) connections_.erase(id);  // closing takes it out of the epoll set
+  if (closed) connections_.erase(id);  // closing removes it from the epoll set
 }
 
 void Server::expire(uint64_t now_ns) {
@@ -169,7 +169,7 @@ void Server::send(uint64_t id, protocol::MessageKind kind, std::span<const std::
   if (!body.empty()) memcpy(outgoing.packet.data() + sizeof header, body.data(), body.size());
   if (fd >= 0) outgoing.fd.reset(dup(fd));
   at->second.out.push_back(std::move(outgoing));
-  flush(at->second);  // a broken peer is noticed by its hang-up
+  flush(at->second);  // a broken connection is noticed by its hang-up
 }
 
 void Server::refuse(uint64_t connection, const std::string& reason) {

@@ -29,7 +29,7 @@ UniqueFd SharedMemory::create(uint32_t session, uint64_t token, std::string* rea
     *reason = std::string("shared memory: ") + strerror(errno);
     return {};
   }
-  shared_ = static_cast<protocol::Shared*>(map);  // a fresh memfd is all zeroes, as atomics begin
+  shared_ = static_cast<protocol::Shared*>(map);  // a fresh memfd is zeroed, as its atomics must be
   protocol::Header& header = shared_->header;
   header.magic = protocol::kSharedMagic;
   header.version = protocol::kVersion;
@@ -75,7 +75,7 @@ uint64_t Session::waited_ns() const {
   const auto of = [&sum](protocol::ClientMetric metric) {
     return sum[static_cast<size_t>(metric)];
   };
-  // Where a loop says how long it waited, faults of its workers are not to be added.
+  // Where a loop reports its own waits, faults of its workers are not added.
   const bool loop = of(protocol::ClientMetric::loop_waits) != 0;
   return of(protocol::ClientMetric::waited_ns) + (loop ? 0 : observed_wait_ns);
 }

@@ -13,13 +13,13 @@
 namespace sluice::optimizer {
 namespace {
 
-// A mount that hangs leaves some threads to the others.
+// More threads than one mount may use: a mount that hangs leaves some to the others.
 constexpr unsigned kThreads = StagePlan::kMaxDepth + 32;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 constexpr unsigned kPackers = 2;
-// Of the budget, and bytes at most, that wait to be packed.
+// Copies waiting to be packed: share of the budget, and bytes at most.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
-// Where few bytes may be packed, packs are smaller: one that is never full is never written.
+// Within a small limit packs are smaller: a pack that never fills is never written.
 constexpr uint64_t kFewestPacks = 4;
 constexpr size_t kMostRefused = 1 << 16;
 
@@ -60,7 +60,7 @@ void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
   resting_ = false;
   if (asked_for_packs_) return;
   asked_for_packs_ = true;
-  // Reads the indices of all packs that are there.
+  // On the executor: opening reads the indices of all packs.
   packing_.run(0, [this, folder, bytes, mailbox = mailbox_] {
     auto packs = std::make_shared<PackStore>();
     PackStore::Settings settings;
@@ -72,7 +72,7 @@ void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
     std::string reason;
     const bool good = packs->open(settings, &reason);
     mailbox->post([this, good, packs, reason] {
-      asked_for_packs_ = good;  // else the next job may have more luck
+      asked_for_packs_ = good;  // else the next job may ask again
       if (good) {
         rules_.packs = packs;
       } else {
@@ -82,7 +82,7 @@ void StageKeeper::use_packs(const std::string& folder, uint64_t bytes) {
   });
 }
 
-// The folder is left to others, too: this may be an optimizer that nobody needs any more.
+// Also releases the folder to other optimizers: this one may never be used again.
 void StageKeeper::rest() {
   if (rules_.packs == nullptr) return;
   resting_ = true;
@@ -129,20 +129,20 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
   rules.most_bytes = plan_->budget() / kLargestShare;
   executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
                     folder = folder_, watch = watch_] {
-    // Watched before it is read: no change can fall between the two.
+    // Watched before it is read, so that no change between the two is missed.
     bool watched = watch->add(above);
     const uint64_t begun = now_ns();
     auto to_pack = std::make_shared<CopyToPack>();
     CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
     if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
-      // Its folder does not tell all: so it is watched itself, and looked at once more.
+      // The folder's watch misses changes under other names: watch the file too, then recheck it.
       watched = watch->add_file(path) && watched;
       if (!look_again(path, result.stat).good) {
         folder->remove(name);
         result = {};
       }
     }
-    // What is not there needs no watch.
+    // A missing file needs no watch.
     const bool unseen = result.good && !watched;
     if (unseen) result.flags |= protocol::kStageUnwatched;
     if (!result.good) to_pack->fd.reset();
@@ -190,8 +190,8 @@ void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
   });
 }
 
-// The job does not wait for it. Copies that wait are held meanwhile: a disk that cannot follow gets
-// fewer.
+// The job does not wait for packing. Queued copies stay in memory, so their bytes are limited: a
+// slow disk gets fewer.
 void StageKeeper::pack(const std::string& path, std::shared_ptr<CopyToPack> copy) {
   const uint64_t bytes = copy->bytes;
   const uint64_t most = std::min(plan_->budget() / kToPackShare, kMostToPack);
@@ -211,7 +211,7 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
     failed(planned, result);
     return;
   }
-  see_changes();  // of while it was being copied
+  see_changes();  // changes made during the copy
   ++view_.fetched_files;
   view_.fetched_bytes += result.stat.size;
   if (result.packed) {
@@ -312,7 +312,7 @@ void StageKeeper::remove_evicted() {
   plan_->evicted().clear();
 }
 
-// A folder that changed its name, or its place, takes all below it along.
+// A renamed or moved folder changes the paths of all files below it.
 void StageKeeper::drop_below(const std::string& path) {
   std::vector<uint32_t> below;
   for (const auto& [file, copy] : copies_) {
@@ -326,7 +326,7 @@ void StageKeeper::drop_below(const std::string& path) {
 
 void StageKeeper::see_changes() {
   if (watch_ == nullptr) return;
-  // Also without copies: what is queued now must not be taken for a change of those to come.
+  // Also without copies: events queued now must not count as changes of later copies.
   index_.draining_begins();
   std::vector<StageWatch::Change> changes;
   bool lost = false;

@@ -1,5 +1,5 @@
-// The stage at work: carries out what StagePlan decides, keeps the index that jobs read, and drops
-// copies whose originals changed. Core thread only; copying runs on threads of its own.
+// Carries out what StagePlan decides, maintains the index that jobs read, and drops copies whose
+// originals changed. Core thread only; copying runs on threads of its own.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class StageKeeper {
   StageKeeper(StagePlan* plan, FileTable* files, std::shared_ptr<Mailbox> mailbox);
   StageKeeper(const StageKeeper&) = delete;
   StageKeeper& operator=(const StageKeeper&) = delete;
-  // The copies go. A thread that hangs in a file system does not hold this up.
+  // Removes all copies. Does not wait for a thread that hangs in a file system.
   ~StageKeeper();
 
-  // Makes the stage if there is none. False: there is none, *reason is one line.
+  // Creates the stage if there is none. False: it cannot be created, *reason is one line.
   bool open(const std::string& fallback, std::string* reason);
   bool exists() const { return index_.exists(); }
   int index_fd() const { return index_.fd(); }
@@ -40,45 +40,46 @@ class StageKeeper {
   int mounts_fd() const { return mounts_ == nullptr ? -1 : mounts_->fd(); }
   const std::string& folder() const { return folder_->path(); }
 
-  // Copies are packed in `folder` from now on, and come from there again; `bytes` of it at most.
-  // The first to ask for it decides. Without effect if that folder cannot be used: one line says
-  // why.
+  // From now on copies are packed in `folder`, in at most `bytes`, and later fetched from there.
+  // The first call decides. If the folder cannot be used, one warning gives the reason and the call
+  // has no effect.
   void use_packs(const std::string& folder, uint64_t bytes);
-  // Nobody reads any more: what is to be packed is written, and the folder is left until
+  // No session is left: copies to be packed are written, and the folder is released until the next
   // use_packs().
   void rest();
-  // As they are, or were last; none: nobody has asked for any.
+  // The present or last state of the packs; nullopt: none were requested.
   std::optional<PackStore::View> packs() const;
 
-  // Also files of local mounts, from now on.
+  // From now on also stages files of local mounts.
   void stage_any_mount() {
     if (!rules_.any_mount) files_->forgive_folders();
     rules_.any_mount = true;
   }
-  // Starts what was planned (emptied), after what has to go is gone.
+  // Removes evicted copies, then starts the planned fetches; empties `fetches`.
   void carry_out(std::vector<PlannedFetch>* fetches);
-  // Removes the copies that the plan gave up.
+  // Removes the copies that the plan has evicted.
   void remove_evicted();
-  // Drops copies of what changed on this host until now.
+  // Drops copies of files that have changed on this host until now.
   void see_changes();
-  // Drops all copies of a file, whatever they are named; without effect if it has none.
+  // Drops all copies of a file, under any path; no effect if it has none.
   void drop(uint64_t device, uint64_t inode);
-  // No copy of the file is made from now on, and what is being copied is refused, until the session
-  // has ended: it may write to it unseen. More than kMostRefused of a session are forgotten.
+  // Until the session has ended, no copy of the file is made, and one in flight is discarded: the
+  // session may write to the file unnoticed. Files beyond kMostRefused per session are ignored.
   void refuse(uint32_t session, uint64_t device, uint64_t inode);
   void end_session(uint32_t session);
-  // Drops copies of what was mounted over, or uncovered: looks; only if the kernel says so.
+  // Drop copies of files that a mount now hides or an unmount uncovered. see_mounts() first asks
+  // the kernel whether mounts changed.
   void mounts_changed();
   void see_mounts();
-  // Keeps the index alive, and the budget within `budget` and what the memory file system has.
+  // Renews the index's heartbeat, and limits the stage to `budget` and the room in its file system.
   void tick(uint64_t now_ns, uint64_t budget);
 
-  // A copy is there: of whom it was wanted, and its bytes.
+  // A copy is complete: the session that it was fetched for, and its bytes.
   std::function<void(uint32_t session, uint64_t bytes, bool packed)> on_staged;
 
   struct View {
     uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
-    uint64_t packed_files = 0, packed_bytes = 0;  // of those that were fetched, out of packs
+    uint64_t packed_files = 0, packed_bytes = 0;  // of the fetched ones, those read from packs
     std::string last_failure;
   };
   const View& view() const { return view_; }
@@ -86,9 +87,9 @@ class StageKeeper {
  private:
   struct Copy {
     uint32_t record = 0;
-    uint64_t name = 0;  // 0: not there yet
+    uint64_t name = 0;  // 0: not copied yet
     uint64_t device = 0, inode = 0;
-    bool watched = false;  // itself, not only its folder
+    bool watched = false;  // the file itself, not only its folder
   };
 
   void fetch(const PlannedFetch& fetch);
@@ -113,12 +114,12 @@ class StageKeeper {
   Executor executor_, packing_;
   CopyRules rules_;
   uint64_t next_name_ = 1;
-  uint64_t to_pack_ = 0;                         // bytes of copies that wait for it, or are at it
+  uint64_t to_pack_ = 0;                         // bytes of copies queued for packing or in it
   std::unordered_map<uint32_t, Copy> copies_;    // by file
   using Inode = std::pair<uint64_t, uint64_t>;   // device and number
   std::multimap<Inode, uint32_t> by_inode_;      // to file
   std::map<uint32_t, std::set<Inode>> refused_;  // by session
-  std::set<uint64_t> keeps_cache_;               // devices that do when a file is opened
+  std::set<uint64_t> keeps_cache_;               // devices whose page cache survives an open
   View view_;
   bool said_full_ = false, said_unwatched_ = false;
   bool asked_for_packs_ = false, resting_ = false;

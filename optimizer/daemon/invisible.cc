@@ -19,9 +19,9 @@ void raise_to_hard(__rlimit_resource resource) {
   setrlimit(resource, &limit);
 }
 
-// Short turns, often: under EEVDF (Linux 6.12) a small slice means an early deadline, so that a
-// busy reader on the same core does not keep us waiting for its own slice. Costs nobody anything,
-// needs no privilege, and older kernels ignore it.
+// Requests short time slices: under EEVDF (Linux 6.12) a small slice means an early deadline, so
+// that the optimizer need not wait for the whole slice of a busy reader on the same core. Takes no
+// processor time from others, needs no privilege, and older kernels ignore it.
 void take_short_turns() {
   struct {
     uint32_t size, policy;
@@ -32,7 +32,7 @@ void take_short_turns() {
   } attributes{};
   attributes.size = sizeof attributes;
   attributes.nice = getpriority(PRIO_PROCESS, 0);
-  attributes.runtime = 100'000;  // ns, the least there is
+  attributes.runtime = 100'000;  // ns, the kernel's minimum
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
@@ -45,11 +45,11 @@ void become_invisible(bool detach) {
   for (int number = 1; number < NSIG; ++number) {
     if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
   }
-  // A peer that went away must be an error of send(), not the end of us; a job's terminal that
-  // hangs up is none of our business.
+  // A closed connection must be an error of send() rather than end the process, and so must not the
+  // hang-up of a job's terminal.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a trace that reaches a limit is an error of write()
+  signal(SIGXFSZ, SIG_IGN);  // a trace at the file size limit is an error of write()
   umask(077);
   if (chdir("/") != 0) return;
   raise_to_hard(RLIMIT_NOFILE);

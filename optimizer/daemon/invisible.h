@@ -1,11 +1,12 @@
-// What makes the optimizer invisible to the job that started it, and keeps it alive afterwards.
+// Detaches the optimizer from the job that started it, so that it outlives the job unnoticed.
 #pragma once
 
 namespace sluice::optimizer {
 
-// Resets what a process inherits: signal mask and dispositions, umask, folder, session, process
-// title limits (RLIMIT_NOFILE to its hard limit, RLIMIT_CPU and RLIMIT_FSIZE lifted to theirs,
-// no core). With `detach` also points descriptors 0 to 2 to /dev/null. Call first, single-threaded.
+// Resets inherited process state: signal mask and dispositions, umask, working folder and limits
+// (RLIMIT_NOFILE, RLIMIT_CPU and RLIMIT_FSIZE to their hard limits, no core dumps). With `detach`
+// also begins a session and points descriptors 0 to 2 to /dev/null. REQUIRES: called first, while
+// single-threaded.
 void become_invisible(bool detach);
 
 }  // namespace sluice::optimizer

@@ -1,4 +1,4 @@
-// The optimizer's own command line. What a job wants travels in its handshake instead.
+// The optimizer's own command line. A job's options arrive in its hello instead.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace sluice::optimizer {
 
 struct DaemonOptions {
-  std::string socket;  // empty: the place that protocol/place.h names
+  std::string socket;  // empty: the path from protocol/place.h
   uint32_t linger = 60;
   std::string log = "warn";
-  std::string log_file;  // empty: beside the socket, removed at the end if nothing went wrong
+  std::string log_file;  // empty: beside the socket; removed at the end unless a warning was logged
   uint64_t memory = 0;   // bytes, 0: 20 % of what the memory cgroup leaves
   bool foreground = false;
   bool no_uring = false;  // force-fallback, as in protocol/options.h
@@ -18,8 +18,8 @@ struct DaemonOptions {
   bool no_pagemap_scan = false;
 };
 
-// Returns true if the program is to go on, else *status is its exit status (help, or one line of
-// complaint on stderr).
+// True: the program is to continue. Else help, or one line of error on stderr, was printed and
+// *status is the exit status.
 bool parse_command_line(int argc, char** argv, DaemonOptions* options, int* status);
 
 }  // namespace sluice::optimizer

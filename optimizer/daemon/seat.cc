@@ -66,8 +66,8 @@ bool Seat::make_folder(std::string* reason) {
 }
 
 bool Seat::lock(bool* busy, std::string* reason) {
-  // The one who ends removes the lock file while holding it: a lock taken on a file that is no
-  // longer there under its name is worth nothing, so look again after taking it.
+  // An ending optimizer removes the lock file while it holds the lock. A lock on a file that is no
+  // longer linked under its name protects nothing, so compare the inodes after locking.
   for (int attempt = 0; attempt < 100; ++attempt) {
     lock_.reset(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_) {
@@ -102,8 +102,8 @@ bool Seat::listen_on(std::string* reason) {
   memcpy(address.sun_path, temporary.c_str(), temporary.size() + 1);
   unlink(temporary.c_str());
   struct stat info {};
-  // Under its final name the socket listens from the first moment on: a client that finds the
-  // name is never refused because we are half-way.
+  // Listens before the rename, so that a client that finds the final name is never refused by a
+  // socket that does not listen yet.
   if (!listener_ ||
       bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener_.get(), 128) != 0 || lstat(temporary.c_str(), &info) != 0 ||
@@ -125,7 +125,7 @@ Seat::Result Seat::take(const std::string& path, std::string* reason) {
     *reason = "the socket's path must be absolute: '" + path_ + "'";
     return Result::kRefused;
   }
-  made_folder_ = path.empty();  // the standard folder is ours whoever made it
+  made_folder_ = path.empty();  // leave() removes the standard folder in any case
   folder_ = path_.substr(0, path_.find_last_of('/'));
   const bool dotted = path_.size() > 5 && path_.compare(path_.size() - 5, 5, ".sock") == 0;
   lock_path_ = (dotted ? path_.substr(0, path_.size() - 5) : path_) + ".lock";
@@ -136,14 +136,14 @@ Seat::Result Seat::take(const std::string& path, std::string* reason) {
     bool busy = false;
     if (lock(&busy, reason)) return listen_on(reason) ? Result::kTaken : Result::kRefused;
     if (busy) {
-      // Whoever started us found nobody listening. An optimizer that is ending no longer listens,
-      // but keeps its seat until it has removed what is its own: then it is ours.
+      // The job that started this process found no listening optimizer. One that is ending does not
+      // listen any more, but holds the lock until it has removed its files: wait for that.
       if (!nobody_listens() || waited_ms >= kTakeOverMs) return Result::kBusy;
       usleep(kLookMs * 1000);
       waited_ms += kLookMs;
       continue;
     }
-    // ENOENT: one that just ended took its empty folder with it.
+    // ENOENT: an optimizer that just ended has removed its empty folder.
     if (access(folder_.c_str(), F_OK) == 0) break;
     ++attempt;
   }

@@ -1,4 +1,4 @@
-// The optimizer's seat: the folder, the lock that makes it the only one, the listening socket.
+// The folder, the lock that makes an optimizer the only one there, and its listening socket.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::optimizer {
 
-// Owns socket and lock file; its end removes both, and the folder if that is empty then.
+// Owns socket and lock file. The destructor removes both, and the folder if it is empty then.
 class Seat {
  public:
   enum class Result { kTaken, kBusy, kRefused };
@@ -17,19 +17,19 @@ class Seat {
   Seat& operator=(const Seat&) = delete;
   ~Seat() { leave(); }
 
-  // Makes the folder, takes the lock and listens on `path` (empty: the standard place). Waits, up
-  // to ten seconds, for one that no longer listens and is about to end. kBusy: another optimizer
-  // sits there. kRefused: *reason is one line.
+  // Makes the folder, takes the lock and listens on `path` (empty: the standard path). Waits up to
+  // ten seconds for an optimizer that no longer listens and is about to end. kBusy: another
+  // optimizer holds the lock. kRefused: *reason is one line.
   Result take(const std::string& path, std::string* reason);
 
-  // Removes the socket and refuses who still has it. The lock stays, so that nobody starts in our
-  // place before we are done.
+  // Removes the socket and refuses further connections. The lock stays, so that no other optimizer
+  // takes over before this one has ended.
   void stop_listening();
 
   // Stops listening and removes what take() made. Idempotent.
   void leave();
 
-  // False once somebody removed or replaced the socket: nobody can reach us any more.
+  // False once the socket was removed or replaced: no new client can reach this optimizer.
   bool still_ours() const;
 
   int listener() const { return listener_.get(); }

@@ -12,14 +12,14 @@
 namespace sluice::optimizer {
 namespace {
 
-// 0: there is no such process.
+// 0: no such process.
 uint32_t parent_of(uint32_t pid) {
   const UniqueFd fd(open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
   char text[512];
   const ssize_t length = fd ? read(fd.get(), text, sizeof text - 1) : -1;
   if (length <= 0) return 0;
   text[length] = '\0';
-  // "4711 (name) S 4710 ...": the name may hold anything.
+  // "4711 (name) S 4710 ...": the name may contain any character.
   constexpr size_t kState = sizeof(") S ") - 1;
   const char* behind = strrchr(text, ')');
   if (behind == nullptr || strlen(behind) <= kState) return 0;

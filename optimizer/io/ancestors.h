@@ -1,4 +1,4 @@
-// Who started a process.
+// The processes that a process descends from.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace sluice::optimizer {
 
-// Its parent, that one's parent and so on, nearest first; at most `most`. Empty if the process has
-// ended, or belongs to another pid namespace. Reads a line of /proc for each, and waits for nobody.
+// Parent, grandparent and so on of `pid`, nearest first; at most `most`. Empty if the process has
+// ended or is in another pid namespace. Reads one line of /proc for each; does not block.
 std::vector<uint32_t> ancestors_of(uint32_t pid, unsigned most);
 
 }  // namespace sluice::optimizer

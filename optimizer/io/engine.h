@@ -1,8 +1,8 @@
-// The seam between the planner and storage: asynchronous reads whose bytes are thrown away, since
-// all that matters is that they reach the page cache.
+// The interface between planner and storage: asynchronous reads that fill the page cache. The
+// bytes read are discarded.
 //
-// One thread uses an engine (the core thread). Short reads are continued inside of the engine; a
-// request ends with every byte read, at the end of the file, or with an error.
+// One thread uses an engine (the core thread). The engine continues short reads: a request ends
+// with all bytes read, at the end of the file, or with an error.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -16,7 +16,7 @@
 namespace sluice::optimizer {
 
 struct ReadRequest {
-  uint64_t token = 0;  // the caller's, repeated in the result
+  uint64_t token = 0;  // chosen by the caller, repeated in the result
   int fd = -1;         // must stay open until the result has been reaped
   uint64_t offset = 0;
   uint32_t length = 0;
@@ -41,14 +41,14 @@ class Engine {
   virtual void flush() = 0;
   // Becomes readable when results are waiting.
   virtual int event_fd() const = 0;
-  // Makes event_fd() quiet until the next result.
+  // Clears event_fd() until the next result.
   void acknowledge() const;
-  // Off: results make event_fd() readable no longer, and the caller reaps by the clock instead.
+  // Off: results no longer make event_fd() readable, and the caller reaps at intervals instead.
   // With a deep queue that saves a wake-up for each of thousands of reads a second.
   virtual void notify(bool on) = 0;
   // Moves finished reads to `results` (appended). Never blocks.
   virtual void reap(std::vector<ReadResult>* results) = 0;
-  // Asks for an early end of a read: its result comes all the same, sooner if that can be.
+  // Requests an early end of a read. Its result still arrives, sooner if possible.
   virtual void cancel(uint64_t token) = 0;
   virtual size_t in_flight() const = 0;
   virtual const char* name() const = 0;
@@ -61,11 +61,11 @@ inline void Engine::acknowledge() const {
 
 inline constexpr unsigned kEngineDepth = 256;  // requests in flight over all mounts
 
-// io_uring, or nullptr and *reason if the kernel refuses it.
+// An engine on io_uring, or nullptr and *reason if the kernel refuses it.
 std::unique_ptr<Engine> make_uring_engine(std::string* reason);
-// A pool of threads that call pread. `threads` bounds how many block at a time.
+// A pool of at most `threads` threads that call preadv.
 std::unique_ptr<Engine> make_pool_engine(unsigned threads);
-// The first unless `no_uring` or refused, else the second.
+// The io_uring engine unless `no_uring` or refused, else the pool.
 std::unique_ptr<Engine> make_engine(bool no_uring);
 
 }  // namespace sluice::optimizer

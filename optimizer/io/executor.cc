@@ -32,7 +32,7 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   unsigned threads = 0, idle = 0;
   bool stop = false;
 
-  // The oldest piece of work whose mount has a thread left. REQUIRES: mutex held.
+  // Takes the oldest item whose mount may use another thread. REQUIRES: mutex held.
   bool pick(Item* item) {
     for (auto at = queue.begin(); at != queue.end(); ++at) {
       if (running[at->mount] >= per_mount) continue;
@@ -59,7 +59,7 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
       lock.unlock();
       try {
         item.work();
-      } catch (const std::exception& error) {  // bad_alloc: this work is lost, not the process
+      } catch (const std::exception& error) {  // bad_alloc: only this work is lost
         say(Level::kError, "work on a mount is given up: {}", error.what());
       }
       item.work = nullptr;
@@ -89,7 +89,7 @@ void Executor::run(uint64_t mount, std::function<void()> work) {
       std::thread([state = state_] { state->work(); }).detach();
       ++state_->threads;
     } catch (const std::system_error&) {
-      // Without a new thread the present ones get to it.
+      // The present threads run it, if there are any.
     }
   }
   state_->wake.notify_one();

@@ -1,6 +1,6 @@
-// Threads for calls that a file system may block in (open, close, statfs, drop, whole copies), and
-// for what takes long. A mount gets a part of them at a time, so that one that hangs cannot take
-// them all.
+// Threads for calls that may block in a file system (open, close, statfs, drop, whole copies) and
+// for long computations. Each mount may use only a part of them at a time, so that one that hangs
+// cannot take them all.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class Executor {
   explicit Executor(unsigned threads = 8, unsigned per_mount = 2);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  // Does not wait for work that hangs; what has not been started is dropped.
+  // Drops work that has not begun, and does not wait for work that has.
   ~Executor();
 
   // Runs `work` on some thread, later. `mount` is a device number. Any thread.
   void run(uint64_t mount, std::function<void()> work);
 
-  // Pieces of work waiting or running for `mount`.
+  // Number of work items waiting or running for `mount`. Any thread.
   size_t waiting(uint64_t mount) const;
 
  private:

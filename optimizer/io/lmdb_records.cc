@@ -12,7 +12,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// The least that a record takes of a leaf page: its header and its place in the page's table.
+// The least space that a record takes in a leaf page: its header and its entry in the page's table.
 constexpr uint64_t kLeastRecord = sizeof(lmdb::NodeHeader) + sizeof(uint16_t);
 
 void check_limits(const lmdb::Database& database, const LmdbLimits& limits) {
@@ -40,7 +40,7 @@ RecordList list(const std::string& path, const std::atomic<bool>& stop, const Lm
   lmdb::TreeWalk walk(database, tree, pages, lmdb::TreeWalk::Reads::kIndex);
   for (lmdb::Record record{}; walk.next(&record);) {
     if (stop.load(std::memory_order_relaxed)) lmdb::fail("there is no time to read it");
-    // The meta page's count, which was checked, is true only of a sound file.
+    // In a damaged file the meta page's count, which was checked, may be too small.
     if (records.size() >= limits.records) {
       lmdb::fail("it has more than {} records", limits.records);
     }
@@ -56,7 +56,7 @@ RecordList list(const std::string& path, const std::atomic<bool>& stop, const Lm
   return records;
 }
 
-// The reader names the file as it was given to us, which says nothing if that is a descriptor.
+// The reader's messages name the given path, which means nothing to a user if it is a descriptor.
 std::string without_name(std::string text, const std::string& path) {
   if (path.empty()) return text;
   for (size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += 2) {

@@ -1,5 +1,5 @@
-// All records of the main database of a data.mdb, read from its B-tree by the reader that
-// sluice-lmdb has: read calls only, every number checked, no lock taken, nothing mapped.
+// Lists all records of the main database of a data.mdb from its B-tree, with the reader of
+// sluice-lmdb: read calls only, every number checked, no lock taken, nothing mapped.
 #pragma once
 
 #include <atomic>
@@ -17,23 +17,22 @@ namespace sluice::optimizer {
 struct LmdbLimits {
   uint64_t records = 8'000'000;
   uint64_t key_bytes = 256ULL << 20;    // all keys together
-  uint64_t index_bytes = 512ULL << 20;  // branch and leaf pages, which are all read
-  uint64_t pages = 1ULL << 30;          // of the whole file; a bit each while it is read
+  uint64_t index_bytes = 512ULL << 20;  // branch and leaf pages, all of which are read
+  uint64_t pages = 1ULL << 30;          // of the whole file; a bit of memory each while reading
 };
 
 struct LmdbListing {
   std::optional<RecordList> records;
-  std::string why;  // without records: one line without the file's name, which it calls "it"
+  std::string why;  // if no records: one line that calls the file "it"
 };
 
-// Whether a file that begins with these bytes may be a data.mdb. 24 bytes are enough; fewer are
-// none.
+// Whether a file that begins with these bytes may be a data.mdb. Needs 24 bytes; false for fewer.
 bool looks_like_lmdb(std::span<const std::byte> beginning);
 
-// `path` is a file (/proc/self/fd/N is one). Blocks in the file system: one read call for each
-// branch and leaf page. Any thread. Stops soon after `stop` is set, between two read calls. Throws
-// nothing: a file that is damaged, was written to meanwhile, lies beyond the limits, or has
-// MDB_DUPSORT or named databases gives no records and says why.
+// `path` names a file (also as /proc/self/fd/N). Blocks in the file system: one read call for each
+// branch and leaf page. Any thread. Once `stop` is set it ends between two read calls. Throws
+// nothing: for a file that is damaged, modified meanwhile, beyond the limits, or has MDB_DUPSORT or
+// named databases, it returns no records and the reason.
 LmdbListing list_lmdb_records(const std::string& path, const std::atomic<bool>& stop,
                               const LmdbLimits& limits = {});
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxLogBytes = 1 << 20;
 std::atomic<bool> trouble{false};
 std::string log_path;
 
-// Notes that something worth keeping the file for was said.
+// Notes whether a message was logged for which the file must be preserved.
 class TroubleSink : public spdlog::sinks::sink {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -58,7 +58,7 @@ void open_log(const std::string& path, const std::string& level) {
       log_path = path;
     }
   } catch (const spdlog::spdlog_ex&) {
-    // A log that cannot be written is no reason not to serve.
+    // The optimizer runs without a log that cannot be written.
   }
   auto logger = std::make_shared<spdlog::logger>("sluice", sinks.begin(), sinks.end());
   logger->set_level(from_text(level));

@@ -12,7 +12,8 @@ enum class Level { kDebug, kInfo, kWarn, kError };
 // Logs to stderr (`path` empty) or to a small rotating file.
 void open_log(const std::string& path, const std::string& level);
 
-// Raises the level of detail if `level` tells more than now. Unknown levels change nothing.
+// Raises the level of detail if `level` is more detailed than the present one. Unknown levels
+// change nothing.
 void widen_log(const std::string& level);
 
 // Ends logging. Removes the file if nothing at warn or above was ever written.

@@ -1,5 +1,5 @@
-// Work that other threads hand to the core thread. post() from any thread; the rest from the core
-// thread alone.
+// Work that other threads pass to the core thread. post() and backlog() from any thread; the rest
+// from the core thread only.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -31,7 +31,7 @@ class Mailbox {
   // Becomes readable when there is work.
   int fd() const { return event_.get(); }
 
-  // What throws is reported to `failed`; the rest is run all the same.
+  // Runs all work. An exception of one item is passed to `failed`; the others still run.
   void run(const std::function<void(const std::exception&)>& failed) {
     eventfd_t ignored = 0;
     eventfd_read(event_.get(), &ignored);
@@ -50,7 +50,7 @@ class Mailbox {
     }
   }
 
-  // Pieces of work waiting: producers of bulk work hold back above a bound of theirs.
+  // Number of waiting items; producers of bulk work pause above a limit of their own.
   size_t backlog() const { return backlog_.load(std::memory_order_relaxed); }
 
  private:

@@ -73,7 +73,7 @@ MemoryReader::MemoryReader() {
   const std::string root = unified_ ? mounts.v2 : mounts.v1;
   std::string path = unified_ ? v2_path : v1_path;
   if (root.empty()) return;
-  // In a container the path may be the host's while the mount shows our own cgroup as its root.
+  // In a container the path may be the host's while the mount has the container's cgroup as root.
   if (!is_folder(root + path)) path = "/";
   while (true) {
     folders_.push_back(path == "/" ? root : root + path);

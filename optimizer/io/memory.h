@@ -1,4 +1,4 @@
-// Reads what plan/budget.h needs from /proc and the memory cgroup (version 1 or 2).
+// Reads the inputs of policy/planner/budget.h from /proc and the memory cgroup (version 1 or 2).
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace sluice::optimizer {
 
-// Finds our memory cgroup once; read() may be called again and again, from one thread.
+// Finds this process's memory cgroup once; read() may be called repeatedly, from one thread.
 class MemoryReader {
  public:
   MemoryReader();
   MemoryFacts read() const;
 
  private:
-  std::vector<std::string> folders_;  // from ours to the root
+  std::vector<std::string> folders_;  // from the own cgroup to the root
   bool unified_ = false;
 };
 
-// The whole of a small file; empty if it cannot be read.
+// All of a small file; empty if it cannot be read.
 std::string read_text(const std::string& path);
 
 }  // namespace sluice::optimizer

@@ -14,9 +14,9 @@
 
 namespace sluice::optimizer {
 namespace {
-constexpr uint64_t kFaultAround = 64 << 10;  // bytes that one fault maps, at most
+constexpr uint64_t kFaultAround = 64 << 10;  // most bytes that one fault maps
 constexpr size_t kReadPages = 2048;          // entries of one read: 8 MiB of mapping
-constexpr uint64_t kMaxSamples = 2048;       // of one look without PAGEMAP_SCAN
+constexpr uint64_t kMaxSamples = 2048;       // pages probed by one scan without PAGEMAP_SCAN
 
 void append(std::vector<Range>* out, Range range) {
   if (!out->empty() && out->back().end == range.begin) {
@@ -61,7 +61,7 @@ bool read_all(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
   return true;
 }
 
-// One page of every so many: finds where something began, not everything that is mapped.
+// Probes one page per step: finds where mapped regions begin, not everything that is mapped.
 bool sample(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
   const uint64_t step =
       std::max(kFaultAround, ((end - begin) / kMaxSamples + kPage - 1) / kPage * kPage);
@@ -71,7 +71,7 @@ bool sample(int fd, uint64_t begin, uint64_t end, std::vector<Range>* out) {
         pread(fd, &entry, sizeof entry, static_cast<off_t>(at / kPage * sizeof entry));
     if (got != sizeof entry) return got == 0;
     if ((entry & protocol::kEntryPresent) == 0) continue;
-    // Around a hit everything is looked at.
+    // Around a mapped page all entries are read.
     const uint64_t low = at - std::min(at - begin, kFaultAround);
     if (!read_all(fd, low, std::min(at + kFaultAround, end), out)) return false;
   }

@@ -1,5 +1,5 @@
-// Which pages of another process's mapping are mapped: the kernel's PAGEMAP_SCAN (Linux 6.7), or
-// plain reads of /proc/PID/pagemap, at sample points where the range is large.
+// Finds which pages of another process's mapping are mapped: by PAGEMAP_SCAN (Linux 6.7), or by
+// plain reads of /proc/PID/pagemap, which probe a large range only at intervals.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace sluice::optimizer {
 
-// Of process `pid`, or nullptr and errno. `no_scan` forces plain reads.
+// The page table of process `pid`, or nullptr and errno. `no_scan` forces plain reads.
 std::unique_ptr<PageTable> open_page_table(uint32_t pid, bool no_scan);
 
 // True if the kernel has PAGEMAP_SCAN.

@@ -14,8 +14,8 @@
 namespace sluice::optimizer {
 namespace {
 
-// Whether `link` of /proc/PID leads both to the same. `optional`: kernels without it have one for
-// all.
+// Whether `link` in /proc/PID is the same for both processes. `optional`: a kernel without such
+// links has one namespace for all.
 bool same(uint32_t pid, const char* link, bool optional = false) {
   struct stat ours {
   }, theirs{};

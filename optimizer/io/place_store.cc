@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostOfOne = 256ULL << 20;       // bytes
-constexpr auto kAbandoned = std::chrono::hours(1);  // nobody writes a file for so long
+constexpr auto kAbandoned = std::chrono::hours(1);  // writing a file never takes this long
 constexpr const char* kSuffix = ".places";
 
 std::string error_text(const std::string& what) { return what + ": " + strerror(errno); }
@@ -78,7 +78,7 @@ std::optional<PlaceList> PlaceStore::load(const std::string& name, uint64_t samp
     return std::nullopt;
   }
   if (places.name != name || places.samples != samples) return std::nullopt;
-  futimens(fd.get(), nullptr);  // the oldest are removed first
+  futimens(fd.get(), nullptr);  // the least recently used are removed first
   return places;
 }
 
@@ -113,7 +113,7 @@ bool PlaceStore::save(const PlaceList& places, std::string* problem) const {
   return true;
 }
 
-// Errors are no matter: whoever saves next tries again.
+// Errors are ignored: the next save tries again.
 void PlaceStore::prune() const {
   struct Kept {
     fs::path path;
@@ -133,7 +133,7 @@ void PlaceStore::prune() const {
       sum += ignored ? 0 : all.back().bytes;
     } else if (name.find(std::string(kSuffix) + "~") != std::string::npos &&
                fs::file_time_type::clock::now() - time > kAbandoned) {
-      fs::remove(at->path(), ignored);  // of an optimizer that was killed
+      fs::remove(at->path(), ignored);  // left by a killed optimizer
     }
   }
   std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.time < b.time; });

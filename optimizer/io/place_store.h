@@ -1,6 +1,6 @@
-// The folder in which what was learned of datasets is kept from run to run: one file a dataset
-// (samples/place_list.h). Everything here may block in the file system: run it on the executor.
-// Several optimizers may use one folder: a file is there as a whole or not at all.
+// The folder that stores learned locations from run to run: one file per dataset
+// (policy/samples/place_list.h). Everything here may block in the file system: run it on the
+// executor. Several optimizers may use one folder: files are replaced atomically.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace sluice::optimizer {
 
 struct PlaceStore {
   std::string folder;
-  uint64_t most_bytes = 1ULL << 30;  // of all files together; the oldest make way
+  uint64_t most_bytes = 1ULL << 30;  // of all files together; the oldest are removed
 
-  // What is kept of the dataset; nullopt if that is nothing. *problem, one line, if there is a file
-  // that cannot be used; it is removed where it is damaged.
+  // The stored locations of the dataset, or nullopt. *problem is one line if a file exists but
+  // cannot be used; a damaged file is removed.
   std::optional<PlaceList> load(const std::string& name, uint64_t samples,
                                 std::string* problem) const;
-  // False, and *problem one line: the folder cannot be made or written, or the disk is full. What
-  // was kept before is as it was then.
+  // False, and *problem is one line: the folder cannot be made or written, or the disk is full. The
+  // file stored before is then unchanged.
   bool save(const PlaceList& places, std::string* problem) const;
 
  private:

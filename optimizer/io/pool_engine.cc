@@ -43,8 +43,8 @@ ReadResult read_all(const ReadRequest& request, Shared& shared) {
         break;
       }
     }
-    // One call for the whole rest, into the same small memory again and again (uring_engine.cc
-    // says why): the kernel reads as much at once as the call asks for.
+    // One call for all remaining bytes, since the kernel reads as much at once as the call
+    // requests; every vector is the same small buffer, for the reason in uring_engine.cc.
     iovec vectors[kVectors];
     int count = 0;
     for (size_t left = request.length - result.bytes; left > 0 && count < kVectors; ++count) {

@@ -17,12 +17,12 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kEnoughToJudge = 64 * 4096;  // cached bytes below which nothing is concluded
+constexpr uint64_t kEnoughToJudge = 64 * 4096;  // cached bytes; with fewer nothing is concluded
 
 constexpr const char* kRemote[] = {"nfs", "nfs4", "cifs", "smb3",   "smb",      "lustre",   "ceph",
                                    "9p",  "afs",  "gpfs", "beegfs", "orangefs", "glusterfs"};
 
-// The mount table instead of statfs(): that would ask the mount, which may be slow or hang.
+// From the mount table: statfs() would query the mount, which may be slow or hang.
 std::string mount_type(uint64_t device) {
   const std::string numbers = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   std::istringstream lines(read_text("/proc/self/mountinfo"));
@@ -71,11 +71,11 @@ MountFacts mount_facts(uint64_t device) {
                                   [&](const char* type) { return facts.type == type; });
   facts.local = !remote && !facts.fuse();
   facts.read_ahead = read_ahead_bytes(device);
-  // A network mount serves a buffered read in pieces of its read-ahead, one after the other, so
-  // only separate reads of that size keep its link busy. A disk wants few large ones.
+  // A network mount splits a buffered read into requests of its read-ahead size, one after another,
+  // so only separate reads of that size keep its link busy. A disk needs few large reads.
   facts.block = static_cast<uint32_t>(
       facts.local ? 1024 * kKiB : std::clamp<uint64_t>(facts.read_ahead, 128 * kKiB, 1024 * kKiB));
-  // Half of the engine's workers at most: a mount that hangs leaves the rest to the others.
+  // At most half of the engine's workers: a mount that hangs leaves the rest to other mounts.
   facts.max_depth = facts.local ? 16 : 48;
   return facts;
 }

@@ -17,7 +17,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr long kCachestat = 451;  // the same number everywhere; Debian 12's headers lack it
+constexpr long kCachestat = 451;  // the same on all architectures; Debian 12's headers lack it
 constexpr uint64_t kSampleStep = 1 << 20;
 constexpr uint64_t kMostSampled = 8 << 20;
 constexpr uint64_t kMincoreStep = 64 << 20;
@@ -35,7 +35,7 @@ std::atomic<bool> missing{false};
 
 bool by_cachestat(int fd, Range range, uint64_t* bytes) {
   if (missing.load(std::memory_order_relaxed)) return false;
-  // A length of 0 would mean to the end of the file.
+  // REQUIRES: range not empty; a length of 0 would mean to the end of the file.
   CachestatRange asked{range.begin, range.length()};
   Cachestat answer{};
   if (syscall(kCachestat, fd, &asked, &answer, 0) != 0) {
@@ -48,7 +48,7 @@ bool by_cachestat(int fd, Range range, uint64_t* bytes) {
 
 bool by_mincore(int fd, Range range, uint64_t* bytes) {
   struct stat info {};
-  // For files of others that we cannot write the kernel calls every page resident.
+  // For files that this user neither owns nor may write, the kernel reports every page resident.
   if (fstat(fd, &info) != 0 || (info.st_uid != geteuid() && geteuid() != 0)) return false;
   uint64_t pages = 0;
   std::vector<unsigned char> resident;
@@ -67,9 +67,9 @@ bool by_mincore(int fd, Range range, uint64_t* bytes) {
   return true;
 }
 
-// A byte of some pages with RWF_NOWAIT: no privilege is needed, but only local file systems know
-// how, and a page that is missing is read. So a few pages stand for a range, and for small ranges
-// only.
+// Reads a byte of some pages with RWF_NOWAIT: needs no privilege, but only local file systems
+// support it, and it starts a read of a missing page. So only a few pages are probed, and only in
+// small ranges.
 bool by_samples(int fd, Range range, uint64_t* bytes) {
   if (range.length() > kMostSampled) return false;
   uint64_t hits = 0, samples = 0;
@@ -85,7 +85,7 @@ bool by_samples(int fd, Range range, uint64_t* bytes) {
   return true;
 }
 
-// Halves what is cached in part: mostly all of a file is, or nothing.
+// Bisects a range that is partly cached: most files are cached as a whole or not at all.
 void add_uncached(int fd, Range range, bool no_cachestat, std::vector<Range>* parts) {
   uint64_t cached = 0;
   if (!cached_exactly(fd, range, no_cachestat, &cached) || cached >= range.length()) return;
@@ -115,7 +115,7 @@ bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
   *bytes = 0;
   if (range.length() == 0) return true;
   if (!no_cachestat && by_cachestat(fd, range, bytes)) return true;
-  // Refused because the file is somebody else's: mincore would be as well.
+  // Refused because another user owns the file: mincore would be refused, too.
   if (!no_cachestat && !missing) return by_samples(fd, range, bytes);
   return by_mincore(fd, range, bytes) || by_samples(fd, range, bytes);
 }

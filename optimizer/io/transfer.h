@@ -1,4 +1,4 @@
-// Reads and writes of exactly so many bytes, whatever signals and file systems do. Any thread.
+// Reads and writes of exactly `size` bytes despite signals and short transfers. Any thread.
 #pragma once
 
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 namespace sluice::optimizer {
 
-// `size` bytes of `fd` from byte `at` on. 0, or an errno; ENODATA: the file ends before.
+// Reads `size` bytes of `fd` from byte `at` on. 0, or an errno; ENODATA: the file ends before.
 inline int read_fully(int fd, void* out, size_t size, uint64_t at) {
   for (size_t done = 0; done < size;) {
     const ssize_t got =
@@ -22,7 +22,7 @@ inline int read_fully(int fd, void* out, size_t size, uint64_t at) {
   return 0;
 }
 
-// All of `bytes`, at the descriptor's offset. 0, or an errno.
+// Writes all of `bytes` at the descriptor's offset. 0, or an errno.
 inline int write_fully(int fd, const void* bytes, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t wrote = write(fd, static_cast<const char*>(bytes) + done, size - done);

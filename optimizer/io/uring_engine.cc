@@ -12,11 +12,11 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr unsigned kWorkers = 96;      // bounded io-wq workers; 8 by default on two cores
+constexpr unsigned kWorkers = 96;      // bounded io-wq workers; the default on two cores is 8
 constexpr size_t kScratch = 64 << 10;  // bytes: small enough to stay in the processor's cache
-constexpr size_t kVectors = 16;        // so one request reads at most 1 MiB per submission
+constexpr size_t kVectors = 16;        // one submission reads at most 1 MiB
 constexpr uint64_t kCancelTag =
-    UINT64_MAX;  // user_data of cancellations: their results are dropped
+    UINT64_MAX;  // user_data of cancellations, whose results are ignored
 constexpr int kMaxRetries = 8;
 
 class UringEngine : public Engine {
@@ -36,7 +36,7 @@ class UringEngine : public Engine {
     }
     ready_ = true;
     unsigned workers[2] = {kWorkers, kWorkers};
-    // Not fatal: an old kernel keeps its own limit and we are slower.
+    // Not fatal: an old kernel uses its own limit, and reads are slower.
     io_uring_register_iowq_max_workers(&ring_, workers);
     event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     const int registered = io_uring_register_eventfd(&ring_, event_.get());
@@ -64,8 +64,8 @@ class UringEngine : public Engine {
     if (on == notified_) return;
     notified_ = on;
     io_uring_cq_eventfd_toggle(&ring_, on);
-    __sync_synchronize();  // the kernel must see the flag before we look for the last time
-    // What ended while it was off has rung no bell.
+    __sync_synchronize();  // the kernel must see the flag before the check below
+    // Reads that ended while it was off have not signalled the eventfd.
     if (on && io_uring_cq_ready(&ring_) > 0) eventfd_write(event_.get(), 1);
   }
 
@@ -115,8 +115,8 @@ class UringEngine : public Engine {
   bool queue(Pending* pending) {
     io_uring_sqe* sqe = next_sqe();
     if (sqe == nullptr) return false;
-    // Every vector names the same scratch memory: nobody reads it, and it stays in the cache,
-    // which makes the copy out of the page cache several times cheaper.
+    // Every vector names the same scratch memory: it is never read, and it stays in the processor's
+    // cache, which makes the copy out of the page cache several times cheaper.
     uint32_t left = pending->request.length - pending->done;
     unsigned count = 0;
     while (left > 0 && count < kVectors) {
@@ -127,7 +127,7 @@ class UringEngine : public Engine {
     io_uring_prep_readv(sqe, pending->request.fd, pending->vectors, count,
                         pending->request.offset + pending->done);
     io_uring_sqe_set_data64(sqe, pending->request.token);
-    sqe->flags |= IOSQE_ASYNC;  // never reads in our thread
+    sqe->flags |= IOSQE_ASYNC;  // never reads in the calling thread
     return true;
   }
 
@@ -152,7 +152,7 @@ class UringEngine : public Engine {
   bool notified_ = true;
   UniqueFd event_;
   std::vector<char> scratch_;
-  std::unordered_map<uint64_t, Pending> pending_;  // nodes stay put: the kernel reads `vectors`
+  std::unordered_map<uint64_t, Pending> pending_;  // stable addresses: the kernel reads `vectors`
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 bool is_octal(char digit) { return digit >= '0' && digit <= '7'; }
 
-// As proc_pid_mountinfo(5) has it: space, tab, newline and backslash as \ooo.
+// Undoes the escapes of proc_pid_mountinfo(5): space, tab, newline and backslash as \ooo.
 std::string unescaped(std::string_view text) {
   std::string plain;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -1,5 +1,5 @@
-// Mounts and unmounts in the optimizer's mount namespace: a mount over a folder gives every path
-// below it another meaning, and inotify does not report it. Core thread only.
+// Detects mounts and unmounts in the optimizer's mount namespace: after a mount over a folder all
+// paths below it name other files, and inotify does not report it. Core thread only.
 #pragma once
 
 #include <set>
@@ -11,8 +11,8 @@
 
 namespace sluice::optimizer {
 
-// The mount points in the text of a mountinfo file, each with its mount's number in front,
-// unescaped. Pure. Lines that make no sense are left out.
+// The unescaped mount points in the text of a mountinfo file, each prefixed by its mount's number.
+// Pure. Skips malformed lines.
 std::set<std::string> mounts_of(std::string_view mountinfo);
 
 class MountWatch {

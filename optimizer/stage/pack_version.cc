@@ -19,7 +19,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr unsigned kMountIdUnique = 0x4000;  // STATX_MNT_ID_UNIQUE, of Linux 6.8
-// A file that changed so lately may change once more without its times showing it.
+// Within this time after a change another change may leave the file's times as they are.
 constexpr int64_t kSettledSeconds = 3;
 
 constexpr std::array<std::string_view, 18> kTelling = {
@@ -32,7 +32,7 @@ uint64_t mount_number(int fd) {
   return (about.stx_mask & kMountIdUnique) != 0 ? about.stx_mnt_id : 0;
 }
 
-// Of this start of the machine, and no other.
+// Identifies the present boot of the machine.
 const std::string& boot() {
   static const std::string& id = *new std::string([] {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -45,9 +45,9 @@ const std::string& boot() {
 
 }  // namespace
 
-// The mount table is read once for each mount; without a number, for each device.
+// Reads the mount table once per mount, or per device if the kernel has no mount number.
 StageMount stage_mount(int fd, uint64_t device) {
-  // Never destroyed: a thread that hangs in a file system may come back while the process ends.
+  // Never destroyed: a thread that hung in a file system may return while the process ends.
   static auto& mutex = *new std::mutex;
   static auto& known = *new std::map<std::pair<uint64_t, uint64_t>, StageMount>;
   const uint64_t number = mount_number(fd);

@@ -1,4 +1,4 @@
-// What a pack has to know of a file to tell it from any other that may come to be at its path. Any
+// The version that a pack stores of a file, to distinguish it from any later file at its path. Any
 // thread.
 #pragma once
 
@@ -10,22 +10,22 @@
 
 namespace sluice::optimizer {
 
-// What is known of a file's mount. Asks no storage.
+// Properties of a file's mount. Found without access to storage.
 struct StageMount {
   bool local = false;
-  // Times and inodes tell of every change, also if another file system is mounted in its place.
+  // Times and inodes show every change, also if another file system is mounted in its place.
   bool tells_changes = false;
-  uint64_t number = 0;  // of no other mount until the machine starts again; 0: the kernel has none
+  uint64_t number = 0;  // unique until the machine restarts; 0: the kernel provides none
 };
 StageMount stage_mount(int fd, uint64_t device);
 
-// `stat`, of a file on `mount`. Nothing where it could be taken for another file in a later run:
-// FUSE file systems may have constant times and inodes (archives do), and the kernel, before Linux
-// 6.8, has no number that tells one mount from the next.
+// The version of a file on `mount`, from its `stat`. nullopt where another file might get the same
+// version in a later run: FUSE file systems may have constant times and inodes (archives do), and
+// before Linux 6.8 the kernel has no unique mount numbers.
 std::optional<protocol::PackVersion> pack_version(const protocol::StageStat& stat,
                                                   const StageMount& mount);
 
-// Whether a change from now on would show in the times of the file.
+// Whether any change from now on will show in the file's times.
 bool is_settled(const protocol::StageStat& stat);
 
 }  // namespace sluice::optimizer

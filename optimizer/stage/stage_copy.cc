@@ -23,7 +23,7 @@ using Failure = StagePlan::Failure;
 using protocol::StageStat;
 
 constexpr size_t kBuffer = 256 << 10;
-constexpr uint64_t kInode = 1024;  // what tmpfs takes for a file besides its pages
+constexpr uint64_t kInode = 1024;  // bytes that tmpfs takes per file besides its pages
 
 CopyResult failed(Failure failure, std::string why = {}) {
   CopyResult result;
@@ -77,7 +77,7 @@ bool same(const StageStat& a, const StageStat& b) {
 
 std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// All of `from` into `to`. 0, or an errno value; EAGAIN: it is not of the size it was.
+// Copies all of `from` into `to`. 0, or an errno value; EAGAIN: its size is no longer `size`.
 int copy_bytes(int from, int to, uint64_t size) {
   static thread_local std::unique_ptr<char[]> buffer(new char[kBuffer]);
   uint64_t done = 0;
@@ -107,8 +107,8 @@ UniqueFd new_copy(int folder) {
   return UniqueFd(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
 }
 
-// Whether a pack had the bytes of the file as the storage itself says that it is now. Else `to` may
-// hold a part of something.
+// Whether a pack had the file's present version, by attributes forced from storage, and all of it
+// was copied to `to`. If not, `to` may hold part of the data.
 bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageStat& stat,
                     const protocol::PackVersion& version, PackStore* packs, const UniqueFd& to) {
   const PackStore::Found found = packs->find(key_of(path, stat), version);
@@ -120,7 +120,7 @@ bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageS
   return false;
 }
 
-// The file's bytes into `to`, as the storage has them.
+// Copies the file's bytes into `to` from the original.
 CopyResult copy_original(const std::string& path, const UniqueFd& place, const UniqueFd& to,
                          const CopyResult& before) {
   const UniqueFd original = open_original(place);
@@ -130,8 +130,8 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
   if (error != 0 && error != EAGAIN) return failed_with(error, path);
   StageStat after;
   if (error == 0 && !stat_of(original.get(), 0, &after)) return failed_with(errno, path);
-  // What is in the copy is not needed twice. But only pages that were not there before go, and none
-  // that somebody may have read meanwhile, who will read them again.
+  // The copy makes the original's pages redundant. Drops only pages that were not cached before,
+  // and none if another process may have read the file meanwhile and may read it again.
   const bool read_by_others = error != 0 || after.accessed_s != before.stat.accessed_s ||
                               after.accessed_ns != before.stat.accessed_ns;
   for (const Range& range : ours) {
@@ -147,11 +147,11 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
   return result;
 }
 
-// Whether the file may be fetched; `stat` and *place are its.
+// Whether the file may be fetched; sets the result's `stat` and an O_PATH descriptor in *place.
 CopyResult look_at(const std::string& path, const CopyRules& rules, UniqueFd* place,
                    StageMount* mount) {
   CopyResult result;
-  // What it is, before it is opened: opening a device or a pipe would do something.
+  // O_PATH, to find its type first: opening a device or a pipe has side effects.
   place->reset(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!*place || !stat_of(place->get(), 0, &result.stat)) return failed_with(errno, path);
   if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
@@ -162,7 +162,7 @@ CopyResult look_at(const std::string& path, const CopyRules& rules, UniqueFd* pl
   return result;
 }
 
-// 0, or an errno value. What is at the end of the file, or is cached, ends no read.
+// Reads a range into the page cache. 0, also if the file ends before, or an errno value.
 int read_range(int fd, const Range& range) {
   static thread_local std::unique_ptr<char[]> buffer(new char[kBuffer]);
   for (uint64_t at = range.begin; at < range.end;) {
@@ -176,7 +176,7 @@ int read_range(int fd, const Range& range) {
   return 0;
 }
 
-// Some mounts (FUSE without keep_cache) empty a file's cache when it is opened.
+// False where an open empties the file's page cache (FUSE without keep_cache), or this is unknown.
 bool stays_when_opened(const UniqueFd& place, const UniqueFd& original, uint64_t size) {
   uint64_t before = 0;
   uint64_t after = 0;
@@ -209,7 +209,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   result.packed =
       version && copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
   if (!result.packed) {
-    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // a part of a bad one
+    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // has data of a damaged pack
     if (!copy) return failed_with(errno, "the stage");
     result = copy_original(path, place, copy, result);
     if (!result.good) return result;

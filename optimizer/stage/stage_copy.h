@@ -1,5 +1,5 @@
-// Copying one file into the stage, and looking at one again. Blocks: runs on the fetcher's
-// threads. Any thread.
+// Copies a file into the stage, and checks a copied original again. Any thread; blocks, so it runs
+// on the stage keeper's threads.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +17,41 @@ namespace sluice::optimizer {
 struct CopyResult {
   bool good = false;
   StagePlan::Failure failure = StagePlan::Failure::kError;  // if not
-  std::string why;                                          // likewise: one line, or empty
+  std::string why;                                          // if not: one line, or empty
   protocol::StageStat stat{};
   uint64_t flags = 0;    // StageCopy::flags
   uint64_t inode = 0;    // of the copy
-  uint64_t charged = 0;  // bytes that the copy takes
-  bool packed = false;   // its bytes came from a pack
-  bool cached = false;   // all of it was in its page cache
+  uint64_t charged = 0;  // bytes of memory that the copy takes
+  bool packed = false;   // the bytes came from a pack
+  bool cached = false;   // the whole file was in the page cache already
 };
 
 struct CopyRules {
-  bool any_mount = false;            // not only network and FUSE mounts
+  bool any_mount = false;            // also mounts other than network and FUSE
   uint64_t most_bytes = 0;           // larger files are not staged
   std::shared_ptr<PackStore> packs;  // nullptr: none
 };
 
-// A copy whose bytes are to be added to packs.
+// A copy whose bytes are to be added to a pack.
 struct CopyToPack {
-  UniqueFd fd;  // invalid: they are not
+  UniqueFd fd;  // invalid: nothing is to be added
   uint64_t bytes = 0;
   protocol::PackVersion version{};
 };
 
-// Copies `path` into `folder` under `name`: the copy appears whole or not at all. The bytes come
-// from a pack if one has them of the file as it is now; else *to_pack is what to add to one.
+// Copies `path` into `folder` under `name`; the copy appears atomically. The bytes come from a pack
+// that has the file's present version; else *to_pack is set for adding the file to a pack.
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack = nullptr);
-// Reads `path` into its page cache, what of it is not there yet; `charged` is what that holds then,
-// and what could be `cached` before was not read. kMount also where it would not stay until the job
-// opens it, which is tried where the device is none of `keep`.
+// Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then
+// takes. Fails with kMount also where an open empties the cache, which is tested unless the device
+// is in `keep`.
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
                       const std::set<uint64_t>& keep);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
-// Whether `path` still is what `stat` says, as the storage itself has it; failure is kChanged if
-// not.
+// Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:
+// kChanged.
 CopyResult look_again(const std::string& path, const protocol::StageStat& stat);
 
 }  // namespace sluice::optimizer

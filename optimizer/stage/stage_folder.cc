@@ -19,8 +19,8 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kLeast = 8 << 20;  // bytes; a smaller memory file system is not worth it
-// Bytes; of a smaller file system, as containers have, no more than this share is taken.
+constexpr uint64_t kLeast = 8 << 20;  // bytes; least free space of a file system for the stage
+// Bytes; of a smaller file system, as in containers, at most 1/kSmallShare is taken.
 constexpr uint64_t kSmall = 1 << 30, kSmallShare = 4;
 constexpr const char* kLock = "lock";
 
@@ -32,7 +32,7 @@ std::string ours_in(const std::string& base) {
   return base + "/sluice-" + std::to_string(geteuid());
 }
 
-// A real folder, ours, and closed to others.
+// A folder, not a link, that this user owns and no other user may access.
 bool is_ours(const std::string& folder) {
   struct stat about {};
   return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) &&
@@ -52,7 +52,7 @@ std::vector<std::string> entries_of(const std::string& folder) {
   return names;
 }
 
-// The lock goes last: until then nobody else takes the folder for left behind.
+// Removes the lock last: until then no other optimizer treats the folder as left behind.
 void remove_folder(const std::string& folder) {
   const UniqueFd inside(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   for (const std::string& name : entries_of(folder)) {
@@ -64,7 +64,7 @@ void remove_folder(const std::string& folder) {
 
 bool left_behind(const std::string& folder) {
   const UniqueFd lock(open((folder + "/" + kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  // Without a lock: being made just now, or half removed. The latter is old.
+  // Without a lock file it is being created or was half removed; only in the latter case is it old.
   if (!lock) {
     struct stat about {};
     constexpr time_t kOld = 60;
@@ -78,7 +78,7 @@ bool left_behind(const std::string& folder) {
 void StageFolder::clear() {
   if (path_.empty()) return;
   remove_folder(path_);
-  rmdir(path_.substr(0, path_.rfind('/')).c_str());  // if it was the last
+  rmdir(path_.substr(0, path_.rfind('/')).c_str());  // succeeds if it was the last
   path_.clear();
 }
 
@@ -143,7 +143,7 @@ bool StageFolder::create_in(const std::string& base, bool memory, std::string* r
 bool StageFolder::create(const std::string& fallback, std::string* reason) {
   const auto try_in = [&](const std::string& base, bool memory) {
     std::string why;
-    // Another optimizer that starts now may take the new folder for one left behind.
+    // Another optimizer that starts now may remove the new folder as left behind: try again.
     for (int attempt = 0; attempt < 3; ++attempt) {
       if (create_in(base, memory, &why)) return true;
     }
@@ -154,7 +154,7 @@ bool StageFolder::create(const std::string& fallback, std::string* reason) {
     if (try_in(base, true)) return true;
   }
   if (fallback.empty()) return false;
-  remove_leftovers(fallback);  // it was not known at the start
+  remove_leftovers(fallback);  // not known when the others were removed
   return try_in(fallback, false);
 }
 

@@ -1,6 +1,6 @@
-// Where copies are kept: a folder of our own on tmpfs, /dev/shm first, or on the disk that the user
-// names. Held by a lock: a folder without its holder was left by an optimizer that was killed, and
-// is removed by the next one.
+// The folder that holds the copies: on tmpfs, /dev/shm first, or on a disk that the user names. The
+// optimizer that owns it holds a lock: an unlocked folder was left by one that was killed, and the
+// next optimizer removes it.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ class StageFolder {
 
   // `fallback`: a folder on a disk, empty if there is none. False: *reason is one line.
   bool create(const std::string& fallback, std::string* reason);
-  // Removes what optimizers of this user left on memory file systems, and in `fallback`, and are no
-  // more. Returns how many folders.
+  // Removes folders that ended optimizers of this user left on memory file systems and in
+  // `fallback`. Returns how many.
   static unsigned remove_leftovers(const std::string& fallback = {});
 
-  // Removes the folder and all that is in it. fd() stays open until the end: a thread that hangs
+  // Removes the folder and its files. fd() stays open until destruction, since a thread that hangs
   // may still use it. Idempotent.
   void clear();
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
-  // How many bytes the stage may hold, of which it holds `used`: others fail where it can do
-  // without, and who writes to a mapping on a full file system dies of SIGBUS. 0 if that cannot be
-  // known.
+  // How many bytes the stage may take, of which it takes `used`. Leaves room for other processes:
+  // they fail on a full file system, with SIGBUS on a write to a mapping, where the stage merely
+  // stages less. 0 if unknown.
   uint64_t room(uint64_t used) const;
-  // The same of a file system of `size` bytes (0: it has no limit), `free` of which are.
+  // The same for a file system of `size` bytes (0: no limit), of which `free` are free.
   static uint64_t room_in(uint64_t size, uint64_t free, uint64_t used);
   void remove(uint64_t name) const;
 

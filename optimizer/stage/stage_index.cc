@@ -29,14 +29,14 @@ using protocol::StageState;
 
 namespace {
 
-// As the kernel answers: a negative errno rather than -1.
+// A system call that returns a negative errno rather than -1, as the kernel does.
 long kernel(long number, long a, long b, long c) {
   const long result = syscall(number, a, b, c);
   return result == -1 ? -errno : result;
 }
 
-// What names this process among all that the host ever runs; 0 where the kernel has no such number
-// (before Linux 6.9), and one look at a process's number may show another process.
+// A number that no other process of this boot gets, while a pid may be reused; 0 where the kernel
+// has none (before Linux 6.9).
 uint64_t process_inode() {
   constexpr long kPidFileSystem = 0x50494446;
   const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -83,8 +83,8 @@ bool StageIndex::create(const std::string& folder, int watch_fd, std::string* re
   header.process = getpid();
   header.process_inode = process_inode();
   header.watch_fd = watch_fd;
-  // Jobs of this user ask the kernel what that inotify has queued (pidfd_getfd). Where Yama
-  // restricts that to ancestors, it is allowed here; without Yama this fails, and is not needed.
+  // Jobs of this user look into that inotify's queue (pidfd_getfd). Where Yama restricts this to
+  // ancestors, this call permits it; without Yama the call fails, and is not needed.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   memcpy(header.folder, folder.c_str(), folder.size() + 1);
   return true;
@@ -137,7 +137,7 @@ void StageIndex::note_device(uint64_t device) {
       return;
     }
   }
-  // One that stands for all others.
+  // No room for more devices: this value stands for every device.
   stage_->header.devices[0].store(UINT64_MAX, std::memory_order_relaxed);
 }
 

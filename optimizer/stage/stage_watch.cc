@@ -13,13 +13,12 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint32_t kMoved = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CREATE;
-constexpr uint32_t kMoves = kMoved | IN_ATTRIB | IN_ONLYDIR;  // attributes: who may enter
+constexpr uint32_t kMoves = kMoved | IN_ATTRIB | IN_ONLYDIR;  // IN_ATTRIB: access rights
 constexpr uint32_t kWrites = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE;
 constexpr uint32_t kSelf = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr uint32_t kContents = kMoves | kWrites | kSelf;
-constexpr unsigned kMaxLinks = 40;  // as in the kernel
-constexpr size_t kMaxFileWatches =
-    1 << 16;  // each pins an inode, and takes a kilobyte of the kernel's
+constexpr unsigned kMaxLinks = 40;           // as in the kernel
+constexpr size_t kMaxFileWatches = 1 << 16;  // each pins an inode and takes 1 KiB of kernel memory
 
 std::vector<std::string> split(const std::string& path) {
   std::vector<std::string> names;
@@ -44,8 +43,8 @@ size_t StageWatch::size() const {
   return watched_.size();
 }
 
-// The watch of `path`, new or known, or -1; `note` is called with it and the lock. A watch that is
-// removed while it is asked for is asked for once more.
+// Watches `path` and calls `note` with the watch, new or known, under the lock. False: errno says
+// why. Repeats the call if another thread removed a watch meanwhile: it may have been this one.
 template <typename Note>
 bool StageWatch::watch(const std::string& path, uint32_t mask, const std::string& label,
                        Note note) {
@@ -55,7 +54,7 @@ bool StageWatch::watch(const std::string& path, uint32_t mask, const std::string
       const std::lock_guard lock(mutex_);
       before = removals_;
     }
-    // Outside of the lock: the file system may make us wait.
+    // Not under the lock: the call may block in the file system.
     const int number = inotify_add_watch(fd_.get(), or_root(path).c_str(), mask | IN_MASK_ADD);
     if (number < 0) return false;
     const std::lock_guard lock(mutex_);
@@ -66,8 +65,8 @@ bool StageWatch::watch(const std::string& path, uint32_t mask, const std::string
   }
 }
 
-// Goes from *real along `names` and every link on the way, watching each step before it is taken:
-// afterwards *real is where they lead, without links. `last_mask` is for the last step's folder.
+// Follows `names` from *real through all links, watching each folder before the step in it. Then
+// *real is where they lead, free of links. `last_mask` is for the last step's folder.
 bool StageWatch::walk(std::string* real, std::vector<std::string> names, const std::string& label,
                       uint32_t last_mask) {
   std::reverse(names.begin(), names.end());
@@ -116,7 +115,7 @@ bool StageWatch::resolve(const std::string& folder, std::string* real) {
     return false;
   }
   const std::lock_guard lock(mutex_);
-  if (turn == turn_) real_[folder] = *real;  // else something moved meanwhile
+  if (turn == turn_) real_[folder] = *real;  // unless something moved meanwhile
   return true;
 }
 
@@ -179,7 +178,7 @@ void StageWatch::forget(const std::string& label) {
   watches_of_.erase(at);
 }
 
-// Its name may lead elsewhere now, and so may those below it. REQUIRES: mutex_.
+// The path of `folder` may lead elsewhere now, and so may those below it. REQUIRES: mutex_.
 void StageWatch::forget_below(const std::string& folder) {
   ++turn_;
   std::vector<std::string> gone;
@@ -206,7 +205,7 @@ void StageWatch::on_event(int number, uint32_t mask, const char* name,
   const auto at = watched_.find(number);
   if (at == watched_.end()) return;
   const Watched& watched = at->second;
-  Labels moved;  // what may lead elsewhere
+  Labels moved;  // labels that may lead elsewhere now
   if (name != nullptr) {
     for (const std::string& folder : watched.contents) changes->push_back({folder + "/" + name});
     if (const auto found = watched.names.find(name); found != watched.names.end()) {
@@ -261,10 +260,10 @@ void StageWatch::mounted(const std::string& point, std::vector<Change>* changes)
   const std::lock_guard lock(mutex_);
   const size_t slash = point.rfind('/');
   const std::string folder = point.substr(0, slash), name = point.substr(slash);  // "/name"
-  std::vector<std::string> labels;  // folders by the names that jobs use, which links may lead to
+  std::vector<std::string> labels;  // folders as jobs name them; may lead through links
   for (const auto& [label, real] : real_) {
     if (below(label) || below(real)) labels.push_back(label);
-    // A file may be mounted over, too.
+    // A mount point may also be a file.
     if (label == folder || real == folder) changes->push_back({label + name});
   }
   for (const std::string& label : labels) {

@@ -1,10 +1,9 @@
-// Changes of staged files that are made through this host, by whomever: inotify on the folders
-// that they are in, and on all that their names lead through: the folders above, and links.
+// Detects changes of staged files made on this host by any process: inotify on their folders, and
+// on all that their paths lead through, that is the folders above and symbolic links.
 //
-// The kernel queues an event before the call that caused it returns; so whoever reads what is
-// queued now has seen every change that was made before now. Not seen are a new hard link to a
-// file that had one name (it changes the number of links alone), and a mount over a folder, which
-// MountWatch reports.
+// The kernel queues an event before the call that caused it returns: reading the queue therefore
+// shows every change made before the read. Not shown are a new hard link to a file that had one
+// name (only the number of links changes), and a mount over a folder, which MountWatch reports.
 #pragma once
 
 #include <cstdint>
@@ -26,36 +25,36 @@ class StageWatch {
   StageWatch& operator=(const StageWatch&) = delete;
   ~StageWatch() = default;
 
-  // Becomes readable when something changed; -1 if the kernel has no inotify left for us.
+  // Becomes readable after a change; -1 if no inotify instance could be created.
   int fd() const { return fd_.get(); }
 
-  // Changes in `folder` are seen from now on, and when its name leads elsewhere. Blocks if the file
-  // system does. Any thread. False: they cannot be, errno says why.
+  // From now on detects changes in `folder`, and of what its path leads to. Blocks if the file
+  // system does. Any thread. False: it cannot be watched, errno says why.
   bool add(const std::string& folder);
-  // The same for one file of which that is not enough: a symbolic link, or one of many names.
+  // The same for a file for which that is not enough: a symbolic link, or one with several names.
   bool add_file(const std::string& path);
-  // The copy of a file is gone.
+  // The file's copy was removed: ends its own watches.
   void forget_file(const std::string& path);
 
   struct Change {
-    std::string path;  // of a file, a link or a folder; all below it may be different now
+    std::string path;  // of a file, link or folder; all below it may have changed
   };
-  // What changed, appended. *lost: something did and we do not know what. Core thread.
+  // Appends the changes. *lost is set if the kernel dropped events. Core thread.
   void read(std::vector<Change>* changes, bool* lost);
 
-  // Something was mounted or unmounted at `point`: what is at or below it may be different now,
-  // appended. Core thread.
+  // Something was mounted or unmounted at `point`: appends what is at or below it. Core thread.
   void mounted(const std::string& point, std::vector<Change>* changes);
 
-  size_t size() const;  // watches of the kernel's
+  size_t size() const;  // number of inotify watches
 
  private:
   using Labels = std::set<std::string>;
-  // What a name below a watched folder, or the folder itself, means for names of staged files.
+  // What one watched inode means for the paths of staged files. Labels are such paths, or folders
+  // in them.
   struct Watched {
-    Labels contents;                                // this folder is known as these
-    std::unordered_map<std::string, Labels> names;  // these lead through this name in it
-    Labels itself;                                  // this is a file, known as these
+    Labels contents;                                // paths of this folder, whose files are watched
+    std::unordered_map<std::string, Labels> names;  // by a name in it: paths that lead through it
+    Labels itself;                                  // paths of this file
   };
 
   template <typename Note>
@@ -69,13 +68,13 @@ class StageWatch {
 
   UniqueFd fd_;
   mutable std::mutex mutex_;
-  // All below: REQUIRES mutex_.
+  // All members below: REQUIRES mutex_.
   std::unordered_map<int, Watched> watched_;
   std::unordered_map<std::string, std::set<int>> watches_of_;  // by label
-  std::map<std::string, std::string> real_;  // folders, as they are named, and where that leads
+  std::map<std::string, std::string> real_;  // folders as named, to where the name leads
   std::set<std::string> done_;               // folders whose contents are watched
-  uint64_t turn_ = 0;                        // how often something that was resolved has moved
-  uint64_t removals_ = 0;                    // of watches
+  uint64_t turn_ = 0;                        // counts moves of resolved paths
+  uint64_t removals_ = 0;                    // removed watches, counted
   size_t files_ = 0;                         // watches of single files
 };
 

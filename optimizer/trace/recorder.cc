@@ -5,13 +5,13 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kMostSamples = UINT32_MAX;  // the last number means none
+constexpr uint64_t kMostSamples = UINT32_MAX;  // the greatest number means none
 constexpr size_t kMaxDatasets = 1024;
 
 }  // namespace
 
-// What began without an order goes on as the job whose order comes first. A map's entries stay
-// where they are when their key changes, so those of Open stay good.
+// A job that began without an order becomes the job of the first order of its dataset. Re-keying a
+// map's node does not move it, so the pointers in Open stay valid.
 Recorder::Job* Recorder::job_of(const Origin& origin) {
   const auto key = std::pair(origin.owner, origin.dataset);
   if (const auto known = jobs_.find(key); known != jobs_.end()) return &known->second;
@@ -58,13 +58,13 @@ uint32_t Recorder::epoch_of(Job& job, uint64_t index, const Origin& origin) {
 }
 
 bool Recorder::begin(uint64_t reader, uint64_t index, const Origin& origin) {
-  if (index >= origin.samples) return true;  // makes no sense, and is counted elsewhere
+  if (index >= origin.samples) return true;  // invalid; counted elsewhere
   const auto base = base_of(origin);
   Job* job = base ? job_of(origin) : nullptr;
   if (job == nullptr) return false;
   if (open_.size() >= kMaxReaders) open_.clear();
   std::vector<Open>& open = open_[reader];
-  if (open.size() >= kMaxOpen) open.clear();  // their ends were lost
+  if (open.size() >= kMaxOpen) open.clear();  // the events of their ends were lost
   const auto sample = static_cast<uint32_t>(*base + index);
   open.push_back({origin.dataset, epoch_of(*job, index, origin), sample, index, job});
   return true;
@@ -79,7 +79,7 @@ std::optional<protocol::TraceRecord> Recorder::end(uint64_t reader, uint32_t dat
     return one.dataset == dataset && one.index == index;
   });
   if (open == all.rend()) return std::nullopt;
-  // Readers tell of themselves one by one: the last of an epoch may come after the next has begun.
+  // Each reader's events arrive separately: a late one may come after the next epoch has begun.
   Job& job = *open->job;
   job.written = std::max(job.written, open->epoch);
   const protocol::TraceRecord record{std::min(bytes, protocol::kTraceMaxBytes), job.written,

@@ -1,10 +1,10 @@
-// What the records of a trace say (protocol/trace.h): from samples that begin and end to jobs,
-// epochs and numbers. Pure; one thread.
+// Makes the records of a trace (protocol/trace.h) from begins and ends of samples: assigns jobs,
+// epochs and sample numbers. Pure; one thread.
 //
 // A job of the trace is one order over one dataset: a process that trains and validates is two
-// jobs, ranks that read shares of one dataset are one job each, and the workers of a loader belong
-// to its process's job whatever session they are in. Datasets lie behind each other in the
-// trace's numbers, those of the same name and size in the same place.
+// jobs, ranks that read shares of one dataset are one job each, and a loader's workers belong to
+// the job of its process in whatever session they are. Each dataset has its own range of sample
+// numbers in the trace; datasets of the same name and size share one.
 #pragma once
 
 #include <cstdint>
@@ -24,35 +24,36 @@ class Recorder {
   // Jobs are numbered from `first_job` on.
   explicit Recorder(uint32_t first_job = 0) : next_job_(first_job) {}
 
-  // What is known of a dataset, and of who reads it, when a sample begins.
+  // The dataset of a sample and the order in which it is read, as known when the sample begins.
   struct Origin {
     std::string_view name;
     uint64_t samples = 0;
     uint32_t dataset = 0;
-    uint32_t owner = 0;             // the session whose order it is; 0: there is none
-    std::optional<uint32_t> epoch;  // the running one of that order; none: counted by repeats
+    uint32_t owner = 0;             // the session that owns the order; 0: no order
+    std::optional<uint32_t> epoch;  // that order's current epoch; nullopt: counted by repeats
   };
 
-  // `reader` (a thread: pid << 32 | tid) begins the sample. False if the trace can hold no more:
-  // problem() says why.
+  // `reader` (a thread: pid << 32 | tid) begins the sample. False if the trace is out of numbers:
+  // problem() says of which.
   bool begin(uint64_t reader, uint64_t index, const Origin& origin);
-  // The record of a sample of `bytes` bytes that has ended; none if it had not begun.
+  // The record of a sample of `bytes` bytes that has ended; nullopt if it was not begun.
   std::optional<protocol::TraceRecord> end(uint64_t reader, uint32_t dataset, uint64_t index,
                                            uint64_t bytes);
   void forget_process(uint32_t pid);
   const char* problem() const { return problem_; }
 
   static constexpr size_t kMaxReaders = 4096;
-  static constexpr size_t kMaxOpen = 4096;  // samples that one reader has begun at a time
-  // Without an order, samples from here on begin no epoch: what was seen takes a bit each.
+  static constexpr size_t kMaxOpen = 4096;  // samples begun and not ended by one reader
+  // Without an order, repeats of samples from this index on begin no epoch: limits `seen`, which
+  // takes a bit for each.
   static constexpr uint64_t kMaxCounted = uint64_t{1} << 28;
 
  private:
   struct Job {
     uint32_t number = 0;
-    uint32_t counted = 0;    // the epoch that repeats have led to
-    uint32_t written = 0;    // of its latest record
-    std::vector<bool> seen;  // in epoch `counted`
+    uint32_t counted = 0;    // the epoch, as counted by repeats
+    uint32_t written = 0;    // the epoch of its latest record
+    std::vector<bool> seen;  // by sample, in epoch `counted`
   };
   struct Open {
     uint32_t dataset = 0, epoch = 0, sample = 0;

@@ -8,7 +8,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// Which mount a descriptor is of is not known before a first call on it, which may hang.
+// A descriptor's mount is unknown before the first call on it, which may hang.
 constexpr uint64_t kUnknownMount = UINT64_MAX;
 
 }  // namespace
@@ -30,7 +30,7 @@ void Recordings::attach(uint32_t session, uint32_t pid, uint32_t parent, UniqueF
   });
 }
 
-// The file is nobody's any more: closing can block like any call on its mount.
+// Closes a descriptor that is no longer used, on the executor: close() can block like any call.
 void Recordings::dispose(uint64_t device, std::shared_ptr<UniqueFd> fd) {
   executor_->run(device, [fd = std::move(fd)] { fd->reset(); });
 }
@@ -79,7 +79,7 @@ void Recordings::prepared(Trace& trace, uint32_t jobs, const std::string& proble
     trace.state = Trace::State::kOpen;
     trace.recorder = Recorder(jobs);
   } else {
-    trace.state = Trace::State::kFailed;  // who asked says why
+    trace.state = Trace::State::kFailed;  // the caller of attach() logs the reason
   }
   for (const Answer& answer : answers) answer(problem);
   close_if_over(trace);
@@ -98,7 +98,7 @@ void Recordings::begin(uint32_t session, uint64_t reader, uint32_t dataset, uint
   auto following = book.following(session, dataset);
   if (!following) return;
   if (following->session != session) {
-    // A worker with a session of its own: its parent's order, where several have one.
+    // A worker with a session of its own: prefer its parent's order where several have one.
     for (const auto& [id, other] : members_) {
       if (other.pid != member->parent) continue;
       const auto parents = book.following(id, dataset);

@@ -1,10 +1,10 @@
-// The traces that sessions have recorded: who records where, what waits to be written, and the
-// files, which are touched on the executor's threads alone. Core thread only; never blocks.
+// The traces that sessions record: which session records in which file, the records that wait to
+// be written, and the files, which only executor threads access. Core thread only; never blocks.
 //
 // A session may have one trace; sessions that pass descriptors of one file share it. Records are
-// gathered and written a tenth of a second later at most (tick()), one write of a trace at a time.
-// A write that fails, or storage that stays behind by kMaxWaiting records, ends the recording with
-// one line and nothing else: what comes after is counted as lost.
+// batched for at most a tenth of a second (tick()), with one write per trace at a time. A failed
+// write, or a backlog of kMaxWaiting records, only ends the recording, with one warning: later
+// records are counted as lost.
 #pragma once
 
 #include <cstdint>
@@ -32,28 +32,28 @@ class Recordings {
   Recordings(const Recordings&) = delete;
   Recordings& operator=(const Recordings&) = delete;
 
-  // The session's samples are recorded in the file, whose descriptor is kept: the job opened it for
-  // this alone, so that it shares neither locks nor an offset with any of the job's own. `parent`
-  // is the process that began `pid`. `answer` is called once, later: "", or one line why not.
+  // Records the session's samples in the file of `passed`, which the job opened only for this: it
+  // shares neither locks nor an offset with the job's own descriptors. `parent` is the parent of
+  // `pid`. `answer` is called once, later, with "" or a one-line error.
   using Answer = std::function<void(const std::string& problem)>;
   void attach(uint32_t session, uint32_t pid, uint32_t parent, UniqueFd passed, Answer answer);
   bool attached(uint32_t session) const { return members_.count(session) != 0; }
 
-  // After the book has been told the same. Sessions that record nothing cost a look-up.
+  // To be called after `book` was notified of the same. Costs a look-up without a recording.
   void begin(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
              const SampleBook& book);
   void end(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t bytes);
   void forget_process(uint32_t pid);
 
   void tick();  // several times a second
-  // The session is over: all that it has recorded is written, and its file closed behind the last.
+  // The session has ended: its records are written, and the file is closed with its last session.
   void leave(uint32_t session);
-  // Traces with records of sessions that have left yet to be written, or a file to be closed.
+  // Traces that must still write records of ended sessions, or close their file.
   size_t unsettled() const;
   std::function<void()> on_settled;  // whenever unsettled() may have become 0
 
   struct Counts {
-    uint64_t recorded = 0, lost = 0;  // records; those recorded may still have to be written
+    uint64_t recorded = 0, lost = 0;  // records; recorded ones may not be written yet
   };
   Counts counts(uint32_t session) const;
 
@@ -64,15 +64,15 @@ class Recordings {
     enum class State { kOpening, kOpen, kFailed };
     State state = State::kOpening;
     uint64_t device = 0, inode = 0;
-    std::shared_ptr<UniqueFd> fd;  // the executor's while a piece of work is under way
+    std::shared_ptr<UniqueFd> fd;  // used by the executor only, while work is under way
     Recorder recorder;
     std::set<uint32_t> sessions;
-    std::vector<Answer> answers;  // of those who wait for it to be opened
+    std::vector<Answer> answers;  // called once the file is prepared
     std::vector<protocol::TraceRecord> waiting;
-    std::vector<uint32_t> whose;  // the session of each of these
+    std::vector<uint32_t> whose;  // the session of each waiting record
     bool busy = false;            // preparing, writing or closing
     bool closing = false;
-    // Batches written, and how many must be before all is settled for those who have left.
+    // Batches written, and the count at which all records of ended sessions are written.
     uint64_t batches = 0, settle = 0;
   };
   struct Member {
@@ -93,7 +93,7 @@ class Recordings {
 
   Executor* const executor_;
   const std::shared_ptr<Mailbox> mailbox_;
-  std::list<Trace> traces_;  // addresses stay
+  std::list<Trace> traces_;  // a list: addresses are stable
   std::map<uint32_t, Member> members_;
 };
 

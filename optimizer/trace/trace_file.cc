@@ -17,7 +17,7 @@ using protocol::TraceRecord;
 
 constexpr size_t kRecordsAtOnce = 32 << 10;
 
-// Bytes written before an error, which is left in errno; all of them: no error.
+// Returns the bytes written: fewer than `size` after an error, which is in errno.
 size_t write_fully(int fd, const void* bytes, size_t size) {
   size_t done = 0;
   while (done < size) {

@@ -33,7 +33,7 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
   for (const auto& [key, other] : entries_)
     all += other.ranks.size() * other.known->values.samples();
   if (all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
-  // Ranks of one job choose alike.
+  // Ranks of one job select with one seed.
   SelectionSettings selection = options.selection;
   selection.seed = own->known->seed.value_or(selection.seed);
   own->known->seed = selection.seed;
@@ -169,7 +169,8 @@ Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& 
   Answer answer{requested, Served::kMiss};
   const uint64_t size = bytes(requested);
   ICacheSystem& shared = *systems_.at(who.dataset);
-  // Nor is it served twice where it is not kept any more and has stood in before.
+  // A sample that was delivered as a substitute before is not delivered again, even if it cannot
+  // be retained now.
   const Ledger* ledger = shared.cache().ledger(asking.number);
   if (size != 0 || (ledger != nullptr && ledger->served(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));

@@ -23,7 +23,7 @@ void choose(EpochChoice* choice) {
       if (candidates[i] != 0) {
         choice->chosen[i] = some[at++];
       } else {
-        values[i] = kUnknownImportance;  // it counts once where several share the cache
+        values[i] = kUnknownImportance;  // so it counts once where several share the cache
       }
     }
   }

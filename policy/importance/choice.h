@@ -1,5 +1,6 @@
-// What a job's next epoch fetches and what of it matters most: found out without the cache, on any
-// thread, since of millions of samples it takes longer than others should wait. Pure.
+// Selects the samples of a job's next epoch and the most important of them. Does not use the cache,
+// so that any thread can run it: with millions of samples it takes longer than other requests
+// should wait. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,19 @@ struct EpochChoice {
   std::shared_ptr<Selector> selector;  // of the job: one choice at a time
   uint32_t epoch = 0;
   double h_share = kHShare;
-  std::vector<float> values;  // by sample, as they were when somebody asked
-  // By sample, 0 for those that are not the job's to train. Empty: all are.
+  std::vector<float> values;  // by sample, copied when the choice was requested
+  // By sample, 0 for samples outside the job's part. Empty: all are in it.
   std::vector<uint8_t> candidates;
 
-  // By choose(). `values` are unknown then for who is no candidate.
+  // Set by choose(), which also sets `values` to unknown for samples that are no candidates.
   std::vector<bool> chosen;  // by sample
   std::vector<HListEntry> top;
   std::shared_ptr<const HList> list;             // made of `top`
-  uint64_t count_offered = 0, count_chosen = 0;  // candidates, and chosen ones
+  uint64_t count_offered = 0, count_chosen = 0;  // of candidates, of chosen samples
 };
 
-// Among the candidates alone: what others have to train says nothing of how these compare. Some
-// 0.15 s for a million samples.
+// Compares the candidates only among themselves: samples of other ranks say nothing about their
+// relative importance. About 0.15 s for a million samples.
 void choose(EpochChoice* choice);
 
 }  // namespace sluice::optimizer

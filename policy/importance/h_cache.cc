@@ -9,7 +9,7 @@ void HCache::set_list(std::shared_ptr<const HList> list) {
   }
   list_ = std::move(list);
   std::swap(heap_, old_);
-  // Growing on the way would move them all while a request waits.
+  // Growing later would move all entries while a request waits.
   heap_.reserve(old_.size() + old_.size() / 16);
   taking_over_ = true;
   take_over(0);

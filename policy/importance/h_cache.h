@@ -1,4 +1,4 @@
-// The H-cache of iCache: who of the H-samples stays in memory. Pure; see policies/policy.h.
+// The H-cache of iCache: which H-samples are retained. Pure; see policy/replacement/policy.h.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace sluice::optimizer {
 
-// Algorithm 1, lines 4 to 18 (iCache, section III-B). An H-sample that was read is kept if there is
-// room, or in place of the least important that is kept, which is on top of a small-top heap (the
-// H-heap), if it matters more than that. An L-sample is never kept here.
+// Algorithm 1, lines 4 to 18 (iCache, section III-B). An H-sample that was read is retained if
+// there is room, or if it is more important than the least important retained one, which is then
+// evicted: the top of a min-heap (the H-heap). An L-sample is never retained here.
 //
-// Two things are more than the paper's text. Samples have sizes: as many go as make room, and none
-// if the newcomer does not matter more than each of them. And a list that changes is taken over
-// without anybody waiting: the old heap is emptied from its far end into the shadow heap, keyed by
-// the new list, some entries with each access; meanwhile whoever of the two tops matters less now
-// goes first. A list that comes before the last one is taken over waits for that.
+// Two additions to the paper. Samples have sizes: as many are evicted as make room, and none unless
+// the newcomer is more important than each of them. And a new list is adopted without a pause: each
+// access moves some entries from the far end of the old heap to the shadow heap, which is keyed by
+// the new list; meanwhile the victim is whichever of the two tops is less important by the new
+// list. A further list that arrives before the move is complete waits for that.
 class HCache : public KeptSet {
  public:
   // Bytes, samples.
@@ -30,18 +30,18 @@ class HCache : public KeptSet {
         heap_(samples),
         old_(samples) {}
 
-  // The list that holds from now on. What is kept and not in it goes when room is wanted, before
-  // anything else. Constant time.
+  // Replaces the list. Retained samples that are not in it are evicted before all others when room
+  // is needed. Constant time.
   void set_list(std::shared_ptr<const HList> list);
   const HList& list() const { return *list_; }
 
-  // Takes over at most `entries` more of the old heap. False: there is nothing left to take over.
+  // Moves at most `entries` more from the old heap. False: nothing is left to move.
   bool take_over(size_t entries);
-  // A new list was taken over whole, so many times.
+  // Number of lists whose adoption is complete.
   uint64_t swaps() const { return swaps_; }
 
   uint32_t count() const { return static_cast<uint32_t>(heap_.size() + old_.size()); }
-  // Some sample that is kept: each for one `place` in [0, count()).
+  // A retained sample: each at one `place` in [0, count()).
   SampleId at(uint32_t place) const {
     return place < heap_.size() ? heap_.at(place) : old_.at(place - heap_.size());
   }
@@ -59,15 +59,15 @@ class HCache : public KeptSet {
   SampleId victim(SampleId newcomer) override;
 
  private:
-  // With each access: a heap of a million is taken over within 32,000 accesses, by a few
-  // microseconds each.
+  // Per access: a heap of a million entries is moved within 32,000 accesses, at a few microseconds
+  // each.
   static constexpr size_t kEntriesEach = 32;
   using Heap = SampleHeap<float>;  // 8 bytes an entry, and 4 for each sample of the dataset
 
   std::shared_ptr<const HList> list_;  // never nullptr
-  std::shared_ptr<const HList> next_;  // after the present one is taken over; nullptr: none
+  std::shared_ptr<const HList> next_;  // adopted after list_; nullptr: none
   Heap heap_;                          // by importance in list_
-  Heap old_;                           // by that in the list before; empty: taken over
+  Heap old_;                           // by importance in the list before; empty: all moved
   bool taking_over_ = false;
   uint64_t swaps_ = 0;
 };

@@ -1,5 +1,5 @@
-// The H-list of iCache (section III-A): the samples that matter most to a job in its present epoch,
-// and how much. Pure; never changes once it is made, so that threads may share one.
+// The H-list of iCache (section III-A): the most important samples of a job's present epoch, with
+// their importance. Pure; immutable, so that threads may share one.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace sluice::optimizer {
 
-// The share of the selected samples that are H-samples. The paper does not give one; 70 % together
-// with loss percentiles gives the hit ratio that it publishes for the H-cache alone.
+// The share of the selected samples that are H-samples. The paper does not give one; 70 % with
+// loss percentiles yields the hit ratio that it publishes for the H-cache alone.
 inline constexpr double kHShare = 0.7;
 
-// As it comes out of a job: 16 bytes, as the paper has it.
+// As a job supplies it: 16 bytes, as in the paper.
 struct HListEntry {
   uint64_t sample;
   double importance;
 };
 static_assert(sizeof(HListEntry) == 16);
 
-// Looked up once for each request and often while a heap is built, so it lies flat: 4 bytes for
-// each sample of the dataset, which is less than 16 for each that is in it.
+// Looked up once per request and often while a heap is built, hence a flat array: 4 bytes for each
+// sample of the dataset, which is less than 16 for each entry.
 class HList {
  public:
   HList() = default;
@@ -33,7 +33,7 @@ class HList {
   bool contains(SampleId sample) const {
     return sample < importance_.size() && is_known(importance_[sample]);
   }
-  // Less than that of every H-sample if the sample is none.
+  // Below that of every H-sample if the sample is not in the list.
   float importance(SampleId sample) const {
     return contains(sample) ? importance_[sample] : -std::numeric_limits<float>::infinity();
   }
@@ -44,8 +44,8 @@ class HList {
   uint32_t size_ = 0;
 };
 
-// The most important `share` (0 to 1) of those that were chosen; of equally important ones the
-// lower numbers. Samples of which nothing is known are not in it.
+// The most important `share` (0 to 1) of the chosen samples; of equally important ones the lower
+// numbers. Samples of unknown importance are left out.
 std::vector<HListEntry> top_of(const std::vector<bool>& chosen, std::span<const float> values,
                                double share = kHShare);
 

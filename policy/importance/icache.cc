@@ -6,7 +6,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// Of the stand-ins that may be: the bound is what holds them back.
+// Share of the allowed substitutions from which on the bound is taken to be the limit.
 constexpr double kNearlyAll = 0.9;
 
 }  // namespace
@@ -47,7 +47,7 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   spare(kNoSample, evicted);
 }
 
-// As much as can stand in during an epoch: that of the job that has the most use for it.
+// Limits the L-cache to what an epoch can substitute, for the job that needs the most.
 void ICache::limit_l() {
   double most = 0;
   for (const auto& [number, job] : jobs_) {
@@ -101,7 +101,7 @@ bool ICache::may_substitute(uint32_t number) const {
          static_cast<double>(ledger.count(Served::kSubstituted) + 1) <= most;
 }
 
-// Lines 19 to 24 of Algorithm 1: an L-sample is served from the L-cache, itself or another.
+// Lines 19 to 24 of Algorithm 1: an L-sample is delivered from memory, itself or a substitute.
 std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
   const bool taken = job.ledger.served(requested);
   if (!taken && (l_.kept(requested) || h_.kept(requested))) {
@@ -125,14 +125,14 @@ Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
   split_.access(is_h);
   job.bytes += bytes;
   Answer answer{requested, Served::kMiss};
-  // Whoever is asked for a second time in an epoch is wanted twice, by a sampler with replacement.
+  // A second request for a sample in an epoch comes from a sampler with replacement.
   if (is_h || job.ledger.requested(requested)) {
     const bool in_memory = h_.kept(requested) || l_.kept(requested);
     if (in_memory) answer.how = is_h ? Served::kHHit : Served::kLExact;
   } else if (const auto found = l_from_memory(number, job, requested)) {
     answer = *found;
   } else if (job.ledger.served(requested)) {
-    // It stood in for one that was asked for before it; that one, or another such, is due.
+    // It was delivered before, as a substitute: a sample that a substitute displaced is due now.
     const SampleId due = job.ledger.displaced(requested);
     if (due != kNoSample) answer = {due, Served::kMissOther};
   }

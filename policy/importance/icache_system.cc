@@ -56,7 +56,7 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   }
 }
 
-// What all ranks of one team have in their lists; nullptr if there is anybody else.
+// The union of the lists of a team's ranks; nullptr unless all jobs are of one team.
 std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   const uint64_t team = jobs_.begin()->second.team;
   for (const auto& [number, job] : jobs_) {
@@ -69,8 +69,8 @@ std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   return std::make_shared<const HList>(settings_.samples, entries);
 }
 
-// One job's own list; else what all who gain by the cache make of it together. Where none gains so
-// much, each has its part.
+// A single job's own list, or its team's; otherwise the adjusted importance of all cache-eligible
+// jobs, or of all jobs if none is eligible.
 void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   if (jobs_.size() == 1) {
     cache_.set_cache_list(jobs_.begin()->second.list);
@@ -101,7 +101,7 @@ void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
 void ICacheSystem::end_job(uint32_t number) {
   cache_.end_job(number);
   jobs_.erase(number);
-  // Who is left may not have begun an epoch yet.
+  // The remaining job may not have begun an epoch yet.
   if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
     cache_.set_cache_list(jobs_.begin()->second.list);
 }
@@ -120,7 +120,7 @@ double ICacheSystem::benefit(uint32_t number) const {
 Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   bytes_[sample] = bytes;
   Answer answer = cache_.request(number, sample, bytes, &evicted_);
-  // What the H-cache of several jobs gave up may be on its way to the L-cache.
+  // With several jobs a sample that the H-cache evicts may be in passing_, for the L-cache.
   std::erase_if(evicted_, [&](SampleId gone) { return gone != sample && is_passing_[gone]; });
   const Job& job = jobs_.at(number);
   if (!packs_ || job.list->contains(sample)) return answer;
@@ -136,10 +136,10 @@ Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   return answer;
 }
 
-// A sample that was read and served stands in for another from the next epoch on, once, and makes
-// room then for one that was just read: nothing is read to stand in, and other samples do in each
-// epoch. What the paper's packages gain, few large requests instead of many small ones, a fetch
-// ahead of the reader has anyway.
+// A sample that was read and delivered may substitute from the next epoch on, once, and then makes
+// room for one that was just read: nothing is read only to substitute, and each epoch has other
+// substitutes. The gain of the paper's packages, few large requests instead of many small ones,
+// prefetching has anyway.
 bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
   const LCache& l_cache = cache_.l_cache();
   if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
@@ -188,16 +188,15 @@ float ICacheSystem::rank(SampleId sample) const {
   if (!cache_.h_cache().kept(sample)) {
     return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
   }
-  // Of an old list, and not of this one: the least.
+  // In an old list but not in this one: lowest of all H-samples.
   const float importance = std::max(cache_.h_cache().list().importance(sample), 0.0F);
   return 1 + importance / (1 + importance);
 }
 
-// Packages are written of what was missed. One is read as soon as nobody is left who could stand in
-// (and may), before the next sample is asked for: the paper's loading thread reads while the job
-// computes.
+// Packages are written from missed samples. One is read as soon as no substitute is left (and one
+// is allowed), before the next request: the paper's loading thread reads while the job computes.
 void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sample) {
-  // Without values all are alike: the first epoch is read as it is.
+  // Without values all samples are alike: the first epoch is read without packages.
   if (job.list->size() == 0) return;
   if (packer_.should_pack()) background_.written_bytes += packer_.pack(*job.list).bytes;
   if (cache_.l_cache().unserved(number, sample) != 0 || !cache_.may_substitute(number)) return;

@@ -1,5 +1,5 @@
-// iCache (HPCA '23) put together: selection, lists, caches and packages, and what its packaging and
-// loading threads do, done where a request makes it due. Pure; one thread.
+// The complete iCache (HPCA '23): selection, lists, caches and packages. The request that makes
+// work of its packaging and loading threads due performs that work. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,34 @@ class ICacheSystem : public System {
 
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
-  // As ICache has it. Jobs of one team (0: of none) are ranks that train one model: their values
-  // compare as they are, and each has its own part of the samples.
+  // See ICache::join(). Jobs of one team (0: of none) are ranks that train one model: their values
+  // are directly comparable, and each has its own part of the samples.
   void join(uint32_t job, Labels labels, bool substitutes, uint64_t team = 0) {
     cache_.join(job, labels, substitutes);
     jobs_[job].substitutes = substitutes;
     jobs_[job].team = team;
   }
-  // The same of what was chosen before, by choose(). Whoever is no candidate stands in for nobody.
-  // `choice` keeps its candidates and whom it has chosen.
+  // begin_epoch() with the result of choose(). A sample that is no candidate is no substitute.
+  // `candidates` and `chosen` of `choice` remain; values and lists are moved out of it.
   void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
   Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
-  // The same where nothing can be kept of the sample: it is served itself.
+  // request() for a sample that cannot be retained: it is delivered itself.
   void serve_itself(uint32_t job, SampleId sample) { cache_.serve_itself(job, sample); }
   Background background() override;
-  // What must leave memory since the last call of begin_epoch(), begin_chosen() or request().
+  // Samples that must leave memory by the last begin_epoch(), begin_chosen() or request().
   std::span<const SampleId> evicted() const { return evicted_; }
   void set_capacity(uint64_t bytes) { cache_.set_capacity(bytes); }
-  // How much the sample matters to those who keep it, for whoever has less room than was promised:
-  // H above L, and all who are kept above 0.
+  // The sample's retention priority, for a store with less room than was promised: H-samples above
+  // L-samples, and all retained samples above 0.
   float rank(SampleId sample) const;
   // The sample is not in memory after all.
   void drop(SampleId sample);
-  // Who stays in memory, as far as it was decided here; once each, or twice. In no order.
+  // Samples that are retained by decisions made here, each once or twice, in no order.
   std::vector<SampleId> kept() const;
 
-  // What the job gains by the cache (section III-D): its weight where several jobs share it. 1 for
-  // one that was not probed.
+  // The job's benefit from the cache (section III-D): its weight where several jobs share it. 1 for
+  // a job that was not probed.
   void set_benefit(uint32_t job, double benefit);
   double benefit(uint32_t job) const;
   const ICache& cache() const { return cache_; }
@@ -60,9 +60,9 @@ class ICacheSystem : public System {
   struct Job {
     std::shared_ptr<Selector> selector;
     std::vector<float> values;
-    std::vector<HListEntry> top;  // what the list was made of
+    std::vector<HListEntry> top;  // the entries of `list`
     std::shared_ptr<const HList> list;
-    std::vector<float> relative;  // of `values`, where several jobs share the cache
+    std::vector<float> relative;  // RIV of `values`, where several jobs share the cache
     double benefit = 1;
     bool probed = false;
     bool substitutes = true;
@@ -77,13 +77,13 @@ class ICacheSystem : public System {
 
   const SystemSettings settings_;
   const bool packs_;
-  std::vector<uint32_t> bytes_;  // of samples that were asked for; 0: not known
+  std::vector<uint32_t> bytes_;  // by sample; 0: not known, it was never requested
   ICache cache_;
   Packer packer_;
   std::map<uint32_t, Job> jobs_;
   Background background_;
   std::vector<SampleId> evicted_, more_evicted_;
-  std::vector<Packed> passing_;   // the package that is being put together of what was read
+  std::vector<Packed> passing_;   // the package that is being built from samples that were read
   std::vector<bool> is_passing_;  // by sample: in it
   uint64_t passing_bytes_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr size_t kMostRanked = 1 << 12;  // values among which a percentile is taken, or twice that
+constexpr size_t kMostRanked = 1 << 12;  // values that give a percentile, or up to twice that
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::vector<float> relative_importance(std::span<const float> values) {
   std::vector<float> sorted;
   sorted.reserve(values.size());
   std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), is_known);
-  // Of very many a few thousand say as well where each stands, in a tenth of the time.
+  // Of very many values a few thousand give the percentiles as well, in a tenth of the time.
   if (const size_t step = sorted.size() / kMostRanked; step > 1) {
     size_t kept = 0;
     for (size_t at = 0; at < sorted.size(); at += step) sorted[kept++] = sorted[at];

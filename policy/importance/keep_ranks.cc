@@ -21,7 +21,7 @@ std::span<const KeepRanks::Rank> KeepRanks::on_read(SampleId sample) {
   now_.clear();
   if (!overdue_.empty()) {
     for (const SampleId gone : overdue_) now_.push_back({gone, 0});
-    overdue_ = {};  // clear() takes as long as the set ever was large, for each sample from now on
+    overdue_ = {};  // clear() takes time in proportion to the largest size ever, on each later call
   }
   const auto at = decided_.find(sample);
   if (at != decided_.end()) {

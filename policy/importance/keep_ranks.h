@@ -1,5 +1,5 @@
-// What is decided ahead of the reader is not done ahead of it: which samples are worth keeping
-// changes as each position of an order is read. Pure; one thread.
+// Decisions are made ahead of the reader, but do not take effect ahead of it: retention priorities
+// change when each position of an order is read. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ class KeepRanks {
  public:
   struct Rank {
     SampleId sample = kNoSample;
-    float rank = 0;  // what it is worth to keep it; 0: nothing
+    float rank = 0;  // retention priority; 0: not worth retaining
   };
 
-  // With the reading of `served`, which is promised as `how`, these ranks come to hold, beside
-  // `rank` for itself.
+  // When `served`, which is promised as `how`, is read, its priority becomes `rank` and that of
+  // `gone` 0.
   void decide(SampleId served, float rank, Served how, std::span<const SampleId> gone);
-  // What the next reading of the sample was promised as; kServedKinds: nothing was decided of it.
+  // The promised outcome of the sample's next read; kServedKinds: nothing was decided about it.
   size_t promised(SampleId sample) const;
-  // Something was decided of a reading of the sample that has not come yet.
+  // Whether a read of the sample was decided and has not happened yet.
   bool awaits(SampleId sample) const { return decided_.count(sample) != 0; }
-  // The sample was read. Empty if nothing was decided of it. Good until the next call.
+  // The sample was read. Returns the priorities that change now; valid until the next call.
   std::span<const Rank> on_read(SampleId sample);
-  // The job's epoch is over, and what of it was not read never will be. Returns samples that were
-  // to be fetched, and kept, by that.
+  // The job's epoch is over: its decided reads that have not happened never will. Returns the
+  // samples that those were to fetch and retain.
   std::vector<SampleId> end_epoch();
-  // An epoch begins, with which nobody keeps `gone` any more: that holds from the next reading on.
+  // An epoch begins, and `gone` is no longer retained: takes effect with the next read.
   void begin_epoch(std::span<const SampleId> gone);
 
  private:
@@ -41,8 +41,8 @@ class KeepRanks {
     Served how = Served::kMiss;
     bool fetched = false;  // it was not in memory before
   };
-  std::unordered_map<SampleId, Decided> decided_;  // by who is read
-  std::unordered_set<SampleId> overdue_;           // gone, and nobody was told
+  std::unordered_map<SampleId, Decided> decided_;  // by sample that is read
+  std::unordered_set<SampleId> overdue_;           // priority 0, not returned yet
   std::vector<Rank> now_;
 };
 

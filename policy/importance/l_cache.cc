@@ -26,7 +26,7 @@ void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicte
   shrink(evicted);
 }
 
-// A sample is no more kept with the package. One of which nothing is left takes no memory.
+// A sample no longer belongs to the package. A package without samples takes no memory.
 void LCache::leave(uint64_t number) {
   if (packages_.empty() || number < packages_.front().number) return;
   Package& package = packages_[number - packages_.front().number];

@@ -1,5 +1,5 @@
-// The L-cache of iCache (section III-C): unimportant samples that were loaded in packages, and who
-// of them may stand in for another. Pure; one thread.
+// The L-cache of iCache (section III-C): L-samples that were loaded in packages, and which of them
+// may substitute for another. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ struct Packed {
   uint32_t bytes = 0;
 };
 
-// What is kept is kept by package, in the order of loading: the oldest goes, since it is the one
-// whose samples have stood in the longest. A sample that two packages hold is kept with the newer.
+// Samples are retained by package, in the order of loading: the oldest package is evicted, since
+// its samples have been substitutes the longest. A sample of two packages belongs to the newer.
 class LCache {
  public:
-  // `labels` by sample: only samples of one label stand in for each other (`class`). Empty: any
-  // for any. They outlive the cache.
+  // `labels` by sample: only samples of one label substitute for each other (`class`). Empty: any
+  // for any. The labels outlive the cache.
   explicit LCache(uint64_t capacity, Labels labels = {}) : capacity_(capacity), labels_(labels) {}
   LCache(const LCache&) = delete;
   LCache& operator=(const LCache&) = delete;
 
-  // A package was read into memory. *evicted is cleared and then holds what went for it. The last
-  // package stays even if it alone is above the capacity: the L-cache is never below one package.
+  // A package was read into memory. *evicted is cleared and then holds what was evicted for it. The
+  // last package is retained even if it exceeds the capacity: the L-cache has at least one package.
   void load(std::span<const Packed> package, std::vector<SampleId>* evicted);
-  // Bytes that may be kept from now on; *evicted as above.
+  // Bytes that may be retained from now on; *evicted as above.
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted);
-  // The sample is no more in memory, or it matters now and is kept elsewhere.
+  // The sample is no longer in memory, or is retained by the H-cache now.
   void drop(SampleId sample);
 
   bool kept(SampleId sample) const { return places_.count(sample) != 0; }
@@ -49,21 +49,22 @@ class LCache {
   uint64_t capacity() const { return capacity_; }
   uint32_t count() const { return static_cast<uint32_t>(places_.size()); }
 
-  // The job has been given nothing of its new epoch yet, and this is its list: what has become an
-  // H-sample stands in for nobody. REQUIRES for all below: the job has begun an epoch.
+  // The job begins an epoch with this list: no sample counts as delivered, and H-samples are no
+  // substitutes. REQUIRES for all below: the job has begun an epoch.
   void begin_epoch(uint32_t job, std::shared_ptr<const HList> list) {
     begin_epoch(job, std::move(list), labels_);
   }
-  // The same of a job whose samples have other labels. Whoever is not of `candidates` (by sample,
-  // not 0; empty: all are) stands in for nobody in this epoch.
+  // The same with labels of the job's own. A sample with 0 in `candidates` (by sample; empty: all
+  // are candidates) is no substitute in this epoch.
   void begin_epoch(uint32_t job, std::shared_ptr<const HList> list, Labels labels,
                    std::span<const uint8_t> candidates = {});
   void end_job(uint32_t job) { jobs_.erase(job); }
-  // The job has been given the sample: it stands in for nobody until the job's next epoch.
+  // The sample was delivered to the job: it is no substitute until the job's next epoch.
   void served(uint32_t job, SampleId sample);
-  // Samples that may stand in for `requested`: kept, of its label, not served in the job's epoch.
+  // The number of possible substitutes for `requested`: retained, of its label, not delivered in
+  // the job's epoch.
   uint32_t unserved(uint32_t job, SampleId requested) const;
-  // One of them, each as likely as every other; kNoSample if there is none.
+  // One of them, uniformly at random; kNoSample if there is none.
   SampleId stand_in(uint32_t job, SampleId requested, Random* random) const;
 
  private:
@@ -72,9 +73,9 @@ class LCache {
     uint32_t label = 0, at = 0;  // which pool, where in it
   };
   struct Job {
-    std::map<uint32_t, Pool> pools;              // by label: kept, and not served in this epoch
+    std::map<uint32_t, Pool> pools;              // by label: retained, not delivered in this epoch
     std::unordered_map<SampleId, Pooled> place;  // in its pool
-    std::vector<bool> served;                    // by sample; those too that are no candidates
+    std::vector<bool> served;                    // by sample; true for non-candidates too
     std::shared_ptr<const HList> list;
     Labels labels;
   };
@@ -85,7 +86,7 @@ class LCache {
   struct Package {
     uint64_t number = 0;
     std::vector<SampleId> samples;
-    size_t kept = 0;  // of them, with this package
+    size_t kept = 0;  // of these, how many still belong to this package
   };
 
   const Pool* pool(uint32_t job, SampleId requested) const;

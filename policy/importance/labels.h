@@ -1,4 +1,4 @@
-// Which samples are of one class, where only such stand in for each other. Pure.
+// Classes of samples, where only samples of one class may substitute for each other. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace sluice::optimizer {
 
-// Of a sample of which it is not known: it stands in for nobody, and nobody for it.
+// For a sample whose label is not known: it is neither a substitute nor substituted.
 inline constexpr uint32_t kUnknownLabel = UINT32_MAX;
 
-// Labels by sample, which outlive this and may change; samples beyond them are of label 0, so that
-// without labels all are of one.
+// Refers to labels by sample, which must outlive it and may change. Samples beyond them have label
+// 0, so that without labels all samples have the same one.
 class Labels {
  public:
   Labels() = default;

@@ -7,8 +7,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// Draws for a package before it is left as it is: enough for datasets of which one sample in 1,000
-// is of use.
+// Draws for one package at most: enough for datasets of which one sample in 1,000 is useful.
 constexpr unsigned kMostDraws = 100'000;
 
 }  // namespace

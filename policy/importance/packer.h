@@ -1,6 +1,6 @@
-// What goes into the packages of unimportant samples, and which of them is read next (iCache,
-// section III-C, dynamic packaging): what the packaging thread and the loading thread are told to
-// do. Pure; one thread.
+// Which L-samples are packed together, and which package is read next (iCache, section III-C,
+// dynamic packaging): the decisions for the packaging thread and the loading thread. Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace sluice::optimizer {
 
 struct Package {
-  uint64_t number = 0;          // of no other package, ever; never 0
+  uint64_t number = 0;          // never reused, never 0
   std::vector<Packed> samples;  // each once
-  uint64_t bytes = 0;           // of them together
+  uint64_t bytes = 0;           // of all its samples
 };
 
 struct PackerSettings {
@@ -36,31 +36,31 @@ class Packer {
   // `bytes_of` gives a sample's size; 0: not known yet, or nothing to pack.
   Packer(const PackerSettings& settings, SizeOf bytes_of);
 
-  // An L-sample was asked for and was not in the L-cache: it is packed first.
+  // A requested L-sample was not in the L-cache: it is packed first.
   void missed(SampleId sample);
   // Enough was missed for a package, or there is none yet.
   bool should_pack() const { return missed_bytes_ >= settings_.package_bytes || packages_.empty(); }
-  // The package to write next: L-samples that were missed; then those of packages that were given
-  // up; then drawn at random, from all samples while there is room for more packages, and from
-  // existing packages afterwards. Without samples if there is nothing to pack. It is one of
-  // packages() from now on, and what was in another belongs to it.
+  // The package to write next: L-samples that were missed; then those of discarded packages; then
+  // samples drawn at random, from all while there is room for more packages, and from existing
+  // packages afterwards. Without samples if there is nothing to pack; otherwise it is in packages()
+  // from now on, and samples that were in another package belong to it.
   Package pack(const HList& list);
 
-  // The H-list has changed, or more is written than may be: gives up packages of which less than
-  // half is of use still (whose other samples have become important, or are packed elsewhere),
-  // and those of least use until the rest has room. Their numbers; the files may go.
+  // The H-list has changed, or the packages exceed most_bytes: discards packages of which less than
+  // half is still useful (the other samples have become important, or are packed elsewhere), and
+  // the least useful until the rest fits. Returns their numbers; the files may be deleted.
   std::vector<uint64_t> renew(const HList& list);
-  // The package is damaged or gone: its samples are as if they had never been packed.
+  // The package is damaged or missing: its samples are as if they had never been packed.
   void lose(uint64_t number);
 
   // The package to read next: the one with most bytes of L-samples that are not in the cache and
-  // that `served` does not know (they could not stand in for anybody). nullptr: none has any.
+  // not `served` (delivered samples are no substitutes). nullptr: no package has any.
   const Package* next_to_load(const HList& list, const LCache& cache,
                               const std::function<bool(SampleId)>& served) const;
 
   const std::map<uint64_t, Package>& packages() const { return packages_; }
   uint64_t bytes() const { return bytes_; }  // of all packages
-  // Bytes of a package that are of use: its L-samples that no newer package has.
+  // Bytes of a package that are useful: its L-samples that no newer package holds.
   uint64_t useful_bytes(const Package& package, const HList& list) const;
 
  private:

@@ -14,9 +14,9 @@ namespace {
 // Selection by loss percentile: Jiang et al., "Accelerating deep learning by focusing on the
 // biggest losers" (arXiv 1910.00762), reference [18] of iCache. A candidate is selected with the
 // probability CDF(loss)^beta, the CDF being that of the losses of the last candidates, selected or
-// not. There the loss is computed anew for every candidate; here it is the one that was observed
-// when the sample was trained last, since computing it would mean to fetch it. Candidates come in
-// random order, so that the history is a sample of all of them.
+// not. That paper computes the loss anew for every candidate; here it is the one observed when the
+// sample was last trained, since computing it would require a fetch. Candidates come in random
+// order, so that the history is a sample of all of them.
 class LossPercentile : public Selector {
  public:
   using Selector::Selector;
@@ -26,7 +26,7 @@ class LossPercentile : public Selector {
     order_.resize(values.size());
     std::iota(order_.begin(), order_.end(), 0U);
     random->shuffle(&order_);
-    // The first candidates need others to be compared with: those that come after them.
+    // The first candidates are compared with those that follow them.
     for (const uint32_t sample : order_) {
       if (recent_.size() >= settings().history) break;
       if (is_known(values[sample])) remember(values[sample]);
@@ -40,7 +40,7 @@ class LossPercentile : public Selector {
         (*chosen)[sample] = true;
         continue;
       }
-      // Itself is one of them.
+      // The percentile includes the candidate itself.
       const double percentile =
           static_cast<double>(not_above(value) + 1) / static_cast<double>(sorted_.size() + 1);
       const double chance =
@@ -52,7 +52,7 @@ class LossPercentile : public Selector {
   }
 
  private:
-  static constexpr size_t kAhead = 16;  // of millions each value is a cache miss
+  static constexpr size_t kAhead = 16;  // with millions of samples each value is a cache miss
 
   void remember(float value) {
     if (recent_.size() >= settings().history) {
@@ -62,8 +62,8 @@ class LossPercentile : public Selector {
       recent_.push_back(value);
     }
   }
-  // As std::upper_bound finds it, but without a branch that a processor would have to guess: this
-  // is what a selection takes its time for.
+  // std::upper_bound without a branch that the processor would have to predict: a selection spends
+  // most of its time here.
   size_t not_above(float value) const {
     const float* at = sorted_.data();
     size_t left = sorted_.size();
@@ -74,8 +74,8 @@ class LossPercentile : public Selector {
     }
     return static_cast<size_t>(at - sorted_.data()) + (left == 1 && *at <= value ? 1 : 0);
   }
-  // Once for as many candidates as there are in the history: doing it for each costs so much that
-  // a job would wait for it.
+  // Once per `history` candidates: sorting for each would take so long that a job would wait for
+  // it.
   void sort() {
     sorted_ = recent_;
     std::sort(sorted_.begin(), sorted_.end());
@@ -84,15 +84,15 @@ class LossPercentile : public Selector {
 
   std::vector<uint32_t> order_;
   std::vector<float> recent_;  // a ring once it is as long as the history
-  size_t oldest_ = 0;          // in it
-  std::vector<float> sorted_;  // what was in it when it was sorted last
-  size_t unsorted_ = 0;        // that came since
+  size_t oldest_ = 0;          // its index in recent_
+  std::vector<float> sorted_;  // recent_ when it was last sorted
+  size_t unsorted_ = 0;        // candidates since then
 };
 
 // A fixed share of the samples, without replacement and with chances in proportion to their values:
 // the number of batches of an epoch is known ahead, which a learning-rate schedule may need.
 // Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006), in its exponential
-// form: those with the least -ln(u) / weight.
+// form: selects the samples with the least -ln(u) / weight.
 class WeightedShare : public Selector {
  public:
   using Selector::Selector;
@@ -119,7 +119,7 @@ class WeightedShare : public Selector {
   }
 
  private:
-  // A loss of 0, or below it, still has a chance: a thousandth of the mean's.
+  // The weight of a loss of 0 or below, which still has a chance: a thousandth of the mean.
   static double least_weight(std::span<const float> values) {
     double sum = 0;
     size_t count = 0;

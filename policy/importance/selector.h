@@ -1,5 +1,5 @@
 // I/O-oriented importance sampling (IIS): which samples an epoch fetches and trains, decided before
-// it begins from what each was worth when it was trained last. iCache, section III-A. Pure.
+// it begins from the importance values of their last training. iCache, section III-A. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 namespace sluice::optimizer {
 
 struct SelectionSettings {
-  uint32_t warm_up = 5;  // epochs that fetch all samples, until values mean something
-  // After them, each so manieth fetches all: values do not grow old. 0: none.
+  uint32_t warm_up = 5;  // epochs that fetch all samples, until values are meaningful
+  // After them, every full_every-th epoch fetches all, to refresh the values. 0: none.
   uint32_t full_every = 3;
-  double beta = 1;          // loss: (percentile of the loss)^beta is the chance to be selected
+  double beta = 1;          // loss: (percentile of the loss)^beta is the selection probability
   uint32_t history = 1024;  // loss: values among which the percentile is taken; at least 1
-  double share = 0.5;       // share: of all samples that are selected
+  double share = 0.5;       // share: of all samples, to be selected
   uint64_t seed = 1;
 };
 
@@ -30,15 +30,15 @@ class Selector {
   virtual ~Selector() = default;
 
   // Which samples epoch `epoch` (counted from 0) fetches, by sample. `values` are the importance
-  // values, by sample; a sample of which none is known is always selected, and if the choice would
-  // leave nobody, all are. The same calls in the same order choose the same. Some 0.1 s for a
-  // million samples.
+  // values, by sample; a sample of unknown value is always selected, and if no sample would be
+  // selected, all are. The same calls in the same order select the same. About 0.1 s for a million
+  // samples.
   std::vector<bool> select(uint32_t epoch, std::span<const float> values);
 
   bool fetches_all(uint32_t epoch) const;
 
  protected:
-  // An epoch that is not full: `random` is seeded for it. *chosen is false for all.
+  // Selects for an epoch that does not fetch all. `random` is seeded for it; *chosen is all false.
   virtual void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) = 0;
   const SelectionSettings& settings() const { return settings_; }
 

@@ -13,7 +13,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// Samples are served as they are asked for; a policy decides who stays. With or without selection.
+// Each request gets its own sample; a policy decides which are retained. With or without selection.
 class Plain : public System {
  public:
   Plain(std::unique_ptr<Policy> policy, const SystemSettings& settings, bool selects)
@@ -42,7 +42,7 @@ class Plain : public System {
  private:
   const std::unique_ptr<Policy> policy_;
   const SystemSettings settings_;
-  const SelectorInfo* const selector_;                       // nullptr: every sample is asked for
+  const SelectorInfo* const selector_;                       // nullptr: every sample is requested
   std::map<uint32_t, std::unique_ptr<Selector>> selectors_;  // by job
   std::vector<SampleId> evicted_;
 };
@@ -64,10 +64,9 @@ class Oracle : public System {
   const std::unique_ptr<Selector> selector_;
 };
 
-// Quiver (FAST '20), as iCache describes it: whoever is not in memory is stood in for by one that
-// is and that the job has not had in its epoch, whatever it matters; eviction is coordinated among
-// the jobs. All of an epoch's samples are served in it, so that those that were displaced come
-// later.
+// Quiver (FAST '20), as iCache describes it: for a sample that is not in memory, one is substituted
+// that is and that the job has not read in its epoch, whatever its importance; eviction is
+// coordinated among the jobs. An epoch delivers all of its samples, so displaced ones come later.
 class Substituting : public System {
  public:
   explicit Substituting(const SystemSettings& settings)
@@ -113,7 +112,7 @@ class Substituting : public System {
   struct Job {
     explicit Job(uint32_t samples) : ledger(samples) {}
     Ledger ledger;
-    std::vector<SampleId> pool;  // kept when the epoch began; some were served or went since
+    std::vector<SampleId> pool;  // retained at the epoch's start; some are delivered or evicted now
   };
   SampleId stand_in(Job* job) {
     while (!job->pool.empty()) {
@@ -128,7 +127,7 @@ class Substituting : public System {
   const SystemSettings settings_;
   Quiver policy_;
   Random random_;
-  std::vector<uint32_t> sizes_;  // of samples that were asked for
+  std::vector<uint32_t> sizes_;  // of samples that were requested
   std::map<uint32_t, Job> jobs_;
   std::vector<SampleId> evicted_;
 };

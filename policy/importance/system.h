@@ -1,6 +1,6 @@
-// Whole training systems, as iCache compares them (section V-A): which samples an epoch asks for,
-// who is served for each, and what stays in memory. Live and simulated the same code. Pure; one
-// thread.
+// Complete training systems, as iCache compares them (section V-A): which samples an epoch
+// requests, which sample is delivered for each, and which are retained. The same code runs live and
+// in the simulator. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ struct SystemSettings {
   uint32_t samples = 0;   // of the dataset
   SelectionSettings selection;
   double h_share = kHShare;
-  // Of an epoch's requests: at most so many are answered by others (systems that substitute).
+  // Largest share of an epoch's requests that is substituted (in systems that substitute).
   double most_substituted = kMostSubstituted;
   uint64_t package_bytes = kPackageBytes;
-  // ICacheSettings has it: false costs no read, and is how Sluice runs.
+  // See ICacheSettings: false costs no read, and is how Sluice runs.
   bool reads_packages = true;
   Labels labels;
   uint64_t seed = 1;
 };
 
-// What was read and written beside the requests.
+// I/O beside that of the requests.
 struct Background {
   uint64_t packages = 0;      // read, each in one request
-  uint64_t bytes = 0;         // of them
-  uint64_t useful_bytes = 0;  // of samples that could stand in for somebody
+  uint64_t bytes = 0;         // of these packages
+  uint64_t useful_bytes = 0;  // of samples that could substitute
   uint64_t written_bytes = 0;
 };
 
@@ -45,13 +45,13 @@ class System {
   System& operator=(const System&) = delete;
   virtual ~System() = default;
 
-  // Which samples the job's epoch `epoch` (from 0) asks for, by sample; `values` are its importance
-  // values, by sample, as long as the dataset: see ImportanceValues. Shuffling is the caller's.
+  // Which samples the job's epoch `epoch` (from 0) requests, by sample; `values` are its importance
+  // values, one for each sample of the dataset: see ImportanceValues. The caller shuffles.
   virtual std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                         std::span<const float> values) = 0;
   virtual void end_job(uint32_t job) = 0;
-  // The job asks for a sample of so many bytes. REQUIRES: begin_epoch() chose it, or somebody of
-  // its epoch.
+  // The job requests a sample of `bytes` bytes. REQUIRES: the sample was chosen for the job's
+  // present epoch.
   virtual Answer request(uint32_t job, SampleId sample, uint32_t bytes) = 0;
   // Since the last call.
   virtual Background background() { return {}; }
@@ -60,7 +60,7 @@ class System {
 struct SystemInfo {
   const char* name;     // as users write it
   const char* meaning;  // for a user, a few words
-  bool selects;         // epochs ask for a part of the samples (IIS)
+  bool selects;         // epochs request a part of the samples (IIS)
   std::unique_ptr<System> (*make)(const SystemSettings& settings);
 };
 

@@ -1,5 +1,5 @@
-// What each sample of a dataset has mattered to one job when it was trained last: its importance
-// value (IV; iCache, section III-A: the loss). Pure; 4 bytes a sample. One thread.
+// The importance value (IV; iCache, section III-A: the loss) that each sample of a dataset had for
+// one job in its last training. Pure; 4 bytes a sample. One thread.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace sluice::optimizer {
 
-// Of a sample that was never trained. A NaN: ask is_known().
+// For a sample that was never trained. A NaN: use is_known().
 inline constexpr float kUnknownImportance = std::numeric_limits<float>::quiet_NaN();
 inline bool is_known(float importance) { return !std::isnan(importance); }
 
@@ -20,9 +20,9 @@ class ImportanceValues {
  public:
   explicit ImportanceValues(uint32_t samples) : values_(samples, kUnknownImportance) {}
 
-  // What the job observed. A value that is no number, or infinite, says nothing and is refused: a
-  // loss that diverged must not make a sample important for good. Importance belongs to a sample's
-  // number, never to its place in an order. False: refused, or there is no such sample.
+  // Records a value. NaN and infinite values are refused: a diverged loss must not make a sample
+  // important for good. Values belong to a sample's number, never to its position in an order.
+  // False: refused, or there is no such sample.
   bool observe(SampleId sample, float importance) {
     if (sample >= values_.size() || !std::isfinite(importance)) return false;
     if (!is_known(values_[sample])) ++known_;

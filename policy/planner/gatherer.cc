@@ -33,7 +33,7 @@ std::vector<WaitingRead> Gatherer::take(uint64_t longest, const MayBridge& may_b
   if (taken.empty()) return taken;
   Range span = taken.front().range;
   auto right = erase(reads_.find(by_turn_.begin()->second));
-  // Whether the read may be made longer by that one.
+  // Whether the request may be extended to this read.
   const auto may = [&](const Reads::iterator& at) {
     const WaitingRead& read = at->second;
     const WantedExtent& first = taken.front().wanted;

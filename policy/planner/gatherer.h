@@ -1,7 +1,7 @@
-// Reads of records that are to be made, and wait for others that lie near them: one request for
-// several of them, and for what lies between, where a request costs more than those bytes. For
-// records this is what a package is in iCache (HPCA '23, section III-C), a run of neighbours; but
-// those whom somebody will ask for, and not to stand in for others. Pure; one thread.
+// Reads of records that wait to be merged with reads of nearby records: one request for several
+// records, and for the gaps between them, where a request costs more than those extra bytes. Such a
+// run of neighbours is what iCache calls a package (HPCA '23, section III-C); but its records are
+// all wanted by the order, not substitutes for others. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ struct WaitingRead {
 class Gatherer {
  public:
   void add(const WantedExtent& wanted, Range range);
-  // Whoever waits longest, and after it those of its file and session with whom it makes a read of
-  // at most `longest` bytes, where `may_bridge` allows the gap that leads to each of them. Appends
-  // those of whom `is_wanted` is false to `gone`; they wait no longer either. Empty: nobody waits.
+  // The read that has waited longest, and the reads of its file and session that fit with it into
+  // one request of at most `longest` bytes, where `may_bridge` allows each gap on the way. Removes
+  // reads for which `is_wanted` is false, and appends them to `gone`. Empty: nothing waits.
   using MayBridge = std::function<bool(const WaitingRead& read, Range gap)>;
   using IsWanted = std::function<bool(const WantedExtent& wanted)>;
   std::vector<WaitingRead> take(uint64_t longest, const MayBridge& may_bridge,
                                 const IsWanted& is_wanted, std::vector<WaitingRead>* gone);
-  // All of a file, or of a session, appended to `gone`.
+  // Remove all reads of a file, or of a session, and append them to `gone`.
   void remove_file(uint32_t file, std::vector<WaitingRead>* gone);
   void remove_session(uint32_t session, std::vector<WaitingRead>* gone);
-  // And all who are not wanted.
+  // Likewise all reads that are not wanted.
   void remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* gone);
   bool empty() const { return by_turn_.empty(); }
-  uint64_t bytes() const { return bytes_; }  // that wait
+  uint64_t bytes() const { return bytes_; }  // of all waiting reads
 
  private:
   // File, session, first byte, turn.

@@ -5,21 +5,20 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kRemembered = 64;  // native samples that the mean follows
-// A served sample may take so much more than a native one, and a quarter of that one, before it is
-// counted as lost: noise.
+constexpr uint64_t kRemembered = 64;  // native samples over which the mean runs
+// Noise: a sample read through the mechanism may take this much, and a quarter of a native sample's
+// time, longer than a native one before the excess counts as lost.
 constexpr uint64_t kSlack = 100'000;  // ns
 constexpr uint64_t kSlackShare = 4;
-constexpr uint32_t kMostDoublings = 8;  // of the time until it is tried again
-constexpr uint32_t kMostPatience = 16;  // doublings of what is lost before the next trial
-// The trial looks at its groups after each sample, so chance has many chances: the bound is far
-// out.
+constexpr uint32_t kMostDoublings = 8;  // of the time until the mechanism is tried again
+constexpr uint32_t kMostPatience = 16;  // doublings of the loss that starts the next trial
+// The trial tests its groups after each sample, so chance gets many attempts: hence the far bound.
 constexpr double kSigmas = 4.5;
 constexpr double kSigmasHarmless = 3;
-constexpr uint32_t kLeastGroup = 16;  // samples, for a bound by variance
-constexpr double kWorthwhile = 0.1;   // of what a native sample takes
+constexpr uint32_t kLeastGroup = 16;  // samples, before variances are compared
+constexpr double kWorthwhile = 0.1;   // of a native sample's time
 constexpr double kWorthwhileNs = 20'000;
-// Groups so far apart need no variance.
+// Groups this far apart need no test by variance.
 constexpr uint32_t kLeastControl = 4;
 constexpr uint32_t kLeastServed = 3;
 constexpr double kApart = 2;
@@ -71,7 +70,7 @@ HarmWatch::Verdict HarmWatch::wasted(uint64_t ns, uint64_t) {
   return state_ == State::kOn ? suspect(ns) : Verdict::kNothing;
 }
 
-// Each trial that found nothing makes the next one less likely.
+// Each trial that finds no harm raises the loss that starts the next one.
 HarmWatch::Verdict HarmWatch::suspect(uint64_t lost_ns) {
   lost_ns_ += lost_ns;
   if (lost_ns_ < kSuspect << std::min(times_harmless_, kMostPatience)) return Verdict::kNothing;
@@ -84,10 +83,10 @@ void HarmWatch::begin_trial() {
   control_ = treated_ = {};
 }
 
-// Welch's statistic of the two groups, but where they do not even overlap.
+// Welch's statistic of the two groups, unless they are so far apart that they do not overlap.
 HarmWatch::Verdict HarmWatch::judge(uint64_t now_ns) {
   if (control_.count < kLeastControl || treated_.count < kLeastServed) {
-    // Samples that are all served, or none of which is, leave nothing to compare.
+    // If all samples went through the mechanism, or none did, there is nothing to compare.
     const bool over = control_.count + treated_.count >= kMostTrial;
     return over ? end_trial(false, now_ns) : Verdict::kNothing;
   }

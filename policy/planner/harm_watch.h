@@ -1,12 +1,12 @@
-// Whether a mechanism (copies of files, records read ahead) does a dataset more harm than good, by
-// what its samples take the job's own threads. Pure: time is an argument. One thread.
+// Whether a mechanism (staged copies, prefetched records) harms a dataset more than it helps, by
+// how long the job's own threads take for its samples. Pure: time is an argument. One thread.
 //
-// Suspicion is cheap and may be wrong: a cumulative sum of what served samples took beyond what
-// they were expected to take without the mechanism, less what they saved, never below 0. What a
-// sample takes drifts with the job (a larger picture, a busy processor), so suspicion alone
-// switches nothing off. It starts a trial: a random half of the samples to come, the control group,
-// is read as it would be without the mechanism, at the same time and by the same threads as the
-// others. The mechanism is switched off only if the control group is faster beyond chance.
+// Suspicion is cheap and may be wrong: a cumulative sum of the time by which samples read through
+// the mechanism exceeded their expected time without it, less the time they saved, never below 0.
+// A sample's time drifts with the job (a larger picture, a busy processor), so suspicion alone
+// disables nothing. It starts a trial: a random half of the following samples, the control group,
+// is read without the mechanism, at the same time and by the same threads as the other half. The
+// mechanism is disabled only if the control group is faster beyond chance.
 #pragma once
 
 #include <algorithm>
@@ -16,34 +16,35 @@ namespace sluice::optimizer {
 
 class HarmWatch {
  public:
-  // kTry: a trial begins. kHarmless: it is over, and the mechanism stays on. kHarmful: it is off.
+  // kTry: a trial begins. kHarmless: the trial is over, and the mechanism stays enabled. kHarmful:
+  // it is disabled.
   enum class Verdict : uint8_t { kNothing, kTry, kHarmless, kHarmful };
 
-  // A sample was read without the mechanism, and took so long.
+  // A sample was read without the mechanism and took `took_ns`.
   Verdict native(uint64_t took_ns, uint64_t now_ns);
-  // One was served by it. `expected_ns`: what it would take without, where too few native samples
-  // are known to say so; 0: not known either.
+  // A sample was read through the mechanism. `expected_ns`: its time without it, used while too few
+  // native samples are known; 0: unknown.
   Verdict served(uint64_t took_ns, uint64_t now_ns, uint64_t expected_ns = 0);
-  // The storage was kept busy for so long by what was never read.
+  // The storage was busy for `ns` with prefetched data that no job read.
   Verdict wasted(uint64_t ns, uint64_t now_ns);
 
-  // Off for a while; then it is on again, in a trial, and off for twice as long if that was in
-  // vain.
+  // Whether the mechanism may be used. After some time off it is enabled again, in a trial, and is
+  // off for twice as long if that trial finds harm again.
   bool on(uint64_t now_ns);
-  bool is_off() const { return state_ == State::kOff; }  // on() may switch it on again
+  bool is_off() const { return state_ == State::kOff; }  // on() may enable it again
   bool in_trial() const { return state_ == State::kTrial; }
-  // Lost by the samples that were served since suspicion was at 0; once it is off, what it took to
-  // find out.
+  // Time lost by samples read through the mechanism since suspicion was last 0; after it was
+  // disabled, the time lost until harm was established.
   uint64_t lost_ns() const { return lost_ns_; }
-  // What a sample takes without the mechanism, on average; 0: too few were seen.
+  // The mean time of a sample without the mechanism; 0: too few were seen.
   uint64_t native_ns() const { return samples_ < kEnough ? 0 : mean_ns_; }
   uint32_t times_off() const { return times_off_; }
 
   static constexpr uint64_t kSuspect = 150'000'000;    // ns lost, of all threads together
-  static constexpr uint64_t kRest = 20'000'000'000;    // ns until it is tried again, the first time
+  static constexpr uint64_t kRest = 20'000'000'000;    // ns until the first retry
   static constexpr uint32_t kEnough = 8;               // native samples
   static constexpr uint32_t kMostTrial = 512;          // samples of a trial
-  static constexpr uint64_t kLongest = 1'000'000'000;  // ns; a longer sample counts as that
+  static constexpr uint64_t kLongest = 1'000'000'000;  // ns; a longer sample counts as this long
 
  private:
   enum class State : uint8_t { kOn, kTrial, kOff };

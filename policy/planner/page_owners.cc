@@ -5,7 +5,7 @@
 
 namespace sluice::optimizer {
 
-// No piece reaches over `at` afterwards.
+// Afterwards no piece extends across `at`.
 void PageOwners::split(uint64_t at) {
   auto next = pieces_.lower_bound(at);
   if (next == pieces_.begin()) return;

@@ -1,5 +1,6 @@
-// How many want each byte of a file, as disjoint intervals: neighbours share pages, and windows
-// over a series share nearly all of them. What nobody wants takes no memory. Pure; one thread.
+// A reference count for each byte of a file, as disjoint intervals: neighbouring records share
+// pages, and windows over a series share nearly all of them. Bytes without an owner take no memory.
+// Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@ namespace sluice::optimizer {
 class PageOwners {
  public:
   void add(Range range);
-  // One owner of every byte of `range` less. REQUIRES: add(range) before.
+  // Decrements the count of every byte of `range`. REQUIRES: add(range) before.
   void release(Range range);
-  // The parts of `range` that nobody owns, appended to `parts`.
+  // The parts of `range` that have no owner, appended to `parts`.
   void unowned(Range range, std::vector<Range>* parts) const;
   bool empty() const { return pieces_.empty(); }
 
@@ -26,7 +27,7 @@ class PageOwners {
   };
   void split(uint64_t at);
 
-  std::map<uint64_t, Piece> pieces_;  // by their begin; owners > 0
+  std::map<uint64_t, Piece> pieces_;  // by first byte; owners > 0
 };
 
 }  // namespace sluice::optimizer

@@ -61,7 +61,7 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
   entry.bytes += bytes;
   std::vector<FilePages> gone;
   const auto known = entry.kept.find(sample);
-  if (known != entry.kept.end() && known->second != pages) {  // it is elsewhere now
+  if (known != entry.kept.end() && known->second != pages) {  // the sample's location has changed
     entry.policy->drop(sample);
     let_go(entry, sample, &gone);
   }

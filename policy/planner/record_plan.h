@@ -1,6 +1,6 @@
-// Which records of big files stay in the page cache when a job's memory does not hold them all: the
-// stage's decision (stage_plan.h), for samples that are parts of files. A policy says who stays;
-// what is no kept sample's page may be dropped once it was read. Pure; one thread.
+// Which records of large files are retained in the page cache when a job's memory does not hold all
+// of them: the stage's decision (stage_plan.h), for samples that are ranges of files. A replacement
+// policy chooses; pages of no retained sample may be dropped once read. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +34,19 @@ class RecordPlan {
   // `freed`.
   void change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
                      std::vector<FilePages>* freed);
-  // Another capacity, of a dataset that is tracked. What has to go is appended to `freed`.
+  // Changes the capacity of a tracked dataset. What is evicted is appended to `freed`.
   void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
-  // The sample was read, and takes these pages. What may be dropped because of that, this sample's
-  // pages among it or another's, is appended to `freed`. REQUIRES: the dataset is tracked.
+  // The sample was read, and takes these pages. Pages that may now be dropped, of this sample or
+  // another, are appended to `freed`. REQUIRES: the dataset is tracked.
   void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
                std::vector<FilePages>* freed);
-  // What will be read of the dataset, as far as it is known; replaces what was said before.
+  // The known part of the order in which the dataset will be read; replaces the previous one.
   void foretell(uint32_t dataset, std::span<const SampleId> order);
   std::optional<PolicyKind> policy(uint32_t dataset) const;  // nullopt: no such dataset
-  // What the sample is worth keeping, for policies that go by it. Nothing without such a dataset.
+  // The sample's importance, for policies that use it. No effect if the dataset is not tracked.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
   bool keeps(uint32_t dataset, SampleId sample) const;
-  // Nothing is kept of it any more, and nothing freed: whoever reads it has no bound.
+  // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
   void forget(uint32_t dataset);
   void forget_session(uint32_t session);
   void forget_file(uint32_t file);
@@ -54,11 +54,11 @@ class RecordPlan {
   bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
   std::vector<uint32_t> tracked() const;
   uint64_t capacity(uint32_t dataset) const;    // bytes; 0: not tracked
-  uint64_t mean_bytes(uint32_t dataset) const;  // of its samples that were read; 0: none was
-  // Bytes that are kept; samples that share pages count them each.
+  uint64_t mean_bytes(uint32_t dataset) const;  // of a sample that was read; 0: none was
+  // Retained bytes; pages that samples share count once for each sample.
   uint64_t kept() const;
-  uint64_t footprint() const;  // bytes that policies hold
-  // The parts of the range that no kept sample takes.
+  uint64_t footprint() const;  // bytes of the policies' own tables
+  // The parts of `range` that belong to no retained sample.
   void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
 
  private:
@@ -66,10 +66,10 @@ class RecordPlan {
     std::unique_ptr<Policy> policy;
     PolicyKind kind = PolicyKind::kAuto;
     std::unordered_map<SampleId, std::vector<FilePages>> kept;
-    uint64_t reads = 0, bytes = 0;  // all that were read, for the mean
+    uint64_t reads = 0, bytes = 0;  // of all reads, for the mean
   };
 
-  // Appends the sample's pages, whoever else has them.
+  // Releases the sample, and appends its pages to `gone` even if other samples share them.
   void let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 

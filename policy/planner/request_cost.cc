@@ -9,11 +9,11 @@ namespace {
 
 constexpr uint64_t kSlotNs = 50'000'000;
 constexpr uint64_t kSlotRequests = 32;
-constexpr double kKept = 0.95;       // of the weight of what was seen, with each slot
+constexpr double kKept = 0.95;       // of the weight of older slots, with each new slot
 constexpr double kMicro = 1000;      // nanoseconds
-constexpr double kLarge = 16;        // pages of a request whose bytes are taken for what it costs
-constexpr double kMostFaster = 16;   // times what is believed, at most, whatever is seen
-constexpr double kBelieved = 0.002;  // weight of that, beside what is seen
+constexpr double kLarge = 16;        // pages: a request this large is taken to cost only its bytes
+constexpr double kMostFaster = 16;   // the most by which the fit may exceed the assumed rate
+constexpr double kBelieved = 0.002;  // weight of the assumed rate against the measured slots
 constexpr uint64_t kMostWorth = 4 << 20;  // bytes
 
 }  // namespace
@@ -27,9 +27,9 @@ void RequestCost::add(uint64_t requests, uint64_t bytes, uint64_t ns) {
   interrupt();
 }
 
-// Least squares. Requests of one size do not tell their number from their bytes: then, if they are
-// small, the storage is believed to be several times as fast as they show, so that larger ones are
-// tried, which do.
+// Least squares. Requests of one size do not separate the cost of a request from that of its bytes:
+// then, if they are small, the storage is assumed to be several times as fast as they show, so that
+// larger requests are tried, which do separate them.
 void RequestCost::fit() {
   const auto r = static_cast<double>(slot_requests_);
   const double b = static_cast<double>(slot_bytes_) / kPage;

@@ -7,7 +7,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr size_t kMostReaders = 1024;
-constexpr uint64_t kMostIdleNs = 1'000'000'000;  // longer, and nothing was being read
+constexpr uint64_t kMostIdleNs = 1'000'000'000;  // after a longer gap nothing was being read
 
 uint64_t gap_ns(uint64_t before_ns, uint64_t now_ns) {
   return before_ns == 0 ? 0 : now_ns - std::min(now_ns, before_ns);

@@ -1,13 +1,13 @@
-// What a job would have waited more without us: the model that docs/report.md states.
+// How much longer a job would have waited without Sluice: the model that docs/report.md states.
 //
-// For each epoch (or pass), of what was served out of memory by our doing:
+// For each epoch (or pass), of the data that was delivered from memory because of Sluice:
 //   load      = max(requests x latency / readers, bytes / bandwidth)
-//   explained = the same of what was not served, and no more than was waited
+//   explained = the same for data that was not in memory, and no more than the time waited
 //   hidden    = where workers read ahead of the job, the time in which they read and the job
-//               did not wait: as much of the load would have gone on meanwhile. Where the kernel
-//               does, the same, but it stops when it is a window ahead
+//               did not wait: that much of the load would have overlapped anyway. Where the
+//               kernel reads ahead, the same, but it stops one window ahead of the reader
 //   avoided   = max(0, load + explained - hidden - waited)
-// So waiting that nothing explains is taken off what was saved.
+// So waiting that nothing explains is subtracted from what was saved.
 //
 // Pure: times are arguments, ns; one thread.
 #pragma once
@@ -18,9 +18,9 @@
 
 namespace sluice::optimizer {
 
-// What storage takes for something.
+// The time that storage takes for some data.
 struct Demand {
-  double alone_ns = 0;  // requests x latency: one reader, a request at a time
+  double alone_ns = 0;  // requests x latency: one reader, one request at a time
   double link_ns = 0;   // bytes / bandwidth: any number of readers
 };
 
@@ -28,31 +28,31 @@ class Savings {
  public:
   void served(Demand demand) { add(&epoch_.served, demand); }
   void missed(Demand demand) { add(&epoch_.missed, demand); }
-  // A sample of which it is not known what storage takes for it.
+  // A sample for which the storage's time is not known.
   void unknown() { epoch_.unknown = true; }
-  // Somebody reads a sample. `ahead`: of the job, which goes on meanwhile.
+  // `reader` reads a sample. `ahead`: ahead of the job, which continues meanwhile.
   void reads(uint64_t reader, bool ahead, uint64_t now_ns);
-  // Somebody has read on in a stream. `passed_ns`: what storage takes for what was passed;
-  // `window_ns`: for what the kernel would read ahead of that. The job has waited for `waited_ns`
-  // so far.
+  // `reader` advanced in a stream. `passed_ns`: the storage's time for the bytes it passed;
+  // `window_ns`: for the kernel's read-ahead window beyond them; `waited_ns`: how long the job has
+  // waited so far.
   struct Step {
     double passed_ns = 0, window_ns = 0;
     uint64_t waited_ns = 0;
   };
   void reads_on(uint64_t reader, bool ahead, uint64_t now_ns, const Step& step);
 
-  // From now on it is another epoch. `waited_ns`, of the job, so far.
+  // A new epoch begins. `waited_ns`: how long the job has waited so far.
   void enter(uint64_t waited_ns);
-  // So far. An estimate: it may fall while an epoch is running.
+  // The estimate so far. It may fall while an epoch is running.
   uint64_t avoided_ns(uint64_t waited_ns) const;
 
  private:
   struct Epoch {
-    uint64_t waited_ns = 0;  // when it began
-    uint64_t read_ns = 0;    // when was the last read; 0: none yet
-    uint64_t busy_ns = 0;    // it was read for so long
-    double kernel_ns = 0;    // the kernel would have read for so long meanwhile
-    double lead_ns = 0;      // and would be so far ahead
+    uint64_t waited_ns = 0;  // at the start of the epoch
+    uint64_t read_ns = 0;    // time of the last read; 0: none yet
+    uint64_t busy_ns = 0;    // time during which it was being read
+    double kernel_ns = 0;    // of that, the time in which the kernel would have read
+    double lead_ns = 0;      // how far ahead of the reader the kernel would be
     uint64_t last_waited_ns = 0;
     Demand served, missed;
     bool unknown = false;
@@ -68,7 +68,7 @@ class Savings {
   double avoided(uint64_t waited_ns) const;
 
   Epoch epoch_;
-  double closed_ns_ = 0;  // of epochs before
+  double closed_ns_ = 0;  // of earlier epochs
 };
 
 }  // namespace sluice::optimizer

@@ -8,10 +8,10 @@ namespace {
 constexpr uint32_t kDefaultBlock = 128 << 10;
 constexpr unsigned kDefaultDepth = 32;
 constexpr uint64_t kMaxDistance = 8 << 20;
-constexpr uint64_t kPageModeSize = 50 << 20;  // the published defaults of one page per distance
+constexpr uint64_t kPageModeSize = 50 << 20;  // the published default if a trip opens a single page
 constexpr uint64_t kMinDistance = 256 << 10;
-constexpr uint64_t kWindowBlocks = 2;  // that the kernel reads ahead of a stream
-constexpr size_t kMaxReaders = 4096;   // remembered over all files
+constexpr uint64_t kWindowBlocks = 2;  // kernel read-ahead of a stream
+constexpr size_t kMaxReaders = 4096;   // remembered, over all files
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void Scheduler::add_session(uint32_t session, const PlanOptions& options, bool p
 
 void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
   for (auto& [id, file] : files_) {
-    // Of a cell that is open no more is heard. At its pace the reader has got this far in it.
+    // An open cell sends no further event. At its pace the reader has come this far in it.
     for (const Stream& stream : file.tracker.streams()) {
       if (stream.session != session || !stream.confirmed) continue;
       const double seconds = static_cast<double>(now_ns - std::min(now_ns, stream.last_ns)) / 1e9;
@@ -165,7 +165,7 @@ PlanInput Scheduler::input(const File& file, const Stream& stream) const {
           confirmed};
 }
 
-// The readers have moved over `range`: what of it we had read was of use, the rest came late.
+// The readers have moved over `range`: the prefetched part was of use, the rest came late.
 void Scheduler::pass(File& file, Range range, const Stream& stream, bool expected,
                      uint64_t now_ns) {
   Mount& mount = mounts_.at(file.mount);
@@ -189,7 +189,7 @@ void Scheduler::pass(File& file, Range range, const Stream& stream, bool expecte
   missed(stream.session, run_demand(file, stream.session, late));
   if (late == 0 || !expected) return;
   count(stream.session, SessionMetric::late_bytes, late);
-  // Where our own read is under way the reader waits for that and asks storage for nothing.
+  // Where a prefetch is in flight the reader waits for that, and sends storage no request.
   if (late > file.flying.covered(range)) mount.model.on_stall(now_ns);
 }
 
@@ -206,7 +206,7 @@ void Scheduler::on_access(uint32_t id, const Access& asked) {
   if (at == files_.end() || session == sessions_.end()) return;
   File& file = at->second;
   Access access = asked;
-  if (access.offset >= file.size) return;  // grown since: nothing is known of it
+  if (access.offset >= file.size) return;  // the file has grown: nothing is known of that part
   PlanOptions options = session->second.options;
   options.distance = distance(access.session);
   if (access.page) {
@@ -244,8 +244,8 @@ void Scheduler::on_access(uint32_t id, const Access& asked) {
   }
   planned->second.plan.on_reader(stream, input(file, stream));
 
-  // A thread reads in one place at a time: what it began elsewhere and did not go on with was a
-  // single access, and reading on there would only delay what it wants now.
+  // A thread reads in one place at a time: a stream that it began elsewhere and did not continue
+  // was a single access, and reading ahead there would only delay what it wants now.
   if (last_stream_.size() > kMaxReaders) last_stream_.clear();
   auto& [last_file, last_stream] = last_stream_[access.reader];
   if (last_stream != 0 && (last_file != id || last_stream != stream.id)) {

@@ -1,8 +1,8 @@
-// Everything that is decided about big files: which stream reads what next, within budget and
-// each mount's depth, and what is dropped behind the readers.
+// All decisions about large files: which stream reads what next, within budget and each mount's
+// depth, and what is dropped behind the readers.
 //
-// Pure: time comes as an argument, what the page cache holds through Residency, and what is to be
-// done goes out as values. One thread. Ids are the caller's.
+// Pure: time is an argument, the page cache's content comes through Residency, and what is to be
+// done is returned as values. One thread. Ids are the caller's.
 #pragma once
 
 #include <array>
@@ -32,21 +32,22 @@ namespace sluice::optimizer {
 using protocol::SessionMetric;
 using SessionMetrics = std::array<uint64_t, protocol::kSessionMetricCount>;
 
-// What the page cache holds, and what will be there to read. The questions that planning asks of
-// the world.
+// What the page cache holds, and which files will become readable: what planning asks of its
+// surroundings.
 class Residency {
  public:
   Residency() = default;
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
   virtual ~Residency() = default;
-  // Bytes of `range` that are cached; 0 if that cannot be known.
+  // Bytes of `range` that are cached; 0 if that is not known.
   virtual uint64_t cached(uint32_t file, Range range) = 0;
-  // False if it cannot be: the kernel tells only who owns a file or may write it.
+  // False if residency cannot be known: the kernel reveals it only to a file's owner or to a
+  // process that may write the file.
   virtual bool known(uint32_t file) const = 0;
-  // Each page of it is told, and nothing is read to find out.
+  // Residency is known for each page, and without reading any.
   virtual bool exact(uint32_t file) const { return known(file); }
-  // The file is being opened: it will be told of, unless that fails.
+  // The file is being opened, and becomes readable unless that fails.
   virtual bool awaited(uint32_t /*file*/) const { return false; }
 };
 
@@ -57,24 +58,25 @@ struct PlannedRead {
 };
 
 struct PlannedDrop {
-  // kBehind: passed by streams, or nobody's. kSpent: of a record that was read and is not kept.
+  // kBehind: passed by streams, or without a reader. kSpent: of a record that was read and is not
+  // retained.
   enum Why : uint8_t { kBehind, kSpent };
   uint32_t file = 0;
   Range range;
   Why why = kBehind;
-  unsigned tries = 0;  // kSpent: in vain, before this one
+  unsigned tries = 0;  // kSpent: failed attempts before this one
 };
 
-// What a session's history shows of a moment.
+// A session's state at one moment, for its history.
 struct SessionView {
   uint64_t passed = 0;        // bytes that readers have passed in streams
-  uint64_t passed_ready = 0;  // of these, read ahead or found cached before they came
-  uint64_t passes = 0;        // how often reading began again at a file's start
+  uint64_t passed_ready = 0;  // of these, prefetched or cached before the reader came
+  uint64_t passes = 0;        // how often reading started again at a file's beginning
   uint64_t ahead = 0;         // bytes in memory and not passed
   uint64_t outstanding = 0;   // bytes of the budget in use
   uint64_t budget = 0;        // bytes
   uint64_t in_flight = 0;     // requests
-  uint64_t depth = 0;         // requests that may be
+  uint64_t depth = 0;         // limit of in_flight
   double bandwidth = 0;       // bytes per second, 0: not known
 };
 
@@ -88,8 +90,8 @@ struct StreamView {
 
 class Scheduler {
  public:
-  // `samples`, which may be null, says what samples need next, and `stage`, which may be too, who
-  // of those that are whole files comes into memory when; both outlive the scheduler.
+  // `samples` (may be null) supplies what samples need next, `stage` (may be null) decides which
+  // whole files are staged, and when; both outlive the scheduler.
   explicit Scheduler(Residency* residency, SampleBook* samples = nullptr,
                      StagePlan* stage = nullptr)
       : residency_(residency), samples_(samples), stage_(stage) {}
@@ -98,93 +100,94 @@ class Scheduler {
   void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,
                    std::optional<PolicyKind> policy = std::nullopt);
   void remove_session(uint32_t session, uint64_t now_ns);
-  // The session is about to end: what it had read ahead and nobody passed is unused. After this
-  // its counters are final.
+  // The session is about to end: data that was prefetched for it and not passed counts as unused.
+  // Afterwards its counters are final.
   void settle_session(uint32_t session, uint64_t now_ns);
-  // Counters of a session; nullptr if it is not known.
+  // Counters of a session; nullptr if it does not exist.
   SessionMetrics* metrics(uint32_t session);
-  // What the session's job was saved; nullptr likewise.
+  // Waiting that the session's job was saved; nullptr if it does not exist.
   Savings* savings(uint32_t session);
 
-  // Mounts are told apart by `mount` (a device number). Unknown ones begin with these values.
+  // `mount` (a device number) identifies a mount. An unknown mount starts with these values.
   void add_mount(uint64_t mount, uint32_t block, unsigned max_depth);
-  // What was found out about a mount that has not been read from yet.
+  // What was learned about a mount that has not been read from yet.
   void set_mount(uint64_t mount, uint32_t block, unsigned max_depth);
   void add_file(uint32_t file, uint64_t size, uint64_t mount);
   void resize_file(uint32_t file, uint64_t size);
-  void file_usable(uint32_t file, bool usable);  // may be read ahead; at first it may not
+  void file_usable(uint32_t file, bool usable);  // may be prefetched; initially false
   void remove_file(uint32_t file);
-  void use_file(uint32_t file, uint32_t session);  // the session has it open; until it leaves
+  void use_file(uint32_t file, uint32_t session);  // the session has it open, until it leaves
 
   void on_access(uint32_t file, const Access& access);
   void on_random(uint32_t file);
-  // The session reads the file through a mapping of which the kernel reads nothing ahead, or not.
+  // `by_page`: the session reads the file through a mapping without kernel read-ahead.
   void on_advised(uint32_t file, uint32_t session, bool by_page);
   void on_zapped(uint32_t file, Range range);
   void forget_process(uint32_t pid);
-  // A sample that consists of `parts` is about to be read, and has been. Not `own_order`: it comes
-  // in the file's order, and what it would take is that of a stream.
+  // A sample that consists of `parts` is about to be read. `own_order` false: it is read in the
+  // file's order, and its storage time is that of a stream.
   void on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order = true);
   void on_sample_end(uint32_t session, std::span<const Extent> parts);
-  // After it, where the order is the sample's own: what stays of it when memory is bounded.
+  // After on_sample_end(), where samples have an order of their own: decides what is retained of
+  // the sample when memory is bounded.
   void on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
                       std::span<const Extent> parts, uint64_t now_ns);
-  // The session reads the file's records in an order of their own: which pages it touches says
-  // nothing about those behind them.
+  // The session reads the file's records in an order of their own: the pages that it touches say
+  // nothing about the pages that follow them.
   bool is_shuffled(uint32_t file, uint32_t session) const;
-  // Of records that the session is the first to read.
+  // The policy for records that this session is the first to read.
   void set_policy(uint32_t session, PolicyKind policy) {
     const auto at = sessions_.find(session);
     if (at != sessions_.end()) at->second.policy = policy;
   }
-  // Orders are not what they were.
+  // The orders have changed.
   void foretell_records();
-  // What was learned of the dataset was given up (SampleBook::release).
+  // The book has discarded what it learned of the dataset (SampleBook::release).
   void forget_record_dataset(uint32_t dataset);
-  // What it is worth to keep the sample's records, for policies that go by that.
+  // The importance of the sample's records, for policies that use it.
   void set_record_importance(uint32_t dataset, uint32_t sample, float importance) {
     records_.set_importance(dataset, sample, importance);
   }
-  // After the samples' book was told that the session left.
+  // REQUIRES: the sample book already knows that the session left.
   void forget_record_session(uint32_t session);
-  // What the session has read of mapped records may be dropped: it is to be taken out of its page
+  // Mapped records that the session has read may be dropped: they must be removed from its page
   // tables.
   bool bounds_records(uint32_t session) const;
   const RecordPlan& records() const { return records_; }
-  // Of what jobs ask for, the most that there is memory for, bytes.
+  // Upper limit, by available memory, of what jobs ask for, bytes.
   void set_record_most(uint64_t bytes);
 
-  // Fills `reads` with what to start now. Every one must end in on_done().
+  // Fills `reads` with what to start now. Each must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
-  // What the same call wants to have staged, or looked at; the caller empties it. Every one must
-  // end in the stage's plan.
+  // The files that the same call wants staged or revalidated; the caller empties it. Each must end
+  // in a call of the StagePlan.
   std::vector<PlannedFetch>& fetches() { return fetches_; }
-  // A file was staged for the session, out of a pack perhaps.
+  // A file was staged for the session; `packed`: from a pack.
   void on_staged(uint32_t session, uint64_t bytes, bool packed) {
     count(session, SessionMetric::precached_bytes, bytes);
     count(session, SessionMetric::packed_files, packed ? 1 : 0);
     count(session, SessionMetric::packed_bytes, packed ? bytes : 0);
   }
   void on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns);
-  // What passed readers no longer need, if the file does not fit the budget; and what no reader is
-  // left for, if the budget is used up. Every one should end in on_dropped().
+  // What readers have passed and no longer need, if the file does not fit the budget; and what has
+  // no reader left, if the budget is used up. Each should end in on_dropped().
   void drops(uint64_t now_ns, std::vector<PlannedDrop>* drops);
-  // A drop was made; `left` bytes of the range are still cached, because somebody maps them.
+  // A drop was made; `left` bytes of the range are still cached, because a process maps them.
   void on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
-  // `lost` bytes of what was read ahead into `file` were not in the page cache.
+  // `lost` bytes that were prefetched into `file` are no longer in the page cache.
   void on_lost(uint32_t file, uint64_t lost);
 
-  // How long it takes until a quarter of what is in flight has arrived, on the mount where that is
+  // The time until a quarter of the bytes in flight has arrived, on the mount where that is
   // shortest; 0 if some mount has too little in flight to wait for.
   uint64_t refill_ns(uint64_t now_ns) const;
 
   void set_budget(uint64_t bytes) { budget_ = bytes; }
   uint64_t budget() const { return budget_; }
-  uint64_t outstanding() const { return outstanding_; }  // read ahead, not passed, and in flight
-  // Mounts of which some read has been under way for longer than `limit_ns`.
+  uint64_t outstanding() const { return outstanding_; }  // prefetched and not passed, and in flight
+  // Mounts with a read that has been in flight for longer than `limit_ns`.
   std::vector<uint64_t> hung(uint64_t now_ns, uint64_t limit_ns) const;
   std::vector<uint64_t> tokens_of(uint32_t file) const;
-  // A file of `size` bytes does not fit what the session may use.
+  // A file of `size` bytes does not fit into the session's budget.
   bool drops_behind(uint64_t size, uint32_t session) const {
     return size > session_budget(session);
   }
@@ -196,7 +199,7 @@ class Scheduler {
   uint64_t passes(uint32_t session) const;  // SessionView's
   const StorageModel* model(uint64_t mount) const;
   unsigned mount_in_flight(uint64_t mount) const;
-  // Of records that wait for others to be read with.
+  // Bytes of records that wait to be read together with others.
   uint64_t waiting_bytes(uint64_t mount) const;
 
  private:
@@ -207,23 +210,23 @@ class Scheduler {
     uint64_t in_flight_bytes = 0;
     unsigned taken = 0;  // requests that plan_samples() is about to start
     Gatherer waiting;
-    uint64_t gathered = 0;  // bytes in flight that waited
+    uint64_t gathered = 0;  // bytes in flight whose records waited in `waiting`
   };
   struct Session {
     PlanOptions options;
     bool prefetch = true;
-    uint64_t memory = 0;  // bytes, 0: the common budget alone
+    uint64_t memory = 0;  // bytes; 0: limited only by the common budget
     std::optional<PolicyKind> policy;
     uint64_t outstanding = 0;
     uint64_t taken = 0;  // bytes that plan_samples() is about to start
     SessionMetrics metrics{};
     Savings savings;
-    uint64_t passed = 0, passed_ready = 0, passes = 0;  // as SessionView says
-    std::set<uint32_t> record_files;                    // of the datasets that it uses
+    uint64_t passed = 0, passed_ready = 0, passes = 0;  // as in SessionView
+    std::set<uint32_t> record_files;                    // of the datasets that the session uses
     uint64_t record_bytes = 0;                          // of these files
     uint64_t seen_change = 0;
   };
-  // How far a session's readers have got with a file since they were at its start.
+  // How far a session's readers have come in a file since they were at its beginning.
   struct Lap {
     uint64_t bytes = 0;
     uint64_t passes = 0;  // completed
@@ -232,8 +235,8 @@ class Scheduler {
     explicit Planned(const PlanOptions& options) : plan(options) {}
     StreamPlan plan;
     uint64_t in_flight = 0;      // bytes
-    uint64_t trusted_until = 0;  // where instant reads are the rule: taken for cached up to here
-    uint64_t probed_until = 0;   // no page before here was cached when we looked
+    uint64_t trusted_until = 0;  // if instant reads are the rule: assumed cached up to here
+    uint64_t probed_until = 0;   // no page before this offset was cached at the last probe
   };
   struct File {
     uint64_t size = 0, mount = 0;
@@ -245,32 +248,32 @@ class Scheduler {
     std::map<uint32_t, Lap> laps;           // by session
     IntervalSet flying;                     // being read
     IntervalSet waiting;                    // of the mount's Gatherer
-    IntervalSet called;                     // of both, what a sample to come needs
-    IntervalSet beside;                     // read with others before its turn; may be cached still
-    IntervalSet found;                      // was cached without us, not passed
-    IntervalSet reread;                     // samples were read here; may be cached still
-    IntervalSet behind;                     // read ahead and passed, may be dropped
+    IntervalSet called;                     // of `flying` and `waiting`, what a coming sample needs
+    IntervalSet beside;                     // read with others before its turn; may still be cached
+    IntervalSet found;                      // was cached without Sluice; not passed
+    IntervalSet reread;                     // samples were read here; may still be cached
+    IntervalSet behind;                     // prefetched and passed, may be dropped
     IntervalSet zapped;                     // no longer mapped by its reader
-    IntervalSet between;                    // read with records that are not kept
-    IntervalSet spent;                      // records that were read and are not kept
-    IntervalSet dropping;                   // of them, being dropped
+    IntervalSet between;                    // read together with records that are not retained
+    IntervalSet spent;                      // records that were read and are not retained
+    IntervalSet dropping;                   // of `spent`, being dropped
     std::set<uint32_t> users;               // sessions
     std::set<uint32_t> by_page;             // sessions: MADV_RANDOM
-    uint32_t instant = 0;  // reads in a row that cannot have come from storage; see kInstantRun
-    bool mapped = false;   // read through a mapping: wait for zaps
-    uint32_t last_session = 0;  // of the latest event: whose counters get drops
+    uint32_t instant = 0;       // reads in a row too fast for the storage; see kInstantRun
+    bool mapped = false;        // read through a mapping: dropped only after zaps
+    uint32_t last_session = 0;  // of the latest event: drops are counted for it
   };
   // A dataset of records.
   struct RecordSet {
     std::set<uint32_t> files;
-    uint64_t window = 0;    // bytes ahead, the most of late
-    uint64_t hold = 0;      // bytes behind, the same
+    uint64_t window = 0;    // bytes ahead, the recent maximum
+    uint64_t hold = 0;      // bytes behind, likewise
     uint64_t limit = 0;     // bytes; 0: none
-    bool gathers = false;   // its records lie near enough to wait for each other
-    uint32_t gathered = 0;  // reads of late for which they did, less those for which they did not
+    bool gathers = false;   // its records are near enough to each other to wait
+    uint32_t gathered = 0;  // recent reads for which they were, less those for which not
     uint64_t seen_change = 0;
   };
-  // Spent, and mapped by somebody when it was dropped.
+  // Spent pages that a process still mapped when they were dropped.
   struct Stuck {
     FilePages pages;
     unsigned tries = 0;
@@ -281,16 +284,16 @@ class Scheduler {
     uint64_t mount = 0;
     Range range;
     StorageModel::Sample sample;
-    uint64_t gathered = 0;  // bytes of it that waited
+    uint64_t gathered = 0;  // bytes of it whose records waited
   };
   struct Candidate {
     uint32_t file = 0, stream = 0;
-    double urgency = 0;  // seconds until the reader is at the frontier
+    double urgency = 0;  // seconds until the reader reaches the frontier
   };
 
   void count(uint32_t session, SessionMetric metric, uint64_t by);
-  // What `bytes` of it would have taken the session without us: as a part of a run, or for
-  // themselves.
+  // The time that `bytes` of the file would have taken the session without Sluice: as part of a
+  // run, or as single records.
   Demand run_demand(const File& file, uint32_t session, uint64_t bytes) const;
   Demand record_demand(const File& file, uint32_t session, uint64_t bytes) const;
   void served(uint32_t session, Demand demand);
@@ -304,7 +307,7 @@ class Scheduler {
   bool room(uint32_t session, uint64_t bytes) const;
   std::vector<Candidate> candidates(uint64_t mount);
   std::optional<Range> next_range(uint32_t id, File& file, const Stream& stream, Planned& planned);
-  // An extent that a sample needs, to be read now; `turn` counts them.
+  // An extent that a sample needs, to be read now; `turn` is its place in the order of taking.
   struct Taken {
     uint32_t file = 0, session = 0;
     size_t turn = 0;
@@ -319,7 +322,7 @@ class Scheduler {
   static bool is_believed(const File& file, Range range);
   void disbelieve(File& file, Range range);
   uint64_t longest_run(uint64_t mount) const;  // bytes
-  // What lies between records of so many bytes, and may be read with them.
+  // The largest gap between records of `bytes` bytes that may be read with them.
   uint64_t gather_gap(uint64_t mount, uint64_t bytes) const;
   bool gathers(uint32_t file_id, const File& file, uint32_t session, Range own);
   Range run_around(const WantedExtent& wanted, const File& file, Range own, uint64_t now_ns);
@@ -366,18 +369,18 @@ class Scheduler {
   std::vector<PlannedFetch> fetches_;
   uint64_t budget_ = 256 << 20;
   uint64_t outstanding_ = 0;
-  uint64_t taken_bytes_ = 0;  // Session::taken of all
+  uint64_t taken_bytes_ = 0;  // sum of Session::taken
   uint64_t next_orphans_ns_ = 0;
-  bool starved_ = false;  // something could not be read because the budget is used up
+  bool starved_ = false;  // a read was held back because the budget is used up
   RecordPlan records_;
-  std::map<uint32_t, RecordSet> record_sets_;  // by dataset; not empty
-  uint64_t record_changes_ = 1;                // of sessions, files and sizes
+  std::map<uint32_t, RecordSet> record_sets_;  // by dataset; each has files
+  uint64_t record_changes_ = 1;                // counts changes of sessions, files and sizes
   uint64_t record_most_ = UINT64_MAX;
   uint64_t link_window_ = 0;    // bytes that any order may be ahead
-  uint64_t seen_orders_ = 0;    // changes of them
-  std::deque<FilePages> held_;  // to be spent, oldest first
+  uint64_t seen_orders_ = 0;    // SampleBook::changes() at the last look
+  std::deque<FilePages> held_;  // become spent later, oldest first
   uint64_t held_bytes_ = 0, dropping_bytes_ = 0;
-  std::deque<Stuck> stuck_;  // by next_ns
+  std::deque<Stuck> stuck_;  // ordered by next_ns
   bool any_spent_ = false;   // some file has records to drop
   uint64_t next_spent_ns_ = 0;
   uint64_t next_token_ = 1;

@@ -1,4 +1,4 @@
-// The part of the scheduler that starts reads, ends them, and drops behind.
+// The part of the scheduler that starts and completes reads, and drops pages behind readers.
 #include <algorithm>
 
 #include "policy/planner/scheduler.h"
@@ -7,20 +7,20 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kProbe = 4 << 20;      // bytes asked of the page cache at once
-constexpr uint64_t kMaxSkip = 512 << 20;  // cached bytes passed over in one call
+constexpr uint64_t kProbe = 4 << 20;      // bytes that one query of residency covers
+constexpr uint64_t kMaxSkip = 512 << 20;  // cached bytes skipped in one call
 constexpr uint64_t kLargeRead = 512 << 10;
-constexpr uint64_t kLargeReads = 4;       // times what is in flight must lie ahead of the reader
+constexpr uint64_t kLargeReads = 4;       // times the bytes in flight: the reader's least distance
 constexpr uint32_t kInstantRun = 16;      // instant reads in a row: the file is cached
 constexpr uint64_t kInstantNs = 150'000;  // no network mount answers as fast as this
-constexpr uint64_t kInstantRate = 8;      // and a nanosecond for every so many bytes
-constexpr uint64_t kSampled = 15;         // times the length of a read are taken on trust after it
+constexpr uint64_t kInstantRate = 8;      // bytes for each further nanosecond that is allowed
+constexpr uint64_t kSampled = 15;         // times a read's length are assumed cached after it
 constexpr uint64_t kDropStep = 4 << 20;
-constexpr uint64_t kDropSlack = 1 << 20;  // kept right behind the slowest reader
+constexpr uint64_t kDropSlack = 1 << 20;  // retained right behind the slowest reader
 constexpr uint64_t kIdleNs = 30'000'000'000;
-constexpr uint64_t kOrphanIdleNs = 5'000'000'000;  // streams idle for longer give way when short
-constexpr uint64_t kSingleIdleNs = 1'000'000'000;  // the same for single accesses
-constexpr uint64_t kOrphansNs = 50'000'000;        // between two searches for what nobody waits for
+constexpr uint64_t kOrphanIdleNs = 5'000'000'000;  // a stream idle for longer may lose its pages
+constexpr uint64_t kSingleIdleNs = 1'000'000'000;  // likewise for single accesses
+constexpr uint64_t kOrphansNs = 50'000'000;        // between searches for pages without a reader
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::optional<Range> Scheduler::next_range(uint32_t id, File& file, const Stream
   StreamPlan& plan = planned.plan;
   const Mount& mount = mounts_.at(file.mount);
   uint64_t block = mount.model.block();
-  // Far ahead of the reader nobody waits for the single block: fewer, larger reads cost less.
+  // Far ahead of the reader no thread waits for a single block: fewer, larger reads cost less.
   const uint64_t pipe = block * mount.in_flight;
   const bool large = plan.frontier() > stream.opened + kLargeReads * pipe && block < kLargeRead;
   if (large) block = kLargeRead;
@@ -67,18 +67,18 @@ std::optional<Range> Scheduler::next_range(uint32_t id, File& file, const Stream
   };
   while (plan.frontier() < plan.target() && skipped < kMaxSkip) {
     const uint64_t at = plan.frontier();
-    if (at >= file.size) {  // it has become shorter since the target was set
+    if (at >= file.size) {  // the file was truncated since the target was set
       plan.advance(plan.target());
       break;
     }
-    // Where the kernel does not say what is cached a run of instant reads does: then one read in
-    // so many finds out whether it still is, instead of copying everything once more.
+    // Where the kernel does not reveal what is cached, a run of instant reads does: then one read
+    // in every few checks whether that still holds, instead of copying all cached data once more.
     if (file.instant >= kInstantRun && at < planned.trusted_until) {
       skip(std::min(planned.trusted_until, plan.target()));
       continue;
     }
     if (const auto mine = file.ready.find(stream.session); mine != file.ready.end()) {
-      const uint64_t gap = mine->second.first_gap(at);  // another stream's readers met ours
+      const uint64_t gap = mine->second.first_gap(at);  // prefetched for another stream
       if (gap > at) {
         plan.advance(std::min(gap, plan.target()));
         continue;
@@ -86,10 +86,10 @@ std::optional<Range> Scheduler::next_range(uint32_t id, File& file, const Stream
     }
     const Range piece{at, std::min({(at / block + 1) * block, plan.target(), file.size})};
     if (large && !plan.fixed() && piece.end % block != 0 && piece.end != file.size) {
-      return std::nullopt;  // the reader's next steps will make it whole
+      return std::nullopt;  // the reader's next steps will complete the block
     }
     if (piece.end > planned.probed_until) {
-      // A far look first: mostly all of it or nothing is cached.
+      // A query far ahead first: mostly all of the range is cached, or nothing.
       const Range far{at, std::min({at + kProbe, std::max(plan.target(), piece.end), file.size})};
       const uint64_t cached = residency_->cached(id, far);
       if (cached >= far.length()) {
@@ -164,7 +164,8 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   mount.gathered -= request.gathered;
   const uint64_t took = now_ns - std::min(now_ns, request.sample.issued_ns);
   const bool instant = took < kInstantNs + bytes / kInstantRate && !residency_->known(request.file);
-  // What was in memory says nothing of the storage; streams find out by that, too, how fast to go.
+  // A read answered by the page cache says nothing about the storage; a stream's counts
+  // nevertheless, since streams learn their pace from it.
   const bool tells = error == 0 && (!instant || request.stream != 0);
   if (tells) mount.model.on_done(request.sample, static_cast<uint32_t>(bytes), now_ns);
   const auto file_at = files_.find(request.file);
@@ -247,7 +248,7 @@ bool Scheduler::needed(const File& file, Range range, uint64_t idle_ns, uint64_t
 void Scheduler::drop_behind(uint32_t id, File& file, uint64_t now_ns,
                             std::vector<PlannedDrop>* drops) {
   for (const Range& piece : file.behind.pieces()) {
-    // Steps at fixed places, so that a range grows to a worthwhile size before it goes.
+    // Steps at fixed offsets, so that a range grows to a worthwhile size before it is dropped.
     for (uint64_t begin = piece.begin; begin < piece.end;) {
       const Range step{begin, std::min((begin / kDropStep + 1) * kDropStep, piece.end)};
       begin = step.end;
@@ -261,7 +262,7 @@ void Scheduler::drop_behind(uint32_t id, File& file, uint64_t now_ns,
   }
 }
 
-// By file: what was read for samples that nobody has begun yet.
+// By file: what was read for samples that no job has begun yet.
 std::map<uint32_t, IntervalSet> Scheduler::wanted_by_samples(uint64_t* visited) const {
   std::map<uint32_t, IntervalSet> wanted;
   if (samples_ == nullptr) return wanted;
@@ -290,7 +291,7 @@ void Scheduler::drop_orphans(uint32_t id, File& file, const IntervalSet& wanted,
 }
 
 void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
-  // Going through all orders takes time, and who is short of memory mostly stays so.
+  // Visiting all orders takes time, and memory that is short mostly stays short.
   const bool orphans = starved_ && now_ns >= next_orphans_ns_;
   std::map<uint32_t, IntervalSet> wanted;
   uint64_t visited = 0;
@@ -317,7 +318,7 @@ void Scheduler::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_
   const Range range = drop.range;
   count(file.last_session, SessionMetric::dropped_bytes,
         range.length() - std::min(range.length(), left));
-  // Another process still maps them: its own zap gives them another chance.
+  // Another process still maps these pages: they are retried when it unmaps them, too.
   if (drop.why == PlannedDrop::kBehind && file.mapped && left * 2 > range.length() &&
       drops_behind(file.size, file.last_session)) {
     file.behind.add(range);

@@ -1,10 +1,10 @@
-// The part of the scheduler that bounds what records of big files leave in the page cache. Only for
-// jobs that were given a budget of their own, and whose data does not fit it: from others nothing
-// is taken that the kernel would have kept for nothing.
+// The part of the scheduler that bounds what records of large files leave in the page cache. Only
+// for jobs with a budget of their own whose data does not fit it: for all others, nothing is
+// dropped that the kernel would have retained at no cost.
 //
-// A sample that was read is held for a while, since a batch is put together after its last sample
-// has ended, of views as well as of copies. Then it is spent: its pages are dropped, but for those
-// that a kept sample takes, or one that is to come. What somebody maps is tried again.
+// A sample that was read is held for a while, since a batch is assembled after its last sample has
+// ended, from views as well as from copies. Then it is spent: its pages are dropped, except those
+// of a retained sample or of one still to come. Pages that a process maps are retried.
 #include <algorithm>
 #include <string>
 
@@ -13,26 +13,26 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kMinWindow = 1 << 20;  // bytes
-constexpr uint64_t kDepths = 3;           // as in stage_plan.cc
-constexpr uint64_t kFades = 1024;         // samples after which a window is a third of what it was
-constexpr uint32_t kGathered = 2048;      // reads after which that is taken for a habit
-constexpr uint64_t kGatherShare = 4;      // of the limit, for records that wait for each other
-constexpr uint64_t kHeldShare = 4;        // of the limit, at most, is held back
-constexpr uint64_t kNearEnough = 16;      // a capacity that is so many times what it is off by
-constexpr uint64_t kEntryBytes = 64;      // of the policy and the lists, for each sample
+constexpr uint64_t kMinWindow = 1 << 20;      // bytes
+constexpr uint64_t kDepths = 3;               // as in stage_plan.cc
+constexpr uint64_t kFades = 1024;             // samples until an unused window is a third
+constexpr uint32_t kGathered = 2048;          // reads after which gathering counts as permanent
+constexpr uint64_t kGatherShare = 4;          // divisor of the limit: records that wait
+constexpr uint64_t kHeldShare = 4;            // divisor of the limit: the most that is held
+constexpr uint64_t kNearEnough = 16;          // divisor of a capacity: ignores smaller changes
+constexpr uint64_t kEntryBytes = 64;          // per sample, of the policy and the lists
 constexpr uint64_t kIdleNs = 1'000'000'000;   // streams that are idle for longer do not count
-constexpr uint64_t kSpentNs = 20'000'000;     // between two times that records are dropped
-constexpr uint64_t kVisitNs = 20'000;         // the same for each sample ahead that is gone through
-constexpr uint64_t kMostDropping = 64 << 20;  // bytes on their way out
-constexpr uint64_t kStuckNs = 250'000'000;  // until what was mapped is tried again, and twice that
+constexpr uint64_t kSpentNs = 20'000'000;     // between two rounds of dropping records
+constexpr uint64_t kVisitNs = 20'000;         // added to that for each sample ahead visited
+constexpr uint64_t kMostDropping = 64 << 20;  // bytes being dropped
+constexpr uint64_t kStuckNs = 250'000'000;    // until mapped pages are retried; doubles each time
 constexpr unsigned kStuckTries = 5;
 constexpr size_t kMostStuck = 4096;
 
 }  // namespace
 
-// Bytes that may be in memory of the dataset; 0: as many as the kernel likes. Datasets of one job
-// share its budget by their sizes, files that several have counting once.
+// The limit of the dataset's bytes in memory; 0: none, as many as the kernel retains. Datasets of
+// one job share its budget in proportion to their sizes; files that several have count once.
 uint64_t Scheduler::find_record_limit(uint32_t dataset) const {
   std::set<uint32_t> sessions = samples_->sessions_of(dataset);
   for (const uint32_t file : record_sets_.at(dataset).files) {
@@ -63,7 +63,7 @@ uint64_t Scheduler::find_record_limit(uint32_t dataset) const {
   return limit;
 }
 
-// Looked up for each sample; what it depends on changes seldom.
+// Looked up for each sample, so the result is cached: its inputs change seldom.
 uint64_t Scheduler::record_limit(uint32_t dataset) {
   const auto at = record_sets_.find(dataset);
   if (samples_ == nullptr || at == record_sets_.end()) return 0;
@@ -99,8 +99,8 @@ bool Scheduler::bounds_records(uint32_t session) const {
                      [&](uint32_t dataset) { return samples_->uses(session, dataset); });
 }
 
-// What is read ahead takes its room from what may be kept: no more of it than keeps the storage
-// busy while workers read side by side.
+// Prefetched data takes memory from retained data: no more is read ahead than keeps the storage
+// busy while workers read in parallel.
 uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t limit,
                                   uint64_t now_ns) {
   const uint64_t mean = records_.mean_bytes(dataset);
@@ -115,7 +115,7 @@ uint64_t Scheduler::record_window(uint32_t dataset, uint64_t spread, uint64_t li
   }
   set.window -= set.window / kFades;
   set.window = std::max({set.window, kMinWindow, (kDepths * depth + spread) * mean});
-  // Or than brings neighbours together, where those spare requests: every second has one then.
+  // More if that lets every second record meet a neighbour, where reading both at once saves.
   const uint64_t gathers = std::min(limit / kGatherShare, link_window_);
   set.gathers = gap != 0 && static_cast<double>(gap) * static_cast<double>(gathers) * 4 >=
                                 static_cast<double>(mean) * static_cast<double>(size);
@@ -163,7 +163,7 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
   }
   if (pages.empty()) return;
   uint64_t limit = record_limit(dataset);
-  // Planning must not take what it is to save: policies go by the highest number.
+  // Planning must not take the memory that it saves: policies' tables grow with the highest index.
   const uint64_t reach = std::max(samples_->set(dataset)->reach(), index + 1);
   if (reach > limit / kEntryBytes) limit = 0;
   if (limit == 0) {
@@ -204,7 +204,7 @@ void Scheduler::foretell_records() {
   for (const uint32_t dataset : records_.tracked()) foretell_records(dataset);
 }
 
-// Samples whose numbers are too high for a policy's tables are none of its business.
+// Samples whose indices are too high for a policy's tables are left out.
 void Scheduler::foretell_records(uint32_t dataset) {
   std::vector<uint32_t> order = samples_->upcoming(dataset);
   const uint64_t end = record_limit(dataset) / kEntryBytes;
@@ -219,7 +219,7 @@ void Scheduler::forget_record_dataset(uint32_t dataset) {
   ++record_changes_;
 }
 
-// Whoever reads the dataset has no bound any more, or is gone: what it left is not ours to drop.
+// The dataset's readers have no limit any more, or have ended: Sluice must not drop their pages.
 void Scheduler::give_up_records(uint32_t dataset) {
   records_.forget(dataset);
   for (const uint32_t file : record_sets_.at(dataset).files) forget_spent(file);
@@ -270,8 +270,8 @@ void Scheduler::forget_record_file(uint32_t file) {
   }
 }
 
-// Nobody else's, as far as that can be told without going through all that is ahead: what is ahead
-// waits, is on its way, or is in memory for somebody.
+// Drops pages that no other sample needs, as far as is known without visiting all samples ahead:
+// what those need waits, is in flight, or is in memory for a session.
 void Scheduler::drop_between(uint32_t id, File& file, std::vector<PlannedDrop>* drops) {
   for (const Range& piece : file.between.pieces()) {
     std::vector<Range> unowned;
@@ -318,7 +318,7 @@ void Scheduler::drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   }
 }
 
-// What somebody will read, or is reading, stays: it is spent anew when that sample was read.
+// Pages that a sample will read or is reading stay: they are spent anew when it was read.
 void Scheduler::drop_unneeded(const PlannedDrop& drop, const IntervalSet& wanted, uint64_t now_ns,
                               std::vector<PlannedDrop>* drops) {
   const auto at = files_.find(drop.file);
@@ -345,7 +345,7 @@ void Scheduler::on_spent_dropped(const PlannedDrop& drop, uint64_t left, uint64_
   const auto at = files_.find(drop.file);
   if (at == files_.end()) return;
   at->second.dropping.remove(drop.range);
-  // Somebody maps them who touched what lies beside them, or has not ended their batch.
+  // A process still maps them: it touched pages beside them, or has not finished its batch.
   if (left == 0 || drop.tries >= kStuckTries || stuck_.size() >= kMostStuck) return;
   const Stuck stuck{{drop.file, drop.range}, drop.tries, now_ns + (kStuckNs << drop.tries)};
   const auto later =

@@ -1,10 +1,10 @@
 // The part of the scheduler that reads runs of neighbouring records with one request, where a
-// request costs as much as many bytes: a package of records is a run of the file (iCache, HPCA '23,
-// section III-C, has packages written for that, which LMDB's order makes needless).
+// request costs as much as many bytes. A run of the file is a package of records (iCache, HPCA '23,
+// section III-C, writes packages for that, which LMDB's order makes unnecessary).
 //
-// What a file that fits into memory holds beside a record is read with it, since its turn comes: it
-// is in `beside` until then. Of a file that does not fit, records that are needed soon wait for
-// each other (gatherer.h), and what lies between them goes.
+// Of a file that fits into memory, the neighbours of a record are read with it, since their turn
+// comes; until then they are in `beside`. Of a file that does not fit, records that are needed soon
+// wait for each other (gatherer.h), and the pages between them are dropped.
 #include <algorithm>
 #include <bit>
 
@@ -13,16 +13,16 @@
 
 namespace sluice::optimizer {
 namespace {
-constexpr uint64_t kSpared = 8;           // times what a request is worth, that a run is long
-constexpr uint64_t kTurnNs = 20'000'000;  // of runs of one length
-constexpr uint64_t kTurns = 8;            // one of them is of runs
-constexpr uint64_t kShort = 4;            // so many times shorter, so that their cost can be told
-constexpr uint64_t kMostGap = 8;          // times what is wanted, that lies between
+constexpr uint64_t kSpared = 8;           // times RequestCost::worth(): the longest run
+constexpr uint64_t kTurnNs = 20'000'000;  // during which runs have one length
+constexpr uint64_t kTurns = 8;            // in one of so many, runs are shorter
+constexpr uint64_t kShort = 4;            // by this factor: lets RequestCost separate its terms
+constexpr uint64_t kMostGap = 8;          // times what is wanted: the largest gap
 constexpr size_t kMostBeside = 1 << 16;   // pieces of one file
 
 }  // namespace
 
-// Of all files of records that the session reads, this one among them.
+// Bytes of all files of records that the session reads, this one included.
 uint64_t Scheduler::record_bytes(uint32_t id, uint32_t file_id, const File& file) {
   const auto at = sessions_.find(id);
   if (at == sessions_.end() || samples_ == nullptr) return file.size;
@@ -44,7 +44,7 @@ uint64_t Scheduler::record_bytes(uint32_t id, uint32_t file_id, const File& file
   return session.record_bytes + (counted ? 0 : file.size);
 }
 
-// What records leave of the file in memory is bounded.
+// A limit applies to what records of the file may take in memory.
 bool Scheduler::is_bounded(uint32_t file) {
   return std::any_of(record_sets_.begin(), record_sets_.end(), [&](const auto& entry) {
     return entry.second.files.count(file) != 0 && record_limit(entry.first) != 0;
@@ -55,7 +55,7 @@ bool Scheduler::stays(uint32_t file_id, const File& file, uint32_t session) {
   return !drops_behind(record_bytes(session, file_id, file), session) && !is_bounded(file_id);
 }
 
-// The kernel makes several requests of a longer one.
+// The kernel splits a longer read into several requests.
 uint64_t Scheduler::longest_run(uint64_t mount) const { return mounts_.at(mount).model.block(); }
 
 uint64_t Scheduler::waiting_bytes(uint64_t mount) const {
@@ -63,14 +63,14 @@ uint64_t Scheduler::waiting_bytes(uint64_t mount) const {
   return at == mounts_.end() ? 0 : at->second.waiting.bytes();
 }
 
-// Half of what would pay, and not many times what is wanted: the bytes are of use to nobody, and
-// others have to do with what is left of the link.
+// Half of the gap that would pay, and not many times what is wanted: no sample needs these bytes,
+// and other readers share what is left of the link.
 uint64_t Scheduler::gather_gap(uint64_t mount, uint64_t bytes) const {
   return std::min(mounts_.at(mount).model.cost().worth() / 2, kMostGap * bytes);
 }
 
-// The kernel makes a request of each piece between pages that it has: what is to be one request has
-// none inside.
+// The kernel splits a read at pages that are cached: a range that is to be one request must contain
+// none.
 bool Scheduler::is_missing(uint32_t file_id, const File& file, Range range) {
   if (range.length() == 0) return true;
   if (file.flying.covered(range) != 0) return false;
@@ -78,7 +78,7 @@ bool Scheduler::is_missing(uint32_t file_id, const File& file, Range range) {
                                     : !is_believed(file, range);
 }
 
-// Where the kernel does not tell: some of it was read, by us or by a sample.
+// Where the kernel does not reveal residency: part of the range was read, by Sluice or by a sample.
 bool Scheduler::is_believed(const File& file, Range range) {
   const auto covers = [&](const IntervalSet& set) { return set.covered(range) != 0; };
   return covers(file.beside) || covers(file.reread) || covers(file.found) ||
@@ -86,7 +86,7 @@ bool Scheduler::is_believed(const File& file, Range range) {
                      [&](const auto& entry) { return covers(entry.second); });
 }
 
-// It took as long as storage does: what was believed to be in memory is not, nor what lies around.
+// The read took as long as storage does: what was assumed cached is not, nor what surrounds it.
 void Scheduler::disbelieve(File& file, Range range) {
   const uint64_t length = longest_run(file.mount);
   const Range around{range.begin / length * length, (range.end + length - 1) / length * length};
@@ -95,14 +95,14 @@ void Scheduler::disbelieve(File& file, Range range) {
   file.found.remove(around);
 }
 
-// Whether it may wait for records that are needed soon and lie near.
+// Whether the record may wait for nearby records that are needed soon.
 bool Scheduler::gathers(uint32_t file_id, const File& file, uint32_t session, Range own) {
   return gather_gap(file.mount, own.length()) >= own.length() && residency_->exact(file_id) &&
          own.length() < longest_run(file.mount) && !stays(file_id, file, session);
 }
 
-// `own` pages and, of a file that stays, what is read with them. Of what the file holds, the share
-// that the epoch reads is not read for nothing.
+// The record's pages (`own`) and, of a file that stays in memory, what is read with them. The share
+// of the file that the epoch reads anyway is not wasted.
 Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range own,
                             uint64_t now_ns) {
   const uint32_t id = wanted.extent.file;
@@ -111,7 +111,7 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   const auto all = static_cast<double>(record_bytes(wanted.session, id, file));
   const double share = std::min(static_cast<double>(wanted.order) * bytes / all, 1.0);
   if ((1 - share) * bytes >= share * worth || !stays(id, file, wanted.session)) return own;
-  // Where looking would read, or where it is believed to be there, it is read alone.
+  // Where a query would cause reads, or the record is assumed to be cached, it is read alone.
   if (!residency_->exact(id) && (residency_->known(id) || is_believed(file, own))) return own;
   uint64_t length = std::bit_floor(longest_run(file.mount));
   while (length > kPage && static_cast<double>(length) > kSpared * worth) length /= 2;
@@ -119,7 +119,7 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   const Range whole{own.begin / length * length,
                     std::min((own.end + length - 1) / length * length, file.size)};
   if (length <= own.length() || !room(wanted.session, whole.length())) return own;
-  // As far as pages are missing to the left, and to the right.
+  // Extended as far as pages are missing to the left, and to the right.
   Range run = own;
   for (uint64_t step = length / 2; step >= kPage; step /= 2) {
     const uint64_t left = run.begin - std::min(run.begin - whole.begin, step);
@@ -130,7 +130,7 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   return run;
 }
 
-// It counts as on its way from here on.
+// From here on the record counts as in flight.
 void Scheduler::wait_for_others(const WantedExtent& wanted, File& file, Range range) {
   mounts_.at(file.mount).waiting.add(wanted, range);
   file.waiting.add(range);
@@ -159,7 +159,7 @@ bool Scheduler::still_waits(const WantedExtent& wanted) const {
   return extent.offset + extent.length <= files_.at(extent.file).size && samples_->is_ahead(wanted);
 }
 
-// Orders have changed: what waits for nobody must not stand for a sample of the new one.
+// Orders have changed: a read that no order wants must not count for a sample of the new order.
 void Scheduler::purge_waiting() {
   if (seen_orders_ == samples_->changes()) return;
   seen_orders_ = samples_->changes();
@@ -177,7 +177,7 @@ void Scheduler::forget_waiting(uint32_t file) {
   give_up_waiting(gone);
 }
 
-// As long as more waits than is on its way: what is started too early has gathered nobody.
+// Only while at least as many bytes wait as are in flight: an early request has gathered little.
 void Scheduler::start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   std::vector<WaitingRead> gone;
   const Gatherer::IsWanted is_wanted = [this](const WantedExtent& wanted) {
@@ -221,7 +221,7 @@ void Scheduler::start_group(uint64_t mount, const std::vector<WaitingRead>& grou
   }
 }
 
-// What was read of a run beside what somebody waits for.
+// Records what a run brought in beside the records that samples wait for.
 void Scheduler::got_beside(uint32_t file_id, File& file, uint32_t session, Range got,
                            const std::vector<Range>& called) {
   file.beside.remove(got);
@@ -244,7 +244,7 @@ void Scheduler::got_beside(uint32_t file_id, File& file, uint32_t session, Range
   }
 }
 
-// It was read beside somebody else, and its turn has come.
+// The record was read together with another, and now its turn has come.
 bool Scheduler::take_beside(File& file, uint32_t session, Range range) {
   const uint64_t bytes = file.beside.remove(range);
   if (bytes == 0) return false;

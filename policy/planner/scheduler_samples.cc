@@ -1,4 +1,4 @@
-// The part of the scheduler that fetches samples whose order is known, and counts how it went.
+// The part of the scheduler that prefetches samples whose order is known, and counts the outcome.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -12,7 +12,7 @@ constexpr uint64_t kLongest = 1 << 20;  // bytes of one read
 constexpr double kWindowSeconds = 0.5;
 constexpr uint64_t kMinWindow = 16 << 20;
 constexpr uint64_t kMaxWindow = 512 << 20;
-constexpr unsigned kMostWaiting = 2048;  // records that begin to wait in one go
+constexpr unsigned kMostWaiting = 2048;  // records that start to wait in one call
 constexpr size_t kMaxReread = 1 << 16;   // pieces of one file
 
 }  // namespace
@@ -64,7 +64,7 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
     return Verdict::kNever;
   }
   if (residency_->known(extent.file)) file.reread.remove(range);
-  // There will never be room, and those behind it are not to wait for that.
+  // There will never be room for it, and the samples behind it must not wait for that.
   if (range.length() > session_budget(session)) return Verdict::kTooLarge;
   const Mount& mount = mounts_.at(file.mount);
   const unsigned most =
@@ -77,8 +77,8 @@ SampleBook::Verdict Scheduler::judge(uint32_t session, const Extent& extent, uin
   return Verdict::kLater;
 }
 
-// Samples that are taken in one go, and lie side by side, are read at once, as far as one read
-// goes: who is needed first comes first, and its neighbours with it.
+// Samples that are taken in one call and lie side by side are merged, up to the length of one read:
+// the earliest needed comes first, and its neighbours with it.
 void Scheduler::start_taken(std::vector<Taken> taken, uint64_t now_ns,
                             std::vector<PlannedRead>* reads) {
   std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) {
@@ -95,7 +95,7 @@ void Scheduler::start_taken(std::vector<Taken> taken, uint64_t now_ns,
       continue;
     }
     Taken own = next;
-    // A page that both have is read with the first of them.
+    // A page that both samples need is read with the first of them.
     if (meets) own.range.begin = std::min(last->range.end, own.range.end);
     merged.push_back(own);
   }
@@ -147,7 +147,7 @@ void Scheduler::plan_samples(uint64_t now_ns, std::vector<PlannedRead>* reads) {
       continue;
     }
     const Range range = run_around(*wanted, file, own, now_ns);
-    file.flying.add(range);  // the next that wants it need not
+    file.flying.add(range);  // so that no other sample reads it again
     taken.push_back({id, wanted->session, taken.size(), range});
     mounts_.at(file.mount).taken += static_cast<unsigned>((range.length() - 1) / kLongest + 1);
     sessions_.at(wanted->session).taken += range.length();
@@ -193,7 +193,7 @@ void Scheduler::on_sample_begin(uint32_t session, std::span<const Extent> parts,
     uint64_t covered = known.covered(range);
     if (covered < range.length() && file.reread.covered(range) != 0) {
       for (const Range& piece : file.reread.pieces_in(range)) known.add(piece);
-      // That was then; nobody told us if it was evicted since.
+      // Possibly evicted since, which nothing has reported.
       if (known.contains(range) && residency_->cached(part.file, range) >= range.length()) {
         covered = range.length();
       }

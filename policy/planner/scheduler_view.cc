@@ -1,5 +1,5 @@
-// The part of the scheduler that shows how a session gets on, and tells its passes over a file
-// apart.
+// The part of the scheduler that reports a session's progress, and recognises its passes over a
+// file.
 #include <algorithm>
 
 #include "policy/planner/scheduler.h"
@@ -7,8 +7,8 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kStartShare = 8;  // the start of a file: this part of it
-constexpr uint64_t kPassShare = 2;   // a pass has read at least this part
+constexpr uint64_t kStartShare = 8;  // divisor of the file's size: what counts as its beginning
+constexpr uint64_t kPassShare = 2;   // divisor: a pass has read at least this part
 
 }  // namespace
 
@@ -20,13 +20,13 @@ void Scheduler::note_pass(File& file, uint32_t session, Range range, uint64_t in
   file.laps[session].bytes += range.length();
 }
 
-// One file's pass is the session's: of files that are read in turns each makes as many.
+// A pass over one file counts as the session's: files that are read in turn make equally many.
 void Scheduler::note_begin(File& file, const Access& access) {
   const auto at = sessions_.find(access.session);
   if (at == sessions_.end() || access.offset >= file.size / kStartShare) return;
   Lap& lap = file.laps[access.session];
   if (lap.bytes < file.size / kPassShare) return;
-  // Of the cell that was open at the end nothing was heard; its reader is through with it.
+  // The cell that was open at the end sent no further event; its reader has finished it.
   for (const Stream& stream : file.tracker.streams()) {
     if (stream.session != access.session || stream.opened < file.size) continue;
     const Range rest{stream.position, file.size};

@@ -4,18 +4,18 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kMinWindow = 4 << 20;
-// What is fetched ahead may take so much from copies that will be read again in the same epoch;
-// beyond that it waits until some of them were: each that goes is fetched once more. Not so where
-// the window is a large part of the memory: a link that runs dry costs more than what could be
-// kept.
+// Prefetching may take this much from copies that will be read again in the same epoch; beyond that
+// it waits until some of them were read, since each one evicted must be fetched again. This does
+// not apply where the window is a large part of the memory: an idle link costs more than what could
+// be retained.
 constexpr uint64_t kMayTake = 1 << 20;
-constexpr uint64_t kLargeWindow = 4;  // times the window: less memory is little
+constexpr uint64_t kLargeWindow = 4;  // times the window: with less memory, the window comes first
 constexpr uint64_t kMaxWindow = 512 << 20;
 constexpr uint64_t kSpareShare = 8;  // of the window, for readers that are out of order
-constexpr uint64_t kDepths = 3;  // a link's worth on its way, one arrived, one for the unforeseen
-// Who reads an original that is in its page cache still opens it: about half of what it takes.
+constexpr uint64_t kDepths = 3;      // one link's content in flight, one arrived, one in reserve
+// A reader of an original in the page cache still opens it: about half of the cost is not saved.
 constexpr uint64_t kOpenShare = 2;
-constexpr uint64_t kHeadroom = 16;  // copies more than readers can be promised
+constexpr uint64_t kHeadroom = 16;  // reserve below the maximum number of copies
 
 }  // namespace
 
@@ -167,7 +167,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
                           uint64_t charged, uint64_t now_ns, bool from_storage) {
   Entry* entry = find(fetch);
   if (entry == nullptr) return false;
-  // Those that were under way together shared it.
+  // Fetches in flight at the same time share the storage's time.
   entry->took_ns = (now_ns - std::min(now_ns, entry->issued_ns)) /
                    std::max(1U, mounts_[entry->device].in_flight);
   ended(*entry, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns);
@@ -181,7 +181,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
     entries_.erase(fetch.file);
     return false;
   }
-  // Where it is counted from now on; its fetch may have been the first from there.
+  // Counted at `device` from now on; this fetch may have been the first from there.
   if (mounts_[device].files == 0) {
     mounts_[device].files = 1;
     mounts_[device].bytes = bytes;
@@ -196,7 +196,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   if (entry->wants > 0) {
     set_place(*entry, Place::kAhead);
     ahead_ += charged;
-  } else {  // its reader went another way meanwhile
+  } else {  // its reader read the original meanwhile
     spend(fetch.file, *entry);
   }
   make_room(0);
@@ -225,7 +225,7 @@ void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
     again_.pop_front();
     if (answer == Answer::kTake) checks->push_back(start(file, session, now_ns));
   }
-  if (stale_ns_ == 0) return;  // every reader looks for itself
+  if (stale_ns_ == 0) return;  // each reader validates the copy itself
   while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
     const auto [file, when] = looked_.front();
     const auto at = entries_.find(file);
@@ -276,7 +276,7 @@ void StagePlan::set_place(Entry& entry, Place place) {
   entry.place = place;
 }
 
-// One may in any case: it would never come.
+// If nothing is ahead any copy is allowed: a larger one than the bound would never be staged.
 bool StagePlan::may_be_ahead(uint64_t bytes) const {
   return ahead_ == 0 || ahead_ + bytes <= most_ahead_;
 }
@@ -286,15 +286,15 @@ bool StagePlan::spares_awaited(uint64_t bytes) const {
          ahead_ + awaited_ + bytes <= limit();
 }
 
-// Nobody has read it, and nobody will.
+// The copy was not read, and will not be.
 void StagePlan::waste(Entry& entry) {
   if (entry.read || entry.took_ns == 0) return;
   wasted_.push_back({entry.dataset, entry.took_ns});
   entry.took_ns = 0;
 }
 
-// Makes the copy the policy's if that takes it, spent if not. REQUIRES: counted in used_, not in
-// ahead_.
+// Offers the copy to the policy; it is spent if the policy refuses it. REQUIRES: counted in used_,
+// not in ahead_.
 void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
   const Decision decision = policy_->access(session, file, entry.charged, &victims_);
   if (decision == Decision::kPass) {
@@ -312,7 +312,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
     return {};
   }
   Entry& entry = at->second;
-  if (entry.place == Place::kFetching) {  // its reader did not wait for it
+  if (entry.place == Place::kFetching) {  // its reader did not wait for the fetch
     policy_->passed(file);
     if (entry.wants > 0) --entry.wants;
     return {};
@@ -325,7 +325,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
   if (entry.place == Place::kAhead) {
-    if (entry.wants > 0) {  // somebody else's too
+    if (entry.wants > 0) {  // another reader needs it, too
       policy_->passed(file);
       return read;
     }
@@ -386,7 +386,7 @@ void StagePlan::evict(uint32_t file) {
   entries_.erase(at);
 }
 
-// The policy gave these up: they go, unless somebody is about to read them.
+// Copies that the policy evicted become spent, unless a reader is about to need them.
 void StagePlan::evict_kept() {
   for (const uint32_t file : victims_) {
     const auto at = entries_.find(file);
@@ -401,7 +401,7 @@ void StagePlan::evict_kept() {
   victims_.clear();
 }
 
-// The policy has what copies that are ahead, and `bytes` more, leave it.
+// The policy's capacity is what copies that are ahead, and `bytes` more, leave of the limit.
 void StagePlan::fit_policy(uint64_t bytes) {
   const uint64_t taken = ahead_ + bytes;
   policy_->set_capacity(limit() - std::min(limit(), taken), &victims_);
@@ -444,7 +444,7 @@ Demand StagePlan::demand(uint32_t file) const {
   const auto at = entries_.find(file);
   const auto mount = mounts_.find(at == entries_.end() ? device_of(file) : at->second.device);
   if (mount == mounts_.end()) return {};
-  const StorageModel& model = mount->second.model;  // of files: each is one byte
+  const StorageModel& model = mount->second.model;  // its unit is files: each counts as one byte
   const double rate = model.bandwidth();
   return {model.usual_ns(), rate > 0 ? 1e9 / rate : 0};
 }

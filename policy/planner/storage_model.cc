@@ -11,20 +11,20 @@ namespace {
 constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
 constexpr uint64_t kSlotNs = 10'000'000;
 constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
-constexpr double kReserveSeconds = 0.003;  // a busy core may not run us for so long
-constexpr double kWindows = 2;   // of the kernel's read-ahead that are under way at a time
-constexpr double kUsual = 0.4;   // the quantile
-constexpr unsigned kEnough = 8;  // reads, whose weight is the most
+constexpr double kReserveSeconds = 0.003;  // a busy core may not run this process for so long
+constexpr double kWindows = 2;             // kernel read-ahead windows in flight at a time
+constexpr double kUsual = 0.4;             // the quantile
+constexpr unsigned kEnough = 8;            // reads until a value has its full weight
 constexpr double kStep = 0.1;
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;       // requests
-constexpr double kLeastLone = 0.25;  // of what a block takes: the link was never loaded
-constexpr double kSmall = 8;         // times as small as a block
+constexpr double kLeastLone = 0.25;  // of a block's time, if the link was never loaded
+constexpr double kSmall = 8;         // times smaller than a block
 
 }  // namespace
 
 StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_before) {
-  if (in_flight_before == 0) {  // idle time is nobody's rate
+  if (in_flight_before == 0) {  // idle time must not count in the rate
     begin_slot(now_ns);
   }
   return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
@@ -32,9 +32,9 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
 
 void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
   if (bytes == 0 || now_ns <= sample.issued_ns) return;
-  // A longer read is served block after block.
+  // A longer read is delivered block by block.
   const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
-  if (timed && bytes >= block_) {  // a shorter read has no block's latency
+  if (timed && bytes >= block_) {  // a shorter read does not show a block's latency
     if (latency_ == 0) latency_turn_ns_ = now_ns;
     latency_ = latency_ == 0 ? took : std::min(latency_, took);
     if (now_ns - latency_turn_ns_ > kLatencyWindowNs) {
@@ -53,7 +53,7 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   begin_slot(now_ns);
 }
 
-// Up by kStep times the quantile's share for what is above, down by the rest for what is below.
+// Up by kStep * kUsual of the estimate for a higher value, down by kStep * (1 - kUsual) otherwise.
 void StorageModel::Usual::add(double took_ns) {
   count += count < kEnough ? 1 : 0;
   if (ns == 0) {
@@ -65,8 +65,8 @@ void StorageModel::Usual::add(double took_ns) {
   }
 }
 
-// Least squares through what reads take beside so many others: where the link is full each of those
-// takes the time of its own bytes more, which a job that reads by itself would not have waited.
+// Least squares over the number of other reads in flight: where the link is full each of those adds
+// the time of its own bytes, for which a job that reads by itself would not have waited.
 double StorageModel::usual_ns() const {
   const auto least = static_cast<double>(latency_ns());
   double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
@@ -95,7 +95,7 @@ void StorageModel::end_slot(uint64_t now_ns) {
   const uint64_t took = now_ns - slot_ns_;
   const double rate = static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(took);
   if (bandwidth_turn_ns_ == 0) bandwidth_turn_ns_ = now_ns;
-  // Windows turn only under load: a reader that wants little says nothing about the link.
+  // Windows turn only under load: a reader with little demand says nothing about the link.
   if (slot_full_ && now_ns - bandwidth_turn_ns_ > kBandwidthWindowNs) {
     bandwidth_old_ = bandwidth_;
     bandwidth_ = 0;
@@ -126,7 +126,7 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
   if (!starting_ && latency_ns() != 0) {
     const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
     double requests = bandwidth() * seconds / block_;
-    // Of requests that are much smaller the link holds more.
+    // The link holds more requests if they are much smaller.
     const double small_ns = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
     if (mean_bytes_ * kSmall < block_ && small_ns > 0) {
       requests = std::max(requests, seconds * 1e9 / small_ns);
@@ -140,7 +140,7 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
 Demand StorageModel::demand(uint64_t bytes) const {
   const double rate = bandwidth();
   if (rate <= 0) return {};
-  // A request pays the latency and the transfer of its own block; `usual_ns` holds both.
+  // A request pays the latency and the transfer of its own block; `usual_ns` includes both.
   const double blocks = static_cast<double>(bytes) / block_;
   return {blocks * usual_ns() / kWindows, static_cast<double>(bytes) * 1e9 / rate};
 }
@@ -156,8 +156,8 @@ Demand StorageModel::page_demand(uint64_t bytes) const {
   return {pages * lone_ns(), demand(bytes).link_ns};
 }
 
-// What a block usually takes, less the time in which the link carries it. The highest rate that was
-// seen is no more than the link's, so this is no more than a page's latency, but for the least.
+// A block's usual time less its time on the link. The highest rate seen is at most the link's, so
+// this is at most a page's latency, unless the lower bound applies.
 double StorageModel::lone_ns() const {
   const double rate = bandwidth();
   if (rate <= 0) return 0;

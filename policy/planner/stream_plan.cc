@@ -11,21 +11,21 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kMinWindow = 16 * kMiB;
 constexpr uint64_t kMaxWindow = 256 * kMiB;
 constexpr double kWindowSeconds = 0.3;
-// Of a reader whose pace is known: what it reads in so long, and no more than the least window
-// else. A job that reads a megabyte a second may end before it has read the next sixteen.
+// For a reader of known pace the least window is what it reads in this time, and no more than
+// kMinWindow. A job that reads a megabyte a second may end before it has read the next sixteen.
 constexpr double kPaceSeconds = 2;
 constexpr uint64_t kLeastPaced = 2 * kMiB;
-// A single access may be all there is. A checkpoint says that nothing more will be heard until
-// the cell ends, so it is followed that far and a little further; an exact event is not.
+// A single access may be the only one. After a trip no event follows until the cell ends, so such a
+// stream is read ahead that far and a little further; after an exact event it is not.
 constexpr uint64_t kUnconfirmedExact = 512 * 1024;
 constexpr uint64_t kLeastTrust = 1 * kMiB;
-constexpr uint64_t kTrust = 4;  // times what was read
+constexpr uint64_t kTrust = 4;  // times the bytes read so far
 constexpr uint64_t kWideBlocks = 16;
 constexpr uint64_t kUnconfirmedTrip = 4 * kMiB;
 
-// What is read before anything is known of the pace. Less, and a reader at three quarters of the
-// link's rate meets the end of it before the next blocks have crossed the link; more would be
-// in the way of a demand read elsewhere.
+// Read ahead before the reader's pace is known. With less, a reader at three quarters of the link's
+// rate comes to its end before the next blocks have crossed the link; more would delay a demand
+// read elsewhere.
 constexpr uint64_t kFirstBytes = 640 * 1024;
 
 uint64_t first_window(uint64_t block) { return std::max(2 * block, kFirstBytes); }
@@ -62,14 +62,14 @@ void StreamPlan::aim(const Stream& stream, const PlanInput& input) {
   if (!stream.confirmed) {
     most = std::min(most, stream.exact ? kUnconfirmedExact : unseen + kUnconfirmedTrip);
   } else if (stream.exact) {
-    // Trust grows with what was read in order: two neighbours among random reads are no run.
+    // Trust grows with the bytes read in order: two neighbours among random reads are no run.
     most = std::min(most, std::max(kLeastTrust, kTrust * (stream.position - stream.begin)));
   }
-  // A checkpoint of a run is a promise of the whole cell.
+  // A trip in a confirmed stream means that the whole cell will be read.
   if (stream.confirmed) window_ = std::max(window_, unseen + 8 * input.block);
   window_ = std::min(window_, most);
-  // To a page's boundary: no page is read in two pieces. With a wide window to a block's, or every
-  // small step of the reader would make a small read.
+  // Rounded to a page, so that no page is read in two parts; with a wide window to a block, or
+  // every small step of the reader would cause a small read.
   uint64_t end = page_floor(stream.position + window_);
   if (window_ >= kWideBlocks * input.block) end = end / input.block * input.block;
   target_ = std::max(target_, std::min(end, input.file_size));
@@ -85,7 +85,7 @@ void StreamPlan::on_reader(const Stream& stream, const PlanInput& input) {
     if (options_.size != 0) target_ = std::min(unit_begin_ + options_.size, input.file_size);
   }
   if (page_floor(stream.position) > frontier_) {
-    // What lies behind the reader is of no use to it: start over in front of it.
+    // What lies behind the reader is of no use to it: continue in front of it.
     jumped_ += page_floor(stream.position) - frontier_;
     frontier_ = page_floor(stream.position);
     window_ = std::max(window_, first_window(input.block));

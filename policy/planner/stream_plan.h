@@ -2,9 +2,9 @@
 //
 // Published mode (a fixed size): a pre-cache is `size` bytes; when the reader has passed
 // `threshold` percent of it the next `size` bytes follow from its end.
-// Automatic mode: the target stays a window ahead of the reader. The window starts small, grows
-// by what arrives, and is bounded by what the storage delivers in a third of a second and by the
-// budget.
+// Automatic mode: the target stays a window ahead of the reader. The window starts small, grows by
+// the bytes that arrive, and is bounded by the budget and by what the storage delivers in a third
+// of a second.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct PlanOptions {
   uint32_t threshold = 75;
 };
 
-// What surrounds a stream at the moment.
+// The current state of a stream's surroundings.
 struct PlanInput {
   uint64_t file_size = 0;
   uint64_t block = 0;    // bytes a read
   double bandwidth = 0;  // bytes per second, 0: not known
-  uint64_t budget = 0;   // bytes, of all streams
+  uint64_t budget = 0;   // bytes, for all streams
   uint32_t streams = 1;  // confirmed streams that share the budget
 };
 
-// The effective threshold in bytes: as asked for, lowered to size - distance where a trigger
-// would otherwise not be certain. *never: no checkpoint can lie between threshold and end.
+// The effective threshold in bytes: the configured one, lowered to size - distance where otherwise
+// no trigger is certain. *never: no checkpoint can lie between threshold and end.
 uint64_t effective_threshold(const PlanOptions& options, bool* never);
 
 class StreamPlan {
@@ -45,12 +45,12 @@ class StreamPlan {
   uint64_t frontier() const { return frontier_; }
   uint64_t target() const { return paused_ ? frontier_ : target_; }
   void advance(uint64_t to) { frontier_ = to > frontier_ ? to : frontier_; }
-  uint64_t jumped() const { return jumped_; }  // bytes left out because the reader overtook us
+  uint64_t jumped() const { return jumped_; }  // bytes skipped when the reader overtook
 
-  // The published mode: a pre-cache is read to its last byte at once.
+  // The published mode: a pre-cache is read to its last byte without pause.
   bool fixed() const { return options_.size != 0; }
 
-  // Its reader turned elsewhere before the stream was confirmed: read no further.
+  // The reader went elsewhere before the stream was confirmed: read no further.
   void pause() { paused_ = true; }
 
  private:

@@ -5,8 +5,8 @@
 namespace sluice::optimizer {
 namespace {
 
-// A sample that took less of what its storage takes was not read from there: who begins and ends
-// samples without opening anything needs no originals.
+// A sample that took less than this fraction of its storage time was not read from storage: a job
+// that begins and ends samples without opening a file needs no originals.
 constexpr uint64_t kStorageShare = 2;
 
 }  // namespace
@@ -26,7 +26,7 @@ Uptake::Verdict Uptake::ended(uint64_t reader, uint32_t dataset, uint64_t index,
   if (known) open_.erase(at);
   const uint64_t given = std::min(end.given, kMostCounted);
   const uint64_t left = std::min(end.left, kMostCounted);
-  if (given != 0 || left != 0) {  // what is given back may have been given long before
+  if (given != 0 || left != 0) {  // a copy exchanged now may have been given long before
     count(counts_[dataset], given, left);
     return left != 0 ? Verdict::kOriginal : Verdict::kUsed;
   }

@@ -1,7 +1,7 @@
-// Whether a dataset's samples are read from the copies that are made for them. Some jobs cannot be
-// given any: what maps, locks or passes on a file, keeps it beyond its window, or opens it in
-// another thread or process gets the original (docs/stage.md). Then a copy only costs the storage
-// its bytes twice, and the originals themselves are to be read ahead.
+// Whether a dataset's samples are read from their staged copies. Some jobs cannot use them: one
+// that maps or locks a file, passes it on, holds it open beyond its window, or opens it in another
+// thread or process gets the original (docs/stage.md). Then a copy only makes the storage deliver
+// the bytes twice, and the originals themselves must be prefetched.
 //
 // Pure; one thread.
 #pragma once
@@ -14,30 +14,30 @@ namespace sluice::optimizer {
 
 class Uptake {
  public:
-  // A thread began a sample at `time_ns`. `offered`: copies of all that it is made of were there.
-  // `reader` as SampleBook has it.
+  // A thread began a sample at `time_ns`. `offered`: copies of all its files were there. `reader`
+  // as in SampleBook.
   void begun(uint64_t reader, uint32_t dataset, uint64_t index, bool offered, uint64_t time_ns);
 
-  // What the thread says at the sample's end.
+  // What the thread reports at the sample's end.
   struct End {
-    uint64_t given = 0;       // copies since the end before
-    uint64_t left = 0;        // of those that it had, given back for the originals since
-    uint64_t time_ns = 0;     // of the clock of begun()
-    uint64_t storage_ns = 0;  // what its storage takes to give the sample alone; 0: not known
+    uint64_t given = 0;       // copies that it was given since its previous end
+    uint64_t left = 0;        // copies that it exchanged for the originals since then
+    uint64_t time_ns = 0;     // on the clock of begun()
+    uint64_t storage_ns = 0;  // storage time of the sample alone; 0: not known
   };
   enum class Verdict : uint8_t { kNothing, kUsed, kOriginal };
-  // kOriginal: copies that were there were of no use to this sample.
+  // kOriginal: copies existed, but were of no use to this sample.
   Verdict ended(uint64_t reader, uint32_t dataset, uint64_t index, const End& end);
 
-  // Nearly all of its copies of late were of no use. Until it is forgotten.
+  // Nearly all of its recent copies were of no use. True until forget().
   bool needs_originals(uint32_t dataset) const;
   void forget(uint32_t dataset) { counts_.erase(dataset); }
 
   static constexpr uint64_t kEnough = 64;  // copies, for a verdict on a dataset
   static constexpr uint64_t kOfLate = 8 * kEnough;
-  static constexpr uint64_t kUsedShare = 8;       // less than one in so many was of use
-  static constexpr uint64_t kMostCounted = 4096;  // copies that one end can tell of
-  static constexpr size_t kMostOpen = 4096;       // samples being read; of more nothing is known
+  static constexpr uint64_t kUsedShare = 8;       // fewer than one used copy in so many
+  static constexpr uint64_t kMostCounted = 4096;  // copies that one end can report
+  static constexpr size_t kMostOpen = 4096;       // samples being read; more are not tracked
 
  private:
   struct Open {
@@ -46,14 +46,14 @@ class Uptake {
     bool offered = false;
   };
   struct Counts {
-    uint64_t offered = 0;   // copies that the job was given, or went past
-    uint64_t original = 0;  // of them, those that it read from the original
+    uint64_t offered = 0;   // copies that the job was given, or ignored
+    uint64_t original = 0;  // of them, those whose original it read
     bool originals = false;
   };
 
   void count(Counts& counts, uint64_t offered, uint64_t original);
 
-  std::unordered_map<uint64_t, Open> open_;  // by reader: the last that it began
+  std::unordered_map<uint64_t, Open> open_;  // by reader: the last sample that it began
   std::unordered_map<uint32_t, Counts> counts_;
 };
 

@@ -11,11 +11,12 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kShortestPass = 1024;  // accesses of the models before they are compared
-// A challenger must save so much more of the bytes asked for: changing costs a pass of warming up.
+// Share of the requested bytes that a challenger must save in addition: a change costs a warm-up
+// pass.
 constexpr double kClearlyBetter = 0.02;
 
-// Small datasets are modelled whole, large ones by some ten thousand samples: relative to what
-// separates the policies the noise of that many is small.
+// Small datasets are modelled whole, large ones by some ten thousand samples: with that many the
+// noise is small relative to the differences between the policies.
 unsigned model_shift(uint32_t samples) {
   unsigned shift = 0;
   while (shift < 6 && (samples >> shift) > 16384) ++shift;
@@ -85,11 +86,11 @@ void AutoPolicy::know_order(std::span<const SampleId> order) {
 }
 
 void AutoPolicy::forget_order() {
-  ordered_ = false;  // who breaks off often tells the next order before the next access
+  ordered_ = false;  // a job that breaks off often sends its next order before an access
   now_->forget_order();
 }
 
-// One of every 2^shift_ neighbours, chosen by a hash: neighbours are alike.
+// One of every 2^shift_ neighbours, chosen by a hash, since neighbours are alike.
 bool AutoPolicy::modelled(SampleId sample) const {
   const uint32_t group = sample >> shift_;
   const uint64_t hash = (group + 1) * 0x9e3779b97f4a7c15ULL;
@@ -122,7 +123,7 @@ void AutoPolicy::judge() {
   asked_ = 0;
 }
 
-// The successor takes over all that is kept: it fits, so nothing is evicted.
+// The new policy gets all retained samples: they fit, so nothing is evicted.
 void AutoPolicy::change_to(Choice choice) {
   std::unique_ptr<Policy> next = make(choice, now_->capacity(), end_);
   for (SampleId sample = 0; sample < end_; ++sample) {

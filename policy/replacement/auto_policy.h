@@ -1,5 +1,5 @@
-// The policy that chooses a policy. Pure; see policy.h. At most 2 bytes a sample more than what it
-// chose where there are a million samples and more.
+// The policy that chooses a policy. Pure; see policy.h. With a million samples and more, at most 2
+// bytes a sample more than the chosen policy.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace sluice::optimizer {
 
-// What is known decides: as long as an order is known ahead, belady. Without one it begins with
-// minio, which under a uniform reshuffle is as good as anything that cannot know the order (a cache
-// of a fraction c hits c of the time; LRU at 20 % hits 2 %). Other patterns are measured: small
-// models of minio, lru and lfu see a part of the samples with the same part of the capacity, and
-// after every pass the one that would have saved most bytes takes over, if it is clearly better.
+// Uses belady as long as an order is known ahead. Without one it begins with minio, which under a
+// uniform reshuffle is as good as any policy that does not know the order (with a cache of a
+// fraction c the hit ratio is c; of LRU at 20 % it is 2 %). Other patterns are measured: small
+// models of minio, lru and lfu simulate a part of the samples with the same part of the capacity,
+// and after every pass the one that would have saved most bytes is chosen, if it is clearly better.
 class AutoPolicy : public Policy {
  public:
   AutoPolicy(uint64_t capacity, uint32_t samples);

@@ -47,7 +47,7 @@ void Belady::seen(uint32_t, SampleId sample) {
 }
 
 void Belady::passed(SampleId sample) {
-  if (sample >= samples()) return;  // nothing was said of it
+  if (sample >= samples()) return;  // neither accessed nor predicted
   seen(0, sample);
   if (heap_.contains(sample)) hit(sample);
 }
@@ -59,7 +59,7 @@ SampleId Belady::victim(SampleId newcomer) {
   return heap_.top();
 }
 
-// Lets go of the part of the order that lies behind, once it is half of it.
+// Discards the part of the order that has passed, once it is half of the order.
 void Belady::retire() {
   while (passed_ < after_.size() && after_[passed_] == kPassed) ++passed_;
   if (passed_ < after_.size() - passed_) return;
@@ -68,8 +68,8 @@ void Belady::retire() {
   passed_ = 0;
 }
 
-// Every place becomes `first_` less, which changes nobody's turn. Keys of the heap are places:
-// taken out and put back in the same order they cost no more than a change each.
+// Subtracts `first_` from every place, which preserves the order. Keys of the heap are places:
+// removing and reinserting samples in the same order costs no more than a change of each.
 void Belady::renumber() {
   std::vector<SampleId> in_heap;
   for (SampleId sample = 0; sample < samples(); ++sample) {

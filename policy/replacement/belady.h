@@ -1,4 +1,4 @@
-// Belady's MIN. Pure; see policy.h. 20 bytes a sample, 8 more for each that is kept, and 4 for
+// Belady's MIN. Pure; see policy.h. 20 bytes a sample, 8 more for each that is retained, and 4 for
 // each access that is known ahead.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace sluice::optimizer {
 
-// Who is needed last goes first (Belady, "A study of replacement algorithms for a virtual-storage
-// computer", 1966), and a newcomer that is needed no sooner than those is not kept at all. Samples
-// that are not known to come again are needed last; of equals the lowest number goes. With samples
-// of one size no policy hits more often. With different sizes the best choice is NP-hard to find:
-// here victims go one after another in the order above until the newcomer fits, whatever their
-// size, and if that would cost one that is needed sooner than the newcomer, nothing changes.
+// Evicts the sample whose next use is farthest in the future (Belady, "A study of replacement
+// algorithms for a virtual-storage computer", 1966); a newcomer that is used no sooner than the
+// victim is not retained. Samples without a known next use count as farthest; of equals the lowest
+// number is evicted. With samples of one size no policy hits more often. With different sizes the
+// best choice is NP-hard to find: victims are evicted in the order above until the newcomer fits,
+// whatever their size; if one of them is used before the newcomer, nothing changes.
 //
 // The order may be known for one epoch or several: know_order() adds to it.
 class Belady : public KeptSet {
@@ -47,19 +47,19 @@ class Belady : public KeptSet {
   void leave(SampleId sample) override { heap_.remove(sample); }
   SampleId victim(SampleId newcomer) override;
 
-  // Of those that are not known to come again the least goes first. At most kMostIdle.
+  // Eviction order of samples without a known next use: least key first. At most kMostIdle.
   static constexpr uint32_t kMostIdle = ~kLastPlace;
   virtual uint32_t idle_key(SampleId sample) const { return static_cast<void>(sample), 0; }
-  // It is another now.
+  // idle_key() of the sample has changed.
   void change_idle_key(SampleId sample) {
     if (heap_.contains(sample)) heap_.change(sample, key(sample));
   }
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  static constexpr uint32_t kPassed = UINT32_MAX - 1;  // in after_: that access has come
+  static constexpr uint32_t kPassed = UINT32_MAX - 1;  // in after_: that access has happened
 
-  // The least key is on top of the heap: who is needed last.
+  // The least key, on top of the heap, is that of the sample needed last.
   uint32_t key(SampleId sample) const {
     return next_[sample] == kUnknown ? idle_key(sample) : ~next_[sample];
   }
@@ -69,8 +69,8 @@ class Belady : public KeptSet {
 
   const uint32_t last_place_;
   uint32_t first_ = 0;           // place of after_[0]
-  size_t passed_ = 0;            // leading entries of after_ that have come
-  std::vector<uint32_t> after_;  // by place: the same sample's next one, kUnknown or kPassed
+  size_t passed_ = 0;            // leading entries of after_ that have happened
+  std::vector<uint32_t> after_;  // by place: the same sample's next place, kUnknown or kPassed
   std::vector<uint32_t> next_;   // by sample: the place where it is needed next, or kUnknown
   std::vector<uint32_t> last_;   // by sample: the last place known; REQUIRES next_ != kUnknown
   SampleHeap<uint32_t> heap_;

@@ -36,7 +36,7 @@ Decision KeptSet::access(uint32_t job, SampleId sample, uint64_t bytes,
   while (used_ > capacity_ - bytes) {
     const SampleId loser = victim(sample);
     if (loser == kNoSample) {
-      // Those that would go are not enough: they stay.
+      // The possible victims do not make enough room: they remain.
       for (; evicted->size() > before; evicted->pop_back(), freed_.pop_back()) {
         bytes_[evicted->back()] = freed_.back();
         used_ += freed_.back();

@@ -1,5 +1,5 @@
-// What the policies have in common: sizes, capacity, and the order of events when a sample comes
-// or goes. A policy adds whom to evict. Pure.
+// What the policies have in common: sizes, capacity, and the order of events when a sample enters
+// or leaves. A derived policy chooses the victims. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace sluice::optimizer {
 
 class KeptSet : public Policy {
  public:
-  // `capacity` in bytes. Memory for `samples` samples is taken at once; higher numbers add to it.
+  // `capacity` in bytes. Allocates for `samples` samples at once; higher numbers add to that.
   KeptSet(uint64_t capacity, uint32_t samples) : capacity_(capacity), bytes_(samples, kNotKept) {}
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
@@ -29,24 +29,24 @@ class KeptSet : public Policy {
   }
 
  protected:
-  // Samples whose numbers the policy must be ready for; never less than at the last call.
+  // All sample numbers are below this; it never decreases.
   uint32_t samples() const { return static_cast<uint32_t>(bytes_.size()); }
-  // Makes room for `sample` in all that is kept by number.
+  // Extends all tables by sample to include `sample`.
   void admit(SampleId sample);
 
   virtual void grow(uint32_t samples) = 0;
   virtual uint64_t own_footprint() const = 0;
-  // Whether the sample may be kept at all, should there be room.
+  // Whether the sample may be retained at all, if there is room.
   virtual bool admits(SampleId sample) const { return static_cast<void>(sample), true; }
   // Every access, before it is decided whether it is a hit.
   virtual void seen(uint32_t job, SampleId sample) { (void)job, (void)sample; }
   virtual void hit(SampleId sample) { (void)sample; }
   virtual void enter(SampleId sample) = 0;
   virtual void leave(SampleId sample) = 0;
-  // Undoes the latest leave() that was not undone yet: the newcomer could not be kept after all.
+  // Undoes the latest leave() that is not undone yet: the newcomer could not be retained after all.
   virtual void restore(SampleId sample) { enter(sample); }
-  // Who goes first. `newcomer` is whom room is made for: kNoSample as the answer then means that
-  // nobody is worth less. With kNoSample as newcomer somebody must go (and somebody is kept).
+  // The sample to evict next, to make room for `newcomer`; kNoSample: none is worth less than it.
+  // If `newcomer` is kNoSample (the capacity shrinks), the result must be a retained sample.
   virtual SampleId victim(SampleId newcomer) = 0;
 
  private:
@@ -57,7 +57,7 @@ class KeptSet : public Policy {
   uint64_t capacity_;
   uint64_t used_ = 0;
   std::vector<uint64_t> bytes_;  // by sample; kNotKept
-  std::vector<uint64_t> freed_;  // sizes of those that are evicted while room is made
+  std::vector<uint64_t> freed_;  // sizes of the samples that are evicted for a newcomer
 };
 
 }  // namespace sluice::optimizer

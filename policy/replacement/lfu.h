@@ -1,4 +1,4 @@
-// Least frequently used. Pure; see policy.h. 16 bytes a sample, 20 more for each that is kept.
+// Least frequently used. Pure; see policy.h. 16 bytes a sample, 20 more for each that is retained.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace sluice::optimizer {
 
-// Accesses are counted from the start and for samples that are not kept too; of equal counts the
-// least recently used goes. The newcomer itself is always kept. (iCache's iLFU is this under
+// Accesses are counted from the start, also of samples that are not retained; of equal counts the
+// least recently used is evicted. The newcomer is always retained. (iCache's iLFU is this under
 // importance sampling.)
 class Lfu : public KeptSet {
  public:

@@ -1,5 +1,5 @@
-// Doubly linked lists of samples, 8 bytes a sample: the links stand in one flat vector that
-// several lists may share, a sample being in one of them at most. Pure.
+// Doubly linked lists of samples, 8 bytes a sample: the links are in one flat vector, which several
+// lists may share; a sample is in at most one of them. Pure.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace sluice::optimizer {
 
-// In the order of arrival; who goes is up to the derived policy.
+// Samples in the order of arrival; the derived policy chooses the victims.
 class ListPolicy : public KeptSet {
  public:
   ListPolicy(uint64_t capacity, uint32_t samples)
@@ -36,8 +36,8 @@ class Fifo : public ListPolicy {
   SampleId victim(SampleId) override { return list().front(); }
 };
 
-// Least recently used goes. Under a uniform reshuffle with a cache of a fraction c of the dataset
-// it hits c + (1 - c) ln(1 - c) of the time: the "Default" of iCache, Figure 16.
+// Evicts the least recently used. Under a uniform reshuffle with a cache of a fraction c of the
+// dataset the hit ratio is c + (1 - c) ln(1 - c): the "Default" of iCache, Figure 16.
 class Lru : public Fifo {
  public:
   using Fifo::Fifo;
@@ -50,8 +50,8 @@ class Lru : public Fifo {
 };
 
 // CoorDL's MinIO cache (Mohan et al., "Analyzing and mitigating data stalls in DNN training",
-// VLDB 2021; iCache, section VI-A): what came first stays, nobody is ever evicted for another.
-// When the capacity shrinks the newest go first, so that a shrink and a growth disturb least.
+// VLDB 2021; iCache, section VI-A): the first samples are retained, none is evicted for another.
+// When the capacity shrinks the newest are evicted first: a shrink and a growth disturb least.
 class MinIo : public ListPolicy {
  public:
   using ListPolicy::ListPolicy;

@@ -1,5 +1,5 @@
-// Several jobs that share what is in memory, as far as they say what comes and what matters. Pure;
-// see policy.h. 24 bytes a sample, 8 more for each that is kept, and 4 for each access that is
+// For several jobs that share the memory: evicts by their known orders and importance values. Pure;
+// see policy.h. 24 bytes a sample, 8 more for each that is retained, and 4 for each access that is
 // known ahead.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace sluice::optimizer {
 
-// What one job has just read another will read soon: who is foretold stays, the soonest before all
-// others, as Belady has it. Of a job that selects, the order ends with its epoch, or before. Who is
-// not foretold any more is worth what it matters to those who will then select anew (iCache's
-// adjusted importance, section III-D): the least goes first, and all of them before anybody who is
-// foretold.
+// What one job has just read another may read soon: samples with a known next use are retained, the
+// soonest first, by Belady's MIN. The order of a job that selects ends with its epoch, or earlier.
+// Samples without a known next use are valued by their importance to the jobs that will select
+// anew (iCache's adjusted importance, section III-D): the least important is evicted first, and all
+// of them before any sample with a known next use.
 class Needed : public Belady {
  public:
   Needed(uint64_t capacity, uint32_t samples) : Belady(capacity, samples), importance_(samples) {}
@@ -37,8 +37,8 @@ class Needed : public Belady {
   uint64_t own_footprint() const override {
     return Belady::own_footprint() + importance_.capacity() * sizeof(float);
   }
-  // Numbers in the order of importances, which are alike if they differ by less than two millionths
-  // of themselves.
+  // Numbers in the order of importances; importances that differ by less than two millionths of
+  // their value may get the same number.
   uint32_t idle_key(SampleId sample) const override {
     constexpr uint32_t kSign = 1U << 31;
     const auto bits = std::bit_cast<uint32_t>(importance_[sample] + 0.0F);  // no -0

@@ -1,8 +1,8 @@
-// Who stays in memory when not everything fits: the one interface that the stage and
-// `sluice simulate` use, so that what is simulated is what runs.
+// Replacement policies: which samples are retained when not all fit. The stage and
+// `sluice simulate` use this one interface, so that what is simulated is what runs.
 //
 // Pure: no I/O, no clock, no threads; the same calls give the same answers. One thread at a time.
-// Nothing is ever served in another sample's place: a policy decides what is kept, not what is
+// A policy never substitutes one sample for another: it decides which are retained, not which are
 // read.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace sluice::optimizer {
 
-// Samples are numbered densely from 0; memory is used in proportion to the highest number, so the
-// caller bounds what strangers send.
+// Samples are numbered densely from 0; memory use is in proportion to the highest number, so the
+// caller must bound the numbers that it receives from jobs.
 using SampleId = uint32_t;
 inline constexpr SampleId kNoSample = UINT32_MAX;  // no sample has this number
 
 enum class Decision : uint8_t {
-  kHit,   // it was kept, and stays
-  kKeep,  // it was fetched, and is kept from now on
-  kPass,  // it was fetched, and is not kept
+  kHit,   // it was retained, and remains so
+  kKeep,  // it was fetched, and is retained from now on
+  kPass,  // it was fetched, and is not retained
 };
 
 class Policy {
@@ -30,45 +30,45 @@ class Policy {
   Policy& operator=(const Policy&) = delete;
   virtual ~Policy() = default;
 
-  // `job` was given `sample`, of `bytes` bytes. *evicted is cleared and then holds what must make
-  // room; it never holds `sample`, with one exception: a sample that was kept with another size
-  // has changed, its old copy is evicted and the new one judged afresh. A sample larger than the
-  // capacity is never kept. REQUIRES: sample != kNoSample.
+  // `job` accesses `sample`, of `bytes` bytes. *evicted is cleared and then holds the victims;
+  // it never holds `sample`, with one exception: a sample that was retained with another size has
+  // changed, so its old copy is evicted and the new one decided on anew. A sample larger than the
+  // capacity is never retained. REQUIRES: sample != kNoSample.
   virtual Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                           std::vector<SampleId>* evicted) = 0;
 
-  // A foretold access has come, of which nothing is to be decided: the sample is not in the store,
-  // or stays there for a reason of the store's.
+  // A predicted access has happened that needs no decision: the sample is not in the store, or the
+  // store retains it for another reason.
   virtual void passed(SampleId sample) { (void)sample; }
 
-  // The store no longer has the sample (it was changed or removed). Without effect if it is not
-  // kept.
+  // The store no longer has the sample (it was changed or removed). No effect if it is not
+  // retained.
   virtual void drop(SampleId sample) = 0;
 
-  // Bytes that may be kept from now on. *evicted is cleared and then holds what must go.
+  // Bytes that may be retained from now on. *evicted is cleared and then holds the victims.
   virtual void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) = 0;
 
   virtual bool kept(SampleId sample) const = 0;
-  virtual uint64_t kept_bytes(SampleId sample) const = 0;  // its size; 0 if it is not kept
+  virtual uint64_t kept_bytes(SampleId sample) const = 0;  // its size; 0: not retained
   virtual uint64_t used() const = 0;                       // bytes
   virtual uint64_t capacity() const = 0;                   // bytes
-  virtual uint64_t footprint() const = 0;  // bytes of memory that the policy itself holds
+  virtual uint64_t footprint() const = 0;  // bytes of memory that the policy itself uses
 
-  // A job begins an epoch: it will want every sample again. A job that never says so is taken to
-  // be in an epoch without end.
+  // A job begins an epoch: it will read every sample again. A job for which this is never called
+  // counts as in one endless epoch.
   virtual void begin_epoch(uint32_t job) { (void)job; }
   virtual void end_job(uint32_t job) { (void)job; }
 
-  // What will be accessed after all that was foretold so far, in the order in which it is expected
-  // from all jobs together. Call it as often as one likes; the span is copied. An access need not
-  // come in its turn (several workers do not); one that never comes stays foretold until
-  // forget_order(), which takes back everything foretold (an early break, a wrong prediction).
+  // Appends to the predicted accesses of all jobs together, in the expected order. May be called
+  // any number of times; the span is copied. Accesses may happen out of turn (with several
+  // workers); one that never happens remains predicted until forget_order(), which withdraws all
+  // predictions (an early break, a wrong prediction).
   virtual void know_order(std::span<const SampleId> order) { (void)order; }
   virtual void forget_order() {}
 
-  // How much `sample` matters to training, higher is more; 0 for those never told. No NaN.
+  // Importance of `sample` to training, higher is more; 0 for samples never set. No NaN.
   virtual void set_importance(SampleId sample, float importance) { (void)sample, (void)importance; }
-  // As it was told, by policies that go by it; 0 from others.
+  // The value that was set, of policies that use it; 0 of others.
   virtual float importance(SampleId sample) const { return static_cast<void>(sample), 0.0F; }
 
   // The page of its file at which `sample` begins; 0 until it is set.

@@ -10,14 +10,15 @@
 namespace sluice::optimizer {
 
 // Quiver (Kumar and Sivathanu, "Quiver: an informed storage cache for deep learning", FAST 2020)
-// has two ideas: a cached sample may stand in for a missing one, and jobs over one dataset evict in
-// concert. The first changes what is trained on and is not here. The second is exact: a sample goes
-// only after every job has had it in its present epoch, because until then it is certain to be
-// wanted and afterwards it is wanted by nobody before the next epoch. A newcomer that some job
-// still wants displaces those, the longest unwanted first; one that nobody wants displaces nobody.
-// So with one job what remains of Quiver is MinIO.
+// has two ideas: substitutability (a cached sample replaces a missing one), and coordinated
+// eviction among jobs over one dataset. The first changes what is trained on and is not implemented
+// here. The second is exact: a sample is evicted only after every job has read it in its present
+// epoch: until then it is certain to be read, and afterwards no job reads it before the next epoch.
+// A newcomer that some job still wants displaces such samples, the longest unwanted first; one that
+// no job wants displaces none. So with one job what remains of Quiver is MinIO.
 //
-// Jobs are told apart by their number modulo 32; two that share a bit are only evicted for sooner.
+// Jobs are distinguished by their number modulo 32; of two that share a bit samples are evicted
+// sooner, nothing else.
 class Quiver : public KeptSet {
  public:
   Quiver(uint64_t capacity, uint32_t samples)
@@ -48,10 +49,10 @@ class Quiver : public KeptSet {
   static uint32_t bit(uint32_t job) { return 1U << (job % 32); }
   SampleList& list_of(SampleId sample) { return wanted_by_[sample] != 0 ? wanted_ : unwanted_; }
 
-  uint32_t jobs_ = 0;                // bits of those in an epoch
-  std::vector<uint32_t> wanted_by_;  // by sample: bits of the jobs that have not had it this epoch
+  uint32_t jobs_ = 0;                // bits of the jobs in an epoch
+  std::vector<uint32_t> wanted_by_;  // by sample: bits of jobs that have yet to read it this epoch
   std::vector<Link> links_;
-  SampleList wanted_, unwanted_;  // of those that are kept
+  SampleList wanted_, unwanted_;  // of those that are retained
 };
 
 }  // namespace sluice::optimizer

@@ -1,6 +1,6 @@
-// A heap of samples with the least (key, sample) on top, from which any sample can be taken and in
-// which any key can change. Four children a node, keys beside the samples: a level costs one cache
-// line. 4 bytes for each sample number, and one entry for each sample that is in it. Pure.
+// An addressable heap of samples with the least (key, sample) on top: any sample can be removed and
+// any key changed. Four children a node, keys beside the samples: a level costs one cache line. 4
+// bytes for each sample number, and one entry for each sample in the heap. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class SampleHeap {
   explicit SampleHeap(uint32_t samples) : places_(samples, kNowhere) {}
 
   void grow(uint32_t samples) { places_.resize(samples, kNowhere); }
-  // So many entries will not have to be moved while they come.
+  // Allocates for so many entries, so that adding them does not move them.
   void reserve(size_t entries) { entries_.reserve(entries); }
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
@@ -34,7 +34,7 @@ class SampleHeap {
 
   // REQUIRES: the sample is not in the heap.
   void push(SampleId sample, Key key) {
-    // Not doubled: the entries are most of what a policy holds.
+    // Grows by a quarter, not twofold: the entries are most of a policy's memory.
     if (entries_.size() == entries_.capacity()) {
       entries_.reserve(entries_.size() + entries_.size() / 4 + 64);
     }
@@ -42,10 +42,10 @@ class SampleHeap {
     rise(entries_.size() - 1, {key, sample});
   }
 
-  // Some sample of the heap: each of them for one `place` in [0, size()).
+  // A sample of the heap: each at one `place` in [0, size()).
   SampleId at(size_t place) const { return entries_[place].sample; }
 
-  // Takes out a sample, whichever costs least. REQUIRES: the heap is not empty.
+  // Removes the sample whose removal costs least. REQUIRES: the heap is not empty.
   SampleId take_any() {
     const SampleId sample = entries_.back().sample;
     places_[sample] = kNowhere;

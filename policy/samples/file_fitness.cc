@@ -7,13 +7,13 @@ using protocol::FileUse;
 
 constexpr uint32_t bit(FileUse use) { return static_cast<uint32_t>(use); }
 
-// Once is enough: a sample's file is never used like that.
+// One such use is enough: a sample file is never used like that.
 constexpr uint32_t kNever = bit(FileUse::kShared) | bit(FileUse::kLocked) | bit(FileUse::kMapped);
 constexpr uint32_t kKnown = kNever | bit(FileUse::kReadInPart) | bit(FileUse::kReadWhole);
 
 }  // namespace
 
-// Who looks at a header first, and opens the file again to read it, reads it whole after all.
+// A job that looks at the header first, and opens the file again to read it, reads all of it.
 bool FileFitness::is_unfit(uint32_t uses) {
   if ((uses & kNever) != 0) return true;
   return (uses & bit(FileUse::kReadInPart)) != 0 && (uses & bit(FileUse::kReadWhole)) == 0;

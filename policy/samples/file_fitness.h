@@ -1,7 +1,7 @@
-// Which files are no samples' files, whatever opened them: containers of many samples, and files
-// that jobs use in a way that a copy cannot serve. Decided by how they were used; a file of which
-// nothing was said may be a sample. Pure; one thread. Memory for those alone that something was
-// said of.
+// Which files are not sample files although a job opened them while it read a sample: containers of
+// many samples, and files that are used in a way that a copy does not support. Decided by their
+// use; a file without a reported use may be a sample. Pure; one thread. Memory only for files with
+// a reported use.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace sluice::optimizer {
 
 class FileFitness {
  public:
-  // The job used the file like that. True: it has become unfit by this.
+  // The job used the file in this way. True: that made the file unfit.
   bool note(uint32_t file, protocol::FileUse use);
   bool unfit(uint32_t file) const {
     if (uses_.empty()) return false;
     const auto at = uses_.find(file);
     return at != uses_.end() && is_unfit(at->second);
   }
-  // It is locked, and nothing else speaks against it: a sample's file of which no copy can serve.
+  // The file is unfit only because it is locked: a sample file that no copy can replace.
   bool only_locked(uint32_t file) const;
   // Files that are unfit.
   uint64_t count() const { return unfit_; }
 
-  static constexpr size_t kMost = 1 << 20;  // files; of more nothing is remembered
+  static constexpr size_t kMost = 1 << 20;  // files; beyond that nothing is recorded
 
  private:
   static bool is_unfit(uint32_t uses);

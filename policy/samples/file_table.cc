@@ -7,10 +7,10 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr size_t kFirstSlots = 64;
-constexpr uint64_t kFileBytes = 28;     // of a file, its place in by_path_ included
-constexpr uint64_t kFolderBytes = 160;  // of a folder, beside twice its name
+constexpr uint64_t kFileBytes = 28;     // of a file, including its slot in by_path_
+constexpr uint64_t kFolderBytes = 160;  // of a folder, in addition to twice its name
 
-// "/a/b/c" is "/a/b" and "c".
+// Splits "/a/b/c" into "/a/b" and "c".
 void split(std::string_view path, std::string_view* folder, std::string_view* name) {
   const size_t slash = path.rfind('/');
   *folder = path.substr(0, slash == std::string_view::npos ? 0 : slash);

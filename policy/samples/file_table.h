@@ -1,5 +1,5 @@
-// The files that samples are made of, by number: path, size, and whether they can be staged. Pure;
-// one thread. About 30 bytes a file and the last component of its path.
+// The files that samples consist of, by number: path, size, and whether they can be staged. Pure;
+// one thread. About 30 bytes per file plus the last component of its path.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace sluice::optimizer {
 
-// In Extent::file: a whole file of the table rather than a part of a followed one. What is below
-// the bit is its number.
+// In Extent::file: a whole file of the table rather than a range of a followed one. The bits below
+// are its number.
 inline constexpr uint32_t kWholeFile = 1U << 31;
 inline bool is_whole(const Extent& extent) { return (extent.file & kWholeFile) != 0; }
 inline uint32_t whole_file(const Extent& extent) { return extent.file & ~kWholeFile; }
@@ -23,38 +23,37 @@ class FileTable {
  public:
   static constexpr uint32_t kNone = 0;
   static constexpr uint32_t kMaxFiles = 1U << 25;
-  // What a memory file system takes for a file of so many bytes.
+  // What a memory file system takes for a file of that size.
   static uint64_t charge(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1024; }
   static constexpr uint64_t kMaxBytes = 1ULL << 30;  // of memory: about 20 million files
 
-  // The number of `path`, new or known, from 1; kNone if there is no room for more. `path` is
-  // absolute, holds no NUL and is no longer than the kernel takes.
+  // The number of `path`, new or known, from 1; kNone if there is no room for more. REQUIRES:
+  // `path` is absolute, contains no NUL and is no longer than the kernel allows.
   uint32_t intern(std::string_view path);
   uint32_t find(std::string_view path) const;  // kNone: not known
   std::string path(uint32_t file) const;
   uint32_t folder(uint32_t file) const { return files_[file - 1].folder; }
-  // Whether some folder is `path`, or lies in it.
+  // Whether some folder is `path`, or lies below it.
   bool has_folder_below(std::string_view path) const;
   const std::string& folder_path(uint32_t folder) const { return folders_[folder]; }
   uint32_t folders() const { return static_cast<uint32_t>(folders_.size()); }
   uint32_t size() const { return static_cast<uint32_t>(files_.size()); }
   uint64_t held() const;  // bytes of memory, about
 
-  // Bytes; of a file whose size is not known, what those that are known have on average.
+  // Bytes; for a file of unknown size, the mean of the known sizes.
   uint64_t bytes(uint32_t file) const;
   void set_bytes(uint32_t file, uint64_t bytes);
 
-  // Whether a file is not staged, as far as that is known. kForGood: on a mount that is not staged,
-  // or no sample's file.
-  // kForNow: no regular file, an error, or too large for the budget: tried again when the next
-  // order is told.
+  // Whether a file is known not to be staged. kForGood: on a mount that is not staged, or not a
+  // sample file. kForNow: not a regular file, an error, or too large for the budget: retried when
+  // the next order is published.
   enum class Refused : uint8_t { kNo, kForNow, kForGood };
   Refused refused(uint32_t file) const;
   // How a job used the file. True: it is refused for good from now on.
   bool note_use(uint32_t file, protocol::FileUse use) { return fitness_.note(file, use); }
   bool unfit(uint32_t file) const { return fitness_.unfit(file); }
   bool only_locked(uint32_t file) const { return fitness_.only_locked(file); }
-  // Some dataset's originals are read ahead: files that are only locked are not refused any more.
+  // The originals of some dataset are prefetched: files that are only locked are no longer refused.
   void accept_locked() { accepts_locked_ = true; }
   void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
@@ -67,11 +66,11 @@ class FileTable {
     uint64_t length : 24;
     uint32_t folder;
     uint32_t bytes;  // kUnknown
-    uint32_t era;    // kForNow while it is era_
+    uint32_t era;    // refused for now while equal to era_
   };
   static_assert(sizeof(uint64_t) + 3 * sizeof(uint32_t) == 20);
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  static constexpr uint64_t kGuess = 64 << 10;  // bytes, as long as no size is known
+  static constexpr uint64_t kGuess = 64 << 10;  // bytes, while no size is known
 
   std::string_view name(uint32_t file) const {
     return std::string_view(names_).substr(files_[file - 1].name, files_[file - 1].length);
@@ -89,7 +88,7 @@ class FileTable {
   std::vector<uint32_t> by_folder_;  // likewise: folder numbers + 1
   uint32_t era_ = 1;
   uint64_t known_ = 0, known_bytes_ = 0;
-  uint64_t folder_bytes_ = 0;  // of folders_ and what goes with them
+  uint64_t folder_bytes_ = 0;  // of folders_ and their entries in other tables
   FileFitness fitness_;
   bool accepts_locked_ = false;
 };

@@ -20,10 +20,10 @@ using State = Guessing::State;
 
 constexpr uint32_t kNoRecord = UINT32_MAX;
 
-// By sample: the record that a scheme finds for it. As long as the highest sample that has one.
+// By sample: the record that a scheme finds for it. Ends at the highest sample that has a record.
 using Table = std::vector<uint32_t>;
 
-// An observation as records; what was read of the meta pages left out.
+// An observation as records, without reads of the meta pages.
 struct Sighting {
   uint64_t index = 0;
   std::vector<uint32_t> records;
@@ -53,7 +53,7 @@ class Guesser {
   }
 
  private:
-  // Finds the records that begin where something was read. False: something that was read is not
+  // Finds the records that begin where something was read. False: some read does not cover exactly
   // a whole value.
   bool identify(std::span<const Observation> seen) {
     std::unordered_map<uint64_t, uint32_t> record_at;  // by offset
@@ -82,7 +82,7 @@ class Guesser {
     return true;
   }
 
-  // How many records a sample has: as most of those that were seen. nullopt: too few had as many.
+  // The number of records that most observed samples have. nullopt: too few agree.
   std::optional<size_t> shape() const {
     std::map<size_t, std::set<uint64_t>> samples;  // by number of records
     for (const Sighting& one : sightings_) {
@@ -95,8 +95,8 @@ class Guesser {
     return most->first;
   }
 
-  // Which record every sample has in that place. Schemes of which one finds records that another
-  // finds for other samples, or other records for the same sample, are not decided between.
+  // Finds the record of every sample at place `slot`. Where schemes find different records for the
+  // same sample, nothing is decided yet.
   State decide(size_t slot, size_t each) {
     std::vector<SeenRecord> seen;
     for (const Sighting& one : sightings_) {
@@ -112,8 +112,8 @@ class Guesser {
       Table table;
       size_t found = 0;
       if (!fill(scheme, &table, &found) || !merge(table, &merged)) return State::kWait;
-      // Of what keys say, what finds most: a wrong width misses some. The place in the order finds
-      // a record for every sample, whosoever it is.
+      // Among schemes by key, the one that finds most records: a wrong width misses some. A scheme
+      // by place in the key order finds a record for every sample, right or wrong.
       if (chosen != nullptr && (found < most || scheme.kind == Kind::kRecord)) continue;
       best = std::move(table);
       most = found;
@@ -152,7 +152,7 @@ class Guesser {
     return true;
   }
 
-  // Empty: the sample has not got all its records.
+  // Empty: the sample lacks one of its records.
   std::vector<uint32_t> foretold(uint64_t sample) const {
     std::vector<uint32_t> found;
     for (const Table& table : tables_) {
@@ -163,7 +163,7 @@ class Guesser {
     return found;
   }
 
-  // Every sighting is of what was foretold, and besides only of records that are no sample's.
+  // Each observation is what was predicted, plus only records that belong to no sample.
   bool all_agree() const {
     std::vector<bool> sample_has(records_.size());
     for (const Table& table : tables_) {

@@ -16,7 +16,7 @@ constexpr size_t kShownKey = 32;          // bytes of a prefix or suffix in a na
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Of digits alone; nullopt: no number, or one of more than 18 digits.
+// Digits only; nullopt: not a number, or one of more than 18 digits.
 std::optional<uint64_t> number_of(std::string_view text) {
   uint64_t number = 0;
   for (const char c : text) {
@@ -26,7 +26,7 @@ std::optional<uint64_t> number_of(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(number);
 }
 
-// What is between prefix and suffix; empty: there is nothing, or the key has not got both.
+// What lies between prefix and suffix; empty: nothing, or the key does not have both.
 std::string_view between(std::string_view key, std::string_view prefix, std::string_view suffix) {
   if (key.size() <= prefix.size() + suffix.size() || !key.starts_with(prefix) ||
       !key.ends_with(suffix)) {
@@ -77,7 +77,7 @@ class Search {
       : records_(records), samples_(samples), seen_(seen) {}
 
   std::vector<KeyScheme> run() {
-    // A long number stands in few places of its key.
+    // The highest index: a long number occurs in few places of its key.
     const SeenRecord most = *std::max_element(
         seen_.begin(), seen_.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
     for (const uint64_t base : kBases) {
@@ -101,7 +101,7 @@ class Search {
       return one.record - one.index == uint64_t{first.record} - first.index;
     });
   }
-  // Of one sample, seen again and again, that says nothing about others.
+  // One sample, seen again and again, says nothing about the others.
   bool same_record() const {
     return std::all_of(seen_.begin(), seen_.end(),
                        [&](const SeenRecord& one) { return one.record == seen_[0].record; }) &&
@@ -109,7 +109,7 @@ class Search {
                        [&](const SeenRecord& one) { return one.index != seen_[0].index; });
   }
 
-  // Every place in the key where i + base is written, with each number of zeros before it.
+  // Tries every place in the key where i + base is written, with each number of zeros before it.
   void find_decimals(const SeenRecord& most, uint64_t base) {
     const std::string_view key = records_.key(most.record);
     const std::string number = std::to_string(most.index + base);
@@ -124,7 +124,7 @@ class Search {
 
   void try_decimal(std::string_view prefix, std::string_view suffix, uint64_t base) {
     size_t shortest = SIZE_MAX;
-    size_t width = 0;  // 0: no zero was seen before a number
+    size_t width = 0;  // 0: no number was seen with leading zeros
     for (const SeenRecord& one : seen_) {
       const std::string_view digits = between(records_.key(one.record), prefix, suffix);
       if (number_of(digits) != one.index + base) return;
@@ -139,8 +139,8 @@ class Search {
       offer_decimal(scheme, width);
       return;
     }
-    // Any width up to `shortest` explains what was seen. One of which there is no padded key
-    // foretells nothing that unpadded numbers do not.
+    // Any width up to `shortest` explains the observations. A width without any padded key predicts
+    // nothing that unpadded numbers do not.
     offer_decimal(scheme, 1);
     std::set<size_t> widths;
     for (uint32_t record = 0; record < records_.size() && shortest > 1; ++record) {
@@ -152,10 +152,10 @@ class Search {
     for (const size_t each : widths) offer_decimal(scheme, each);
   }
 
-  // While no number is longer than its field, zeros at the end of the prefix and zeros of the
-  // number are the same.
+  // While no number is longer than its field, zeros at the end of the prefix and padding zeros are
+  // equivalent.
   void offer_decimal(KeyScheme scheme, size_t width) {
-    uint64_t room = 1;  // 10 to the width, as far as that matters
+    uint64_t room = 1;  // 10 to the power of width, as far as that matters
     for (size_t i = 0; i < width && room < samples_ + scheme.base; ++i) room *= 10;
     while (samples_ - 1 + scheme.base < room && scheme.prefix.ends_with('0')) {
       scheme.prefix.pop_back();

@@ -31,7 +31,7 @@ struct KeyScheme {
            std::tie(other.kind, other.base, other.width, other.prefix, other.suffix);
   }
 
-  // Whose record this is, among samples [0, samples); nullopt: nobody's, or (kAlways) everybody's.
+  // The sample among [0, samples) to which the record belongs; nullopt: none, or (kAlways) all.
   std::optional<uint64_t> sample_of(const RecordList& records, uint32_t record,
                                     uint64_t samples) const;
   // For the log, one short line: "key image-%09d from 1", "record i + 2". Bytes that are not
@@ -39,14 +39,14 @@ struct KeyScheme {
   std::string name(const RecordList& records) const;
 };
 
-// Sample `index` was seen to be record `record`.
+// Sample `index` was observed to read record `record`.
 struct SeenRecord {
   uint64_t index = 0;
   uint32_t record = 0;
 };
 
-// The hypotheses that explain all of `seen`, those that cannot differ left out. What keys say comes
-// first, the place in the order last. REQUIRES: `seen` is not empty, its indices are below
+// The hypotheses that explain all of `seen`, without duplicates in effect. Those by key come first,
+// those by place in the key order last. REQUIRES: `seen` is not empty, its indices are below
 // `samples`.
 std::vector<KeyScheme> schemes_for(const RecordList& records, uint64_t samples,
                                    std::span<const SeenRecord> seen);

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr char kMagic[] = {'S', 'L', 'P', 'L', 'A', 'C', 'E', 'S'};
 constexpr uint64_t kVersion = 1;
-constexpr uint64_t kSecret[2] = {0x736c756963652070, 0x6c61636573000001};  // damage is no attack
+constexpr uint64_t kSecret[2] = {0x736c756963652070, 0x6c61636573000001};  // only a checksum
 constexpr size_t kHead = sizeof kMagic + sizeof(protocol::Hash128);
 
 template <typename T>

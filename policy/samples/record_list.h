@@ -1,5 +1,5 @@
 // The records of a key-value file in key order: each key, and where its value lies. Plain data; as
-// thread-safe as a vector. 16 bytes a record and the bytes of its key.
+// thread-safe as a vector. 16 bytes per record plus its key.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace sluice::optimizer {
 
 class RecordList {
  public:
-  // No value begins before `values_begin`, bytes from the beginning of the file: what is read there
-  // is no record.
+  // `values_begin`: no value begins before it, in bytes from the beginning of the file; what is
+  // read below it is no record.
   explicit RecordList(uint64_t values_begin = 0) : values_begin_(values_begin) {}
 
   void reserve(size_t records) { entries_.reserve(records); }
-  // False, and nothing was added: the keys would take more than 4 GiB.
+  // False, and nothing is added, if the keys would take more than 4 GiB.
   bool add(std::string_view key, uint64_t offset, uint32_t length) {
     if (key.size() > UINT32_MAX - keys_.size()) return false;
     keys_.append(key);
     entries_.push_back({offset, length, static_cast<uint32_t>(keys_.size())});
     return true;
   }
-  // Gives back what was reserved in vain.
+  // Releases unused reserved memory.
   void shrink() {
     entries_.shrink_to_fit();
     keys_.shrink_to_fit();

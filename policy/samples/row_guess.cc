@@ -12,10 +12,10 @@ namespace sluice::optimizer {
 namespace {
 constexpr uint64_t kAround = 64 << 10;      // bytes that one touch maps, aligned
 constexpr uint64_t kMostHeader = 64 << 10;  // bytes
-constexpr uint64_t kHeaderStep = 64;        // what headers of arrays are padded to
+constexpr uint64_t kHeaderStep = 64;        // headers of arrays are padded to a multiple of this
 
-// Row i is at [base + i * stride, + length). The stride may be less than the length: rows that
-// were read with what lies behind them.
+// Row i is at [base + i * stride, + length). The stride may be less than the length: rows that were
+// read together with what follows them.
 struct Rows {
   uint64_t base = 0, stride = 0, length = 0;
   bool operator==(const Rows&) const = default;
@@ -32,13 +32,13 @@ Extent extent_of(const Rows& rows, uint64_t size, uint64_t index, uint32_t file)
   return {begin, static_cast<uint32_t>(std::min(rows.length, size - begin)), file};
 }
 
-// A header that was read right before it is part of the row's part.
+// The part may also contain a header that was read right before the row.
 bool has_whole(const Observation& seen, const Extent& row) {
   return std::any_of(seen.parts.begin(), seen.parts.end(),
                      [&row](const Extent& part) { return contains(part, row); });
 }
 
-// The row is in one part, and that is not more than one touch too much on each side.
+// The row lies in one part, which exceeds it on each side by no more than one touch maps.
 bool has_about(const Observation& seen, const Extent& row) {
   return std::any_of(seen.parts.begin(), seen.parts.end(), [&row](const Extent& part) {
     const uint64_t begin = row.offset / kAround * kAround;
@@ -62,10 +62,10 @@ uint64_t bytes_of(const Observation& seen) {
   return bytes;
 }
 
-// Every pair of equally long parts of two samples is a hypothesis.
+// Each pair of equally long parts of two samples is a hypothesis.
 std::vector<Rows> exact_rows(uint64_t size, uint32_t file, std::span<const Observation> seen) {
   std::vector<Rows> found;
-  // Of the two of which least was read: whoever reads first in a process reads headers too.
+  // Of the two samples with the fewest bytes read: the first one of a process reads headers, too.
   std::vector<const Observation*> least;
   for (const Observation& one : seen) least.push_back(&one);
   std::partial_sort(
@@ -103,8 +103,8 @@ std::vector<Rows> whole_file(uint64_t size, uint32_t file, uint64_t samples,
                    [size](const Observation& one) { return seen_by_pages(one, size); })) {
     return {};
   }
-  // A header is what no whole rows are made of. One that is padded as arrays' headers are counts
-  // more than another.
+  // The header is what whole rows leave over. One that is padded as headers of arrays are is
+  // preferred.
   for (const uint64_t step : {kHeaderStep, uint64_t{1}}) {
     for (uint64_t header = size % samples; header <= kMostHeader && header < size;
          header += samples) {
@@ -126,7 +126,7 @@ std::string name_of(const std::vector<Rows>& found) {
   return name;
 }
 
-// Each sample once, by index, and of it what most others did not read as well: that is a header.
+// Each sample once, by index, without parts that more than half of the samples read: headers.
 std::vector<Observation> distinct_of(uint64_t samples, std::span<const Observation> seen) {
   std::map<uint64_t, const Observation*> by_index;
   for (const Observation& one : seen) {
@@ -158,7 +158,7 @@ Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
     result.state = Guessing::State::kWait;
     return result;
   }
-  // Pages first: those of rows of about whole pages seem to be rows themselves.
+  // By pages first: the pages of rows that are about whole pages look like rows themselves.
   std::vector<Rows> found = whole_file(size, file, samples, distinct);
   const bool by_pages = !found.empty();
   if (found.empty()) found = exact_rows(size, file, distinct);

@@ -1,11 +1,11 @@
-// Where all samples of a dataset lie in a file of rows of one size (arrays, raw records), after a
-// few have been watched. Pure; one thread.
+// Guesses where all samples of a dataset lie in a file of rows of one size (arrays, raw records),
+// from a few observed ones. Pure; one thread.
 //
-// Two ways, and one counts only while all that was watched agrees with it. What was seen exactly,
-// by read() and its relatives, gives where a row begins and how long it is: that of sample i is at
-// base + i * stride, for each of up to four rows that belong to a sample. What was seen by pages is
-// too much by up to 64 KiB on each side: there the whole file is one row for each sample, behind a
-// header.
+// Two methods; a guess is accepted only while it agrees with all observations. Exact observations,
+// from read() and its relatives, give where a row begins and how long it is: the row of sample i is
+// at base + i * stride, for each of up to four rows that belong to a sample. Observations by pages
+// are too large by up to 64 KiB on each side: there the whole file is assumed to be one row per
+// sample, behind a header.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sluice::optimizer {
 
-// `size` of the file, bytes; `file` is Extent::file of the parts that are this file's. Takes some
+// `size` of the file, bytes; `file`: Extent::file of the parts in this file. Takes some
 // milliseconds at most, and 16 bytes for each row.
 Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
                     std::span<const Observation> seen);

@@ -6,13 +6,13 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr size_t kMaxPartsSeen = 1024;   // of one sample, before neighbours are joined
-constexpr unsigned kMaxLooks = 1 << 16;  // positions looked at in one call
-constexpr unsigned kMaxParents = 8;      // from a worker up to who has the order
-// An order is gone through again when so many more samples are known, or this share of them.
+constexpr unsigned kMaxLooks = 1 << 16;  // positions examined in one call
+constexpr unsigned kMaxParents = 8;      // from a worker up to the session with the order
+// An order is searched again when so many more samples are known, or this fraction of the order.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
 
-// One of each after the other.
+// Interleaves the lists.
 std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
   if (each.size() == 1) return std::move(each.front());
   size_t longest = 0;
@@ -218,8 +218,8 @@ uint32_t SampleBook::origin(uint32_t session) const {
   return session;
 }
 
-// A session without an order of its own reads that of who started it; or, where nobody is known to
-// have, the only one that there is.
+// A session without an order of its own reads that of its nearest ancestor; without a known
+// ancestor, the only order that exists.
 SampleBook::Jobs::const_iterator SampleBook::job_of(uint32_t session, uint32_t dataset) const {
   uint32_t owner = session;
   for (unsigned up = 0; up < kMaxParents; ++up) {
@@ -255,7 +255,7 @@ std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uin
   if (entry == nullptr || index >= entry->set.samples()) return {};
   entry->last_use = ++uses_;
   const auto same_reader = open_.find(reader);
-  // Their ends were lost.
+  // Samples whose end events were lost have filled the table.
   if (same_reader == open_.end() && open_.size() >= kMaxReaders) {
     forget_open([](uint64_t, const Open&) { return true; });
   } else if (same_reader != open_.end() && same_reader->second.size() >= kMaxOpen) {
@@ -309,12 +309,12 @@ bool SampleBook::end(uint64_t reader, uint32_t dataset, uint64_t index) {
   --opened.samples;
   opened.parts -= open->parts.size();
   const auto set = datasets_.find(dataset);
-  // Nothing seen: it came out of the job's own memory, or from where nothing is followed. What was
-  // learned before is no worse for that.
+  // Nothing seen: the sample came from the job's own memory, or from files that are not followed.
+  // What was learned before stays valid.
   if (set != datasets_.end() && !open->parts.empty()) {
     const SampleSet& known = set->second.set;
     const std::span<const Extent> before = known.parts(index);
-    // Pages say less than who told the place, or has seen it exactly in an earlier run.
+    // Pages are less precise than what the job declared, or what an earlier run saw exactly.
     const bool exact = !before.empty() && known.source(index) != Source::kSeen &&
                        known.source(index) != Source::kGuessed;
     merge_neighbours(&open->parts);

@@ -1,4 +1,4 @@
-// What the book holds, and which datasets give way.
+// The part of the book that accounts for its memory and decides which datasets are evicted.
 #include <algorithm>
 
 #include "policy/samples/sample_book.h"
@@ -6,8 +6,8 @@
 namespace sluice::optimizer {
 namespace {
 
-// An epoch that was broken off leaves an order that never ends: of those only so many datasets, the
-// most recently used, are taken to be still at it.
+// An epoch that was aborted leaves an order that never ends: only this many datasets, the most
+// recently used, count as being read because of an unfinished order.
 constexpr size_t kMostAtWork = 16;
 
 }  // namespace
@@ -20,7 +20,7 @@ SampleBook::Dataset* SampleBook::followed(uint32_t session, uint32_t dataset) {
   return &at->second;
 }
 
-// Samples that are known may be known better at any time; of others as many as there is room for.
+// Known samples may be updated at any time; new ones are learned while there is room.
 void SampleBook::learn_in(Dataset& dataset, uint64_t index, std::vector<Extent> parts,
                           Source source) {
   if (dataset.unfollowed) return;
@@ -71,7 +71,7 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) const {
     return std::nullopt;
   };
   if (too_large && !holders.empty()) {
-    // The last one that was used is what the room is for.
+    // The room is needed for the dataset that was used last.
     const uint32_t last = holders.back().dataset;
     if (const auto idle = first([last](const Holder& one) { return one.dataset != last; })) {
       return idle;
@@ -79,7 +79,7 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) const {
     const auto largest =
         std::max_element(holders.begin(), holders.end(),
                          [](const Holder& a, const Holder& b) { return a.bytes < b.bytes; });
-    // Who is at work gives way only to what takes less.
+    // A dataset that is being read is evicted only for one that takes less.
     if (largest->bytes < more) return std::nullopt;
     return Surplus{largest->dataset, true};
   }
@@ -130,7 +130,7 @@ void SampleBook::forget_order(uint32_t session, uint32_t dataset) {
   erase_jobs([&](const auto& key) { return key == std::pair(session, dataset); });
 }
 
-// Ids are part of samples' keys (protocol/ring.h): they come round, and are never in use twice.
+// Ids are part of samples' keys (protocol/ring.h): they wrap around, and are unique while in use.
 uint32_t SampleBook::new_id() {
   while (datasets_.count(next_id_) != 0) next_id_ = next_id_ % kMaxId + 1;
   const uint32_t id = next_id_;
@@ -138,7 +138,7 @@ uint32_t SampleBook::new_id() {
   return id;
 }
 
-// Nobody can name them any more: their session is refused when it tries.
+// No session can use these datasets any more: requests that name one are refused.
 void SampleBook::drop_names() {
   constexpr size_t kTogether = 64;
   std::map<uint32_t, size_t> of_session;

@@ -1,5 +1,5 @@
-// A rule for what all samples of a dataset are made of, guessed from a few that were watched: what
-// the ways to guess (key_guess.h, row_guess.h) are given, and what they answer. Pure; one thread.
+// A rule for what all samples of a dataset consist of, guessed from a few observed ones: the input
+// and the result of the methods of guessing (key_guess.h, row_guess.h). Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 
 namespace sluice::optimizer {
 
-// A sample that was watched, and all that was read of the file for it, in the order of reading.
-// Empty: the sample was read, and nothing of the file.
+// An observed sample, and all that was read of the file for it, in the order of reading. Empty: the
+// sample was read, but nothing of the file.
 struct Observation {
   uint64_t index = 0;
   std::vector<Extent> parts;
 };
 
-// What is watched of a record is the record; or may be more on both sides, and of what begins below
-// `header` nothing follows. `finer`: what is watched says less of a sample than what is foretold.
+// How observations match predictions. `exact`: an observed part is the record itself; otherwise it
+// may extend beyond it on both sides, and parts that begin below `header` count as nothing.
+// `finer`: the prediction is more precise than the observations.
 struct GuessMatch {
   bool exact = true;
   bool finer = false;
@@ -37,34 +38,34 @@ class SampleGuess {
 
   // For the log, one line.
   const std::string& name() const { return name_; }
-  // Whole values, in the order in which a sample's records are read. Empty: the file has no record
-  // for the sample, or not all of them, or an empty one.
+  // Whole values, in the order in which a sample's records are read. Empty: one of the sample's
+  // records is missing or empty.
   std::span<const Extent> parts(uint64_t index) const;
-  // Samples at and above have no parts.
+  // No sample from here on has parts.
   uint64_t samples() const { return extents_.size() / each_; }
-  // What is foretold of the sample is among what was read for it. A guess that does not agree with
-  // a later observation is wrong for all samples.
+  // What is predicted for the sample is among what was read for it. A guess that contradicts a
+  // later observation is wrong for all samples.
   bool agrees(const Observation& seen) const;
   bool is_finer() const { return match_.finer; }
 
  private:
   std::string name_;
   size_t each_;
-  std::vector<Extent> extents_;  // `each_` for every sample; the first without a file: none
+  std::vector<Extent> extents_;  // `each_` per sample; if the first has no file: none
   GuessMatch match_;
 };
 
 struct Guessing {
   enum class State : uint8_t {
     kGuessed,
-    kWait,  // more observations may decide: too few, or two hypotheses that differ
-    kNone,  // no hypothesis explains them all
+    kWait,  // more observations may decide: too few, or hypotheses that differ
+    kNone,  // no hypothesis explains all observations
   };
   State state = State::kNone;
   std::optional<SampleGuess> guess;  // kGuessed
 };
 
-// Different samples of one shape that must have been seen.
+// Different samples with the same number of parts that must have been observed.
 inline constexpr size_t kEnoughSeen = 8;
 // Datasets with more samples, and samples of more records, are not guessed.
 inline constexpr uint64_t kMostGuessed = 1ULL << 24;

@@ -6,8 +6,8 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr size_t kMaxLater = 2;        // epochs that wait
-constexpr uint64_t kNextFront = 4096;  // first places of the next epoch that may begin it
-constexpr uint64_t kJudged = 4096;     // pairs looked at to call an order sequential
+constexpr uint64_t kNextFront = 4096;  // leading positions of the next epoch whose samples start it
+constexpr uint64_t kJudged = 4096;     // pairs examined to call an order sequential
 constexpr uint64_t kBlock = 32;        // positions that are compared at once
 
 }  // namespace
@@ -21,7 +21,7 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
   }
   if (epoch == epoch_) {
     if (first > current_.size()) return;
-    // Those that were replaced are nobody's any more; what was fetched for them may still be used.
+    // Replaced positions are no longer counted; what was fetched for them may still be used.
     for (uint64_t at = first; at < current_.size(); ++at) {
       if (taken_[at])
         --taken_count_;
@@ -77,8 +77,8 @@ std::optional<uint64_t> SampleOrder::find(uint32_t index, uint64_t most) const {
   const uint64_t end = std::min<uint64_t>(current_.size(), head_ + most);
   uint64_t at = head_;
   while (at < end) {
-    // Whole blocks without it are passed with a few instructions each: this is gone through for
-    // every sample that begins.
+    // Whole blocks without the sample are skipped with a few instructions each: this search runs
+    // for every sample that begins.
     for (; at + kBlock <= end; at += kBlock) {
       const uint32_t* block = &current_[at];
       uint32_t here = 0;
@@ -116,13 +116,13 @@ void SampleOrder::begin_waiting() {
 }
 
 bool SampleOrder::take(uint32_t index) {
-  // Near the front of the running epoch first: where its workers are.
+  // Near the front of the running epoch first: that is where its workers are.
   if (const auto near = find(index, kNextFront)) return take_at(*near);
   if (!later_.empty()) {
     const std::vector<uint32_t>& next = later_.begin()->second;
     const auto end =
         next.begin() + static_cast<ptrdiff_t>(std::min<size_t>(next.size(), kNextFront));
-    // The job broke off its epoch, or read it to the end.
+    // The job aborted its epoch, or read it to the end.
     if (std::find(next.begin(), end, index) != end) {
       auto begun = later_.extract(later_.begin());
       begin_epoch(begun.key(), std::move(begun.mapped()));
@@ -137,7 +137,7 @@ std::optional<uint32_t> SampleOrder::peek() {
   cursor_ = std::max(cursor_, head_);
   while (cursor_ < current_.size() && (taken_[cursor_] || handed_[cursor_] != 0)) ++cursor_;
   if (cursor_ >= current_.size()) {
-    // The next epoch may have been told before the last events of this one came.
+    // The next epoch may have been published before the last events of this one arrived.
     begin_waiting();
     if (cursor_ >= current_.size()) return std::nullopt;
   }
@@ -154,7 +154,7 @@ void SampleOrder::hand_out(uint32_t bytes) {
 void SampleOrder::lighten(uint32_t bytes) {
   if (cursor_ == 0 || taken_[cursor_ - 1] || handed_[cursor_ - 1] == 0) return;
   uint32_t& handed = handed_[cursor_ - 1];
-  const uint32_t less = std::min(bytes, handed - 1);  // one stays: it is not handed out again
+  const uint32_t less = std::min(bytes, handed - 1);  // 0 would hand it out again
   handed -= less;
   ahead_bytes_ -= less;
 }

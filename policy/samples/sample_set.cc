@@ -7,7 +7,7 @@
 
 namespace sluice::optimizer {
 namespace {
-// Beside a block or a vector itself: its node in the map, its bucket, what malloc adds.
+// In addition to a block or a vector itself: its node in the map, its bucket, malloc's overhead.
 constexpr uint64_t kEntryBytes = 48;
 
 uint64_t bytes_of(const std::vector<Extent>& extents) {
@@ -42,7 +42,7 @@ bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known) {
                     });
 }
 
-// Whether what is said of the sample replaces what is known of it.
+// Whether `parts` from `source` replace what is known of the sample.
 bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Source source) {
   const std::span<const Extent> before = this->parts(index);
   if (before.empty()) {
@@ -55,7 +55,7 @@ bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Sour
   }
   const bool same = std::equal(before.begin(), before.end(), parts.begin(), parts.end());
   news_ += (!same || known == Source::kGuessed ? 1 : 0);
-  return !same || known != Source::kTold;  // what the job says anyway need not be kept
+  return !same || known != Source::kTold;  // what the job declares again need not be stored
 }
 
 void SampleSet::learn(uint64_t index, std::vector<Extent> parts, Source source) {

@@ -1,7 +1,7 @@
-// What the samples of one dataset are made of: extents of files, learned by watching a sample being
-// read, or whole files, as the job said. Pure; one thread. Memory goes with the samples that are
-// known, not with their numbers: about 18 bytes for one of many neighbours of one piece each, about
-// 150 for one that is far from all others.
+// What the samples of one dataset consist of: extents of files, learned from observed reads, or
+// whole files, as the job declared. Pure; one thread. Memory is proportional to the number of known
+// samples: about 18 bytes for one of many neighbours of one part each, about 150 for one that is
+// far from all others.
 #pragma once
 
 #include <array>
@@ -28,18 +28,18 @@ inline bool contains(const Extent& outer, const Extent& inner) {
          outer.offset + outer.length >= inner.offset + inner.length;
 }
 
-// Joins neighbours of the same file; keeps the order otherwise.
+// Joins neighbours of the same file; otherwise preserves the order.
 void merge_neighbours(std::vector<Extent>* parts);
 
-// The same parts as in `known`, seen by the pages that lie around them.
+// `seen` are the same parts as `known`, observed as the pages that surround them.
 bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known);
 
-// How it came to be known what a sample is made of. What was seen in this run counts most.
+// How a sample's parts became known. What was seen in this run has priority.
 enum class Source : uint8_t {
   kSeen,     // a worker read the sample
-  kKept,     // one did in an earlier run
-  kTold,     // the job said so
-  kGuessed,  // it follows from what was seen of others
+  kKept,     // one did so in an earlier run
+  kTold,     // the job declared it
+  kGuessed,  // inferred from observations of other samples
 };
 
 class SampleSet {
@@ -48,38 +48,38 @@ class SampleSet {
 
   uint64_t samples() const { return samples_; }
   uint64_t known() const { return known_; }  // samples with extents
-  uint64_t reach() const { return reach_; }  // of samples from here on nothing is known
+  uint64_t reach() const { return reach_; }  // no sample from here on is known
   uint64_t held() const { return held_; }    // bytes of memory that the tables take, about
-  // The sample consists of `parts` from now on, unless more is known of it: what was seen makes way
-  // for what is seen later alone, what was kept or told for that and for what is told later, and a
-  // guess is for samples of which nothing is known. Too many parts (more than kMaxParts) are as
-  // good as none: such a sample is no use to plan with.
+  // The sample consists of `parts` from now on, unless better information exists: seen parts are
+  // replaced only by parts seen later; parts of an earlier run (kKept) or declared by the job
+  // (kTold) also by later declarations; and a guess is accepted only for samples of which nothing
+  // is known. More than kMaxParts parts count as none: planning cannot use such a sample.
   void learn(uint64_t index, std::vector<Extent> parts, Source source = Source::kSeen);
-  // Empty: not known. Good until something is learned of any sample.
+  // Empty: not known. Valid until something is learned about any sample.
   std::span<const Extent> parts(uint64_t index) const;
   Source source(uint64_t index) const;  // REQUIRES: it is known
-  // All samples that are known, by ascending number, until `visit` returns false. `visit` changes
-  // nothing here.
+  // Visits all known samples, by ascending index, until `visit` returns false. `visit` must not
+  // change the set.
   void for_each_known(const std::function<bool(uint64_t index)>& visit) const;
   uint64_t bytes(uint64_t index) const;
-  // Samples that were seen to be made of something else than was known before, or seen first.
+  // Samples that were seen to differ from what was known, or seen for the first time.
   uint64_t news() const { return news_; }
-  // What was seen contains these parts, which a guess makes of it.
+  // A guess made these parts of what was seen, which contains them.
   void refine(uint64_t index, std::vector<Extent> parts);
   void forget_guesses();
-  void clear();  // nothing is known of any sample
+  void clear();  // no sample is known any more
   static constexpr size_t kMaxParts = 64;
 
  private:
   static constexpr uint32_t kMany = UINT32_MAX;  // Extent::file: its parts are in many_
   static constexpr uint64_t kBlockSamples = 64;
 
-  // Neighbours, [64 * b, 64 * b + 64): those that are known, packed.
+  // Neighbours, [64 * b, 64 * b + 64): the known ones, packed.
   struct Block {
-    uint64_t known = 0;                // a bit for each
-    std::array<uint64_t, 2> source{};  // the lower and the upper bit of each one's Source
-    std::vector<Extent> extents;       // of those that are known, in their order
-    size_t place(uint64_t bit) const;  // in `extents`
+    uint64_t known = 0;                // one bit per sample
+    std::array<uint64_t, 2> source{};  // the lower and the upper bit of each sample's Source
+    std::vector<Extent> extents;       // of the known samples, in their order
+    size_t place(uint64_t bit) const;  // index into `extents`
   };
 
   const Extent* find(uint64_t index) const;  // nullptr: not known

@@ -9,13 +9,13 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kFastNs = kMillisecond;              // while a beginning must not be missed
-constexpr uint64_t kLeadNs = 10 * kMillisecond;         // with a comfortable lead
-constexpr uint64_t kIdleNs = 50 * kMillisecond;         // nothing happens
+constexpr uint64_t kFastNs = kMillisecond;              // so that no start of reading is missed
+constexpr uint64_t kLeadNs = 10 * kMillisecond;         // if the prefetch is well ahead
+constexpr uint64_t kIdleNs = 50 * kMillisecond;         // if nothing happens
 constexpr uint64_t kPatienceNs = 2'000 * kMillisecond;  // of fast looks at a fresh mapping
-constexpr uint64_t kShare = 200;         // at most 1/200 of the time goes into looking everywhere
-constexpr uint64_t kNearShare = 40;      // and 1/40 into looking near the readers
-constexpr size_t kMaxGaps = 32;          // looked at one by one
+constexpr uint64_t kShare = 200;         // at most 1/200 of the time for looks at the whole mapping
+constexpr uint64_t kNearShare = 40;      // and 1/40 for looks near the readers
+constexpr size_t kMaxGaps = 32;          // gaps that are looked at one by one
 constexpr uint64_t kBehind = 256 << 10;  // bytes looked at before the position
 constexpr uint64_t kLeastAhead = 4 * kMiB;  // and after it
 
@@ -36,7 +36,7 @@ bool Observer::look(PageTable& table, Range range, uint64_t now_ns, std::vector<
   range.begin = std::max(range.begin / kPage * kPage, offset_);
   range.end = std::min((range.end + kPage - 1) / kPage * kPage, offset_ + length_);
   if (range.length() == 0) return true;
-  // What is known to be mapped is not walked again, unless that takes too many calls.
+  // Pages that are known to be mapped are not walked again, unless that takes too many calls.
   std::vector<Range> gaps;
   uint64_t at_gap = range.begin;
   for (const Range& old : known_.pieces_in(range)) {
@@ -88,7 +88,7 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
   } else {
     for (const ObservedStream& stream : streams) {
       if (!stream.confirmed && stream.position != 0) continue;
-      // As far as the reader can have got since the last look, and then some.
+      // As far as the reader can have come since the last look, with a margin.
       const auto step =
           static_cast<uint64_t>(4 * stream.rate * static_cast<double>(interval_ns_) / 1e9);
       const uint64_t from = stream.position - std::min(stream.position, kBehind);
@@ -106,7 +106,7 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
 }
 
 void Observer::spent(uint64_t cost_ns, uint64_t now_ns) {
-  // A single slow look (we were not scheduled) must not blind us.
+  // After a single slow look (this process was not scheduled) looking must not pause for long.
   next_ns_ = std::max(next_ns_, now_ns + std::min(cost_ns * kNearShare, 2 * interval_ns_));
   if (whole_) next_whole_ns_ = now_ns + std::max(cost_ns * kShare, kFastNs);
 }

@@ -1,8 +1,8 @@
-// Follows one process's mapping of one file by looking at its page table: what was mapped since
-// the last look was read. Near the readers' positions it looks often, over the whole mapping now
-// and then, and less and less while nothing happens.
+// Follows one process's mapping of one file by looking at its page table: pages that were mapped
+// since the last look were read. It looks often near the readers' positions, now and then at the
+// whole mapping, and less and less often while nothing happens.
 //
-// Pure but for the PageTable it is given; time is an argument. One thread.
+// Pure except for the PageTable it is given; time is an argument. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sluice::optimizer {
 
-// What the observer must know of a stream of its file.
+// What the observer needs to know of a stream of its file.
 struct ObservedStream {
   uint64_t position = 0, frontier = 0;  // bytes
   double rate = 0;                      // bytes per second
@@ -25,16 +25,16 @@ struct ObservedStream {
 class Observer {
  public:
   // The mapping shows [offset, offset + length) of the file at `address`. `reader` and `session`
-  // go into what it finds.
+  // are copied into each Access.
   Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader, uint32_t session,
            uint64_t now_ns);
 
-  // Looks. Appends what was newly mapped. False: there is nothing to be seen any more.
+  // Looks, and appends what was newly mapped. False: the page table can no longer be read.
   bool poll(PageTable& table, std::span<const ObservedStream> streams, uint64_t now_ns,
             std::vector<Access>* found);
-  // The last poll took so long: looking must stay cheap.
+  // The last poll took `cost_ns`: looking must stay cheap.
   void spent(uint64_t cost_ns, uint64_t now_ns);
-  // The job unmapped its pages of this range of the file (zapped them): they will be seen again.
+  // The job unmapped its pages of this range of the file (zapped them): they will be found again.
   void forget(Range file_range) { known_.remove(file_range); }
 
   uint64_t next_ns() const { return next_ns_; }
@@ -45,9 +45,9 @@ class Observer {
 
   const uint64_t address_, offset_, length_, reader_;
   const uint32_t session_;
-  IntervalSet known_;  // offsets in the file that were found mapped
+  IntervalSet known_;  // offsets in the file whose pages were found mapped
   uint64_t next_ns_, next_whole_ns_;
-  uint64_t active_ns_;  // when something was last found, or the mapping began
+  uint64_t active_ns_;  // when something was last found, or the mapping was made
   uint64_t interval_ns_ = 0;
   bool whole_ = false;  // the last poll looked at the whole mapping
 };

@@ -1,5 +1,5 @@
-// Which pages of a mapping are mapped. The seam between who follows a mapping and the kernel, which
-// tests put a table of their own into. One thread.
+// Which pages of a mapping are mapped: the interface between the observers of mappings and the
+// kernel, for which tests substitute a table of their own. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class PageTable {
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;
   virtual ~PageTable() = default;
-  // Appends the mapped parts of [begin, end), addresses, in order. False: the process is gone or
-  // will not be looked at.
+  // Appends the mapped parts of [begin, end), addresses, in order. False: the process has ended or
+  // must not be observed.
   virtual bool present(uint64_t begin, uint64_t end, std::vector<Range>* out) = 0;
 };
 

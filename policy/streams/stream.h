@@ -6,10 +6,10 @@
 
 namespace sluice::optimizer {
 
-// A sign of reading, from whatever source: a checkpoint, a read() call, the page table.
+// Evidence of reading, from any source: a checkpoint, a read() call, the page table.
 struct Access {
   enum class Kind {
-    kTrip,  // first touch at offset; the reader may be anywhere up to offset + length unseen
+    kTrip,  // first touch at offset; the reader may have come to offset + length unseen
     kRead,  // exactly [offset, offset + length) was read
     kSeen,  // [offset, offset + length) was found mapped since the last look
   };
@@ -17,16 +17,16 @@ struct Access {
   uint64_t offset = 0;  // bytes
   uint64_t length = 0;  // bytes, > 0
   uint64_t time_ns = 0;
-  uint64_t reader = 0;     // who: pid << 32 | tid
-  uint32_t session = 0;    // whose
-  bool page = false;       // kTrip: one page of a cell was opened, the next trip is a distance on
-  bool worker = false;     // of another process than the one that uses what it reads
-  uint64_t waited_ns = 0;  // by the session, so far
+  uint64_t reader = 0;     // pid << 32 | tid
+  uint32_t session = 0;    // of the reader
+  bool page = false;       // kTrip: one page of a cell was opened; next trip a distance on
+  bool worker = false;     // by a process other than the one that uses the data
+  uint64_t waited_ns = 0;  // by the session, in total
 };
 
 struct StreamReader {
   uint64_t id = 0;
-  uint64_t position = 0;  // bytes: has read up to here at least
+  uint64_t position = 0;  // bytes: has read at least up to here
   uint64_t time_ns = 0;   // of its last event
 };
 
@@ -34,8 +34,8 @@ struct Stream {
   uint32_t id = 0;
   uint32_t session = 0;    // of the latest event
   uint64_t begin = 0;      // where it began
-  uint64_t position = 0;   // furthest byte known to be wanted; everything before has been
-  uint64_t opened = 0;     // >= position: the reader may have got to here without being seen
+  uint64_t position = 0;   // furthest byte known to be wanted; all before it were, too
+  uint64_t opened = 0;     // >= position: the reader may have come this far unseen
   uint64_t events = 0;     // events that belong to it
   uint64_t advances = 0;   // of these, those that moved it forward
   bool confirmed = false;  // a run, not a single access
@@ -43,10 +43,10 @@ struct Stream {
   uint64_t first_ns = 0, last_ns = 0;
   uint64_t last_reader = 0;
   double rate = 0;  // bytes per second that the readers consume; 0: not known
-  uint64_t mark_position = 0, mark_ns = 0;  // where the measuring of `rate` began
+  uint64_t mark_position = 0, mark_ns = 0;  // start of the measurement of `rate`
   std::vector<StreamReader> readers;        // most recent last, bounded
 
-  // Everything before has been passed by every reader that is still alive in this stream.
+  // All before this offset has been passed by every active reader of the stream.
   uint64_t tail(uint64_t now_ns, uint64_t idle_ns) const {
     uint64_t low = position;
     for (const StreamReader& reader : readers) {

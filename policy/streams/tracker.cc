@@ -7,14 +7,14 @@ namespace {
 
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
-constexpr uint64_t kMeet = 4 * kMiB;  // streams nearer than this are one
+constexpr uint64_t kMeet = 4 * kMiB;  // streams closer than this are merged
 constexpr uint64_t kHandOver = 32 * kMiB;
-constexpr uint64_t kRateSpanNs = 30'000'000;      // measure over at least this long
-constexpr uint64_t kRateStaleNs = 2'000'000'000;  // a pause: measure afresh
+constexpr uint64_t kRateSpanNs = 30'000'000;      // a measurement takes at least this long
+constexpr uint64_t kRateStaleNs = 2'000'000'000;  // after such a pause a new measurement begins
 
-// How far past the end of a stream its next event may begin. A run that is not confirmed yet gets
-// little, or random access would look sequential as soon as a few dozen places are remembered.
-// Readers that take turns leave gaps of a few records.
+// How far past the end of a stream its next event may begin. Short for an unconfirmed run, or
+// random access would look sequential as soon as a few dozen places are remembered. Readers that
+// take turns leave gaps of a few records.
 uint64_t reach(const Stream& stream, const Access& access) {
   const uint64_t small = std::max<uint64_t>(256 * kKiB, 2 * std::min(access.length, 4 * kMiB));
   if (access.kind == Access::Kind::kTrip) return stream.confirmed ? 16 * kMiB : 2 * kMiB;
@@ -45,7 +45,7 @@ Stream* Tracker::match(const Access& access) {
   for (Stream& stream : streams_) {
     const uint64_t low = stream.position - std::min(stream.position, slack(stream, access));
     if (access.offset < low || access.offset > stream.opened + reach(stream, access)) continue;
-    // Inside of the cell that is open counts as near as can be.
+    // An event inside of the open cell has distance 0.
     uint64_t distance = 0;
     if (access.offset < stream.position) distance = stream.position - access.offset;
     if (access.offset > stream.opened) distance = access.offset - stream.opened;
@@ -58,7 +58,7 @@ Stream* Tracker::match(const Access& access) {
 }
 
 void Tracker::evict_one(std::vector<uint32_t>* evicted) {
-  // Single accesses go before runs: a stray one here and there must not push a run out.
+  // Single accesses are evicted before runs, so that a stray access does not displace a run.
   auto victim = std::find_if(streams_.begin(), streams_.end(),
                              [](const Stream& stream) { return !stream.confirmed; });
   if (victim == streams_.end()) victim = streams_.begin();
@@ -147,20 +147,20 @@ Tracker::Outcome Tracker::on_access(const Access& access, std::vector<uint32_t>*
     if (orphans_ > 0) --orphans_;
   }
   if (stream->confirmed) stream = merge(stream, &outcome, evicted);
-  // Where access has shown itself random, a stream must prove itself by a second event.
+  // Once access is known to be random, a stream counts only from its second event on.
   if (random() && !stream->confirmed) return outcome;
   outcome.stream = stream;
   return outcome;
 }
 
-// Readers that take turns begin as several streams: before one is confirmed its reach is short.
-// Where they meet they become the one with more events.
+// Readers that take turns begin as several streams, since an unconfirmed stream has a short reach.
+// Where streams meet they are merged into the one with more events.
 Stream* Tracker::merge(Stream* stream, Outcome* outcome, std::vector<uint32_t>* evicted) {
   for (auto at = streams_.begin(); at != streams_.end();) {
     Stream& other = *at;
     const uint64_t low = stream->position - std::min(stream->position, kMeet);
     const bool near = other.position >= low && other.position <= stream->opened + kMeet;
-    // Its only reader came over from a little behind: it met a place that had been touched before.
+    // Its only reader came from a little behind: it reached a place that was touched before.
     const bool handed_over =
         other.readers.size() == 1 && other.last_reader == stream->last_reader &&
         other.position <= stream->position && stream->position <= other.opened + kHandOver;

@@ -1,5 +1,5 @@
-// Finds the sequential runs in the accesses to one file, whoever makes them: readers that take
-// turns through one region are one stream, a far-off access begins another.
+// Finds the sequential runs in the accesses to one file, by any reader: readers that take turns
+// through one region are one stream, a far-off access begins another.
 //
 // Pure: no clock, no I/O, one thread.
 #pragma once
@@ -13,30 +13,30 @@
 
 namespace sluice::optimizer {
 
-inline constexpr size_t kMaxStreams = 32;        // of one file; the longest idle one goes
+inline constexpr size_t kMaxStreams = 32;        // of one file; evicts the longest idle
 inline constexpr size_t kMaxStreamReaders = 64;  // remembered per stream
-inline constexpr uint32_t kOrphanLimit = 32;     // more runs begun than continued: random
+inline constexpr uint32_t kOrphanLimit = 32;     // more runs begun than continued by this: random
 
 class Tracker {
  public:
   struct Outcome {
-    Stream* stream = nullptr;  // nullptr: access is random, nothing is to be made of it yet
+    Stream* stream = nullptr;  // nullptr: access is random, and there is no stream yet
     bool begun = false;        // the first event of a stream
-    bool confirmed = false;    // this event confirmed it
-    bool merged = false;       // another stream that it met is part of it now
+    bool confirmed = false;    // this event confirmed the stream
+    bool merged = false;       // the stream met another one, which is part of it now
     uint64_t before = 0;       // the stream's position before the event
   };
 
-  // Takes an event. REQUIRES: access.length > 0, offset + length does not overflow. The stream
-  // stays valid until the next call; `evicted`, if not null, gets the ids of streams forgotten or
-  // merged into this one.
+  // Handles an event. REQUIRES: access.length > 0, offset + length does not overflow. The stream
+  // is valid until the next call; `evicted`, if not null, receives the ids of streams that were
+  // evicted or merged into this one.
   Outcome on_access(const Access& access, std::vector<uint32_t>* evicted);
 
-  // The library says that access through a mapping is random: no stream without two events from
-  // now on, and unconfirmed ones end.
+  // The preload library reports random access through a mapping: from now on a stream needs two
+  // events, and unconfirmed streams end.
   void on_random(std::vector<uint32_t>* evicted);
 
-  // Process `pid` ended or lets go of the file: it holds no stream's tail any more.
+  // Process `pid` ended or released the file: it no longer determines a stream's tail.
   void forget_process(uint32_t pid);
 
   bool random() const { return orphans_ >= kOrphanLimit; }
@@ -51,9 +51,9 @@ class Tracker {
   Stream* merge(Stream* stream, Outcome* outcome, std::vector<uint32_t>* evicted);
   void evict_one(std::vector<uint32_t>* evicted);
 
-  std::list<Stream> streams_;  // the longest idle first
+  std::list<Stream> streams_;  // longest idle first
   uint32_t next_id_ = 1;
-  uint32_t orphans_ = 0;  // one up for a stream begun, one down for one continued, bounded
+  uint32_t orphans_ = 0;  // +1 for a stream begun, -1 for one continued, bounded
 };
 
 }  // namespace sluice::optimizer

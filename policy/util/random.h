@@ -1,5 +1,5 @@
-// Seeded random numbers that are the same everywhere: only what the C++ standard determines is
-// used. Pure.
+// Seeded random numbers that are the same everywhere: uses only what the C++ standard determines.
+// Pure.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace sluice {
 
-// Seeds of different streams must not be neighbours (the finalizer of splitmix64).
+// Separates the seeds of different streams, which must not be neighbours (the finalizer of
+// splitmix64).
 inline uint64_t mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15ULL;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -24,7 +25,7 @@ inline uint64_t mixed(uint64_t value) {
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  // Uniform in [0, end); the bias of 2^-32 is below what anybody sees. REQUIRES: end > 0.
+  // Uniform in [0, end), with a negligible bias of 2^-32. REQUIRES: end > 0.
   uint32_t below(uint32_t end) { return static_cast<uint32_t>(((engine_() >> 32) * end) >> 32); }
   // In (0, 1).
   double unit() { return (static_cast<double>(engine_() >> 12) + 0.5) * 0x1p-52; }
@@ -32,10 +33,10 @@ class Random {
     const double radius = std::sqrt(-2 * std::log(unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());
   }
-  // Every permutation is as likely as every other. At most 2^32 - 1 items.
+  // Every permutation is equally likely. At most 2^32 - 1 items.
   template <typename Item>
   void shuffle(std::vector<Item>* items) {
-    // Where the next ones come from is known ahead of them: of millions each is a cache miss.
+    // Draws places ahead of their use to prefetch them: with millions each is a cache miss.
     constexpr size_t kAhead = 16;
     std::array<uint32_t, kAhead> from{};
     size_t drawn = items->size();

@@ -1,4 +1,4 @@
-// Waiting for another thread that is about to finish something short. Async-signal-safe.
+// Waiting for another thread to finish a short section. Async-signal-safe.
 #pragma once
 
 #include <time.h>
@@ -7,12 +7,12 @@
 
 namespace sluice::preload {
 
-// One for each wait. After a few turns it sleeps: a thread of real-time priority that only yields
-// keeps the processor from the one that it waits for.
+// One object for each wait. After a few turns it sleeps: a thread of real-time priority that only
+// yields would keep the thread that it waits for from running.
 class Backoff {
  public:
-  // About a second of waiting, for those that may not wait for ever: as where a thread left what is
-  // waited for by a jump. False: that time is over.
+  // Waits about a second in all, for callers that must not wait forever, for example because the
+  // other thread may have left its section by a jump. False: that time is over.
   bool wait_bounded() {
     if (left_ == 0) return false;
     --left_;

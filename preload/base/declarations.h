@@ -1,4 +1,4 @@
-// libc's declarations of everything that is hooked, and those that no header has: the checked
+// libc's declarations of all hooked functions, and declarations that no header has: the checked
 // variants that fortified programs call, and the __xstat family of programs built against an
 // older glibc.
 #pragma once

@@ -1,11 +1,11 @@
-// A hook's own work must not be seen in errno.
+// A hook's own work must not change errno.
 #pragma once
 
 #include <cerrno>
 
 namespace sluice::preload {
 
-// Puts errno back at the end of a scope. Async-signal-safe.
+// Restores errno at the end of a scope. Async-signal-safe.
 struct KeepErrno {
   int saved = errno;
   KeepErrno() = default;

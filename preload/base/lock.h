@@ -1,5 +1,5 @@
 // A lock for short, bounded sections. Its holder has every signal blocked, so no handler of the
-// holding thread can wait for it; other threads' handlers wait for a holder that is running.
+// holding thread can wait for it; handlers of other threads wait for a holder that is running.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class Spinlock {
   std::atomic<uint32_t> held_{0};
 };
 
-// Signals blocked first, then the lock: the order is what makes the claim above true.
+// Blocks signals first, then takes the lock: the claim above depends on this order.
 class Locked {
  public:
   explicit Locked(Spinlock& lock) : lock_(lock) { lock_.lock(); }

@@ -1,6 +1,6 @@
-// A descriptor that is ours for a moment. A job may close everything and open files of its own
-// under our number meanwhile: it is looked at before it is used or closed. Any thread, not from a
-// signal handler.
+// A descriptor that the library opens for a short time. The job may close all descriptors and reuse
+// the number meanwhile: ours() checks for that before the number is used or closed. Any thread, not
+// from a signal handler.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@ namespace sluice::preload {
 
 class OwnDescriptor {
  public:
-  // Takes what a system call returned, which may be a negative errno.
+  // Takes the result of a system call, which may be a negative errno.
   explicit OwnDescriptor(long fd) : fd_(fd) {
     struct stat about;
     if (sys::failed(fd_) || sys::call(SYS_fstat, fd_, sys::word(&about)) != 0) return;
@@ -24,7 +24,7 @@ class OwnDescriptor {
   OwnDescriptor(const OwnDescriptor&) = delete;
   OwnDescriptor& operator=(const OwnDescriptor&) = delete;
 
-  // Negative: there is none, and this is why.
+  // Negative: no descriptor; the errno of the failed call.
   int number() const { return static_cast<int>(fd_); }
   uint64_t inode() const { return inode_; }
   bool ours() const {

@@ -1,13 +1,13 @@
-// A stack of our own for work that needs more than a signal handler's alternate stack has. What
-// hooks reach without it is held to small frames by the compiler (preload/module.mk).
+// A separate stack for work that needs more than a signal handler's alternate stack has. Frames of
+// all other code that hooks reach are limited by the compiler (preload/module.mk).
 #pragma once
 
 #include <memory>
 
 namespace sluice::preload {
 
-// Runs work(argument) on a fresh stack of 256 KiB, or on the present one if there is no memory for
-// it. Async-signal-safe if `work` is. Costs two system calls and some page faults.
+// Runs work(argument) on a new stack of 256 KiB, or on the current one if out of memory.
+// Async-signal-safe if `work` is. Costs two system calls and some page faults.
 void run_on_own_stack(void (*work)(void*), void* argument);
 
 // Whether the thread runs on an alternate signal stack. Async-signal-safe; a system call.
@@ -19,7 +19,7 @@ void on_own_stack(Work work) {
   run_on_own_stack([](void* argument) { (*static_cast<Work*>(argument))(); }, std::addressof(work));
 }
 
-// Where calls are frequent: on the present stack unless it is a signal's.
+// For frequent calls: on the current stack unless it is an alternate signal stack.
 template <typename Work>
 void with_room(Work work) {
   if (on_signal_stack()) {

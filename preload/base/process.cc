@@ -16,7 +16,7 @@ SLUICE_TOUCHED_AT_START constinit std::atomic<uint32_t>* g_mark =
 SLUICE_TOUCHED_AT_START constinit std::atomic<int> g_pid{0};
 SLUICE_TOUCHED_AT_START constinit int g_root_pid = 0;
 
-constinit std::atomic<bool> g_cloned{false};  // and stays so
+constinit std::atomic<bool> g_cloned{false};  // never reset
 
 }  // namespace
 
@@ -49,7 +49,7 @@ bool in_vfork_child() {
 bool in_seen_vfork_child() {
   if (!t_state.vforked && !g_cloned.load(std::memory_order_relaxed)) return false;
   if (in_vfork_child()) return true;
-  t_state.vforked = false;  // the parent goes on once its child has ended or executed
+  t_state.vforked = false;  // the parent runs again, so its child has ended or executed
   return false;
 }
 

@@ -7,25 +7,25 @@ namespace sluice::preload {
 
 void process_init();  // constructor only
 
-// True in a fork's child that has not been through process_after_fork(), however it was forked:
-// the mark lies on a page that the kernel wipes on fork and shares on vfork. Async-signal-safe.
+// True in a fork's child before process_after_fork(), however it was forked: the mark lies on a
+// page that the kernel wipes on fork and shares on vfork. Async-signal-safe.
 bool process_is_new();
 
-// Makes this process its own: pins, slot, locks (startup/fork.cc, which knows what there is).
-// Async-signal-safe; single-threaded by nature.
+// Resets the state that the child inherited: pins, slot, locks (startup/fork.cc).
+// Async-signal-safe; the child is single-threaded.
 void process_after_fork();
-// The part of it that is this room's.
+// The part of it for base/.
 void adopt_process();
 
-// True where the caller must change nothing: a vfork child, running in its parent's memory.
-// One getpid().
+// True in a vfork child, which runs in its parent's memory: the caller must change no state. Costs
+// one getpid().
 bool in_vfork_child();
 
-// The same without a system call, where a mistake costs no more than an event: a vfork's child that
-// no hook saw being made (a program's own assembly) is not recognised.
+// The same, mostly without a system call, for callers where a mistake costs no more than an event:
+// does not recognise a vfork child that no hook saw (made by a program's own assembly).
 bool in_seen_vfork_child();
-// The calling thread is about to have a child that shares its memory. `lasting`: the child may run
-// beside its parent, or with a thread state of its own.
+// The calling thread is about to create a child that shares its memory. `lasting`: it may run
+// concurrently with its parent, or have its own thread state.
 void vfork_comes(bool lasting);
 
 // True in the process image that loaded the library, false in its fork children.

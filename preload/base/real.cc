@@ -9,7 +9,7 @@
 namespace sluice::preload {
 namespace {
 
-// One after the other: a table of pointers would be relocated at every program's start.
+// Concatenated names: a table of pointers would need relocations at every program's start.
 #define SLUICE_NAME(name) #name "\0"
 constexpr char kNames[] = SLUICE_HOOKS(SLUICE_NAME);
 #undef SLUICE_NAME

@@ -1,11 +1,11 @@
-// The table of hooks: every libc function that the library stands in front of, one line each.
-// It makes the table of real addresses and exports.map; a hook's signature is taken from libc's
-// own declaration by decltype, so that it cannot drift.
+// The table of hooks: every libc function that the library interposes. The table of real addresses
+// and exports.map are made from it; a hook's signature is taken from libc's own declaration by
+// decltype, so that it cannot drift.
 //
-// X(name): each is resolved when it is first called, and all of them before the process can have a
-// handler, a second thread, a child or data: from there on none is resolved in a signal handler,
-// under an allocator's lock or in a fork's child. A program that has none of these pays for what it
-// calls.
+// X(name): each function is resolved at its first call, and all of them before the process can have
+// a signal handler, a second thread, a child or data: from then on none is resolved in a signal
+// handler, under an allocator's lock or in a fork's child. A program that has none of these pays
+// only for the functions that it calls.
 #pragma once
 
 #include <atomic>
@@ -64,7 +64,8 @@
   X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
   X(setfsuid) X(setfsgid) X(setgroups) X(initgroups) X(capset) X(unshare) X(setns) X(chroot) \
   X(pivot_root)
-// Not libc's, resolved by their callers (hooks/lmdb.cc), and our own (hooks/samples.cc).
+// Functions of LMDB, which hooks/lmdb.cc resolves, and functions of this library
+// (hooks/samples.cc).
 #define SLUICE_HOOKS_OTHERS(X) \
   X(mdb_get) X(mdb_cursor_get) \
   X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_fetch_begin) X(sluice_fetch_end) X(sluice_wanted) X(sluice_locate_files) \
@@ -83,11 +84,11 @@ namespace sluice::preload {
 enum class Hook : uint32_t { SLUICE_HOOKS(SLUICE_HOOK_ID) kCount };
 #undef SLUICE_HOOK_ID
 
-// Address of the next definition of the function after ours; aborts the call's process only if
-// libc lacks a function that is called. Async-signal-safe once resolved.
+// Address of the next definition of the function after the hook; ends the process if libc lacks a
+// function that is called. Async-signal-safe once resolved.
 void* real_address(Hook hook);
 
-// Resolves all; costs a load when it is done. Not from a signal handler.
+// Resolves all functions; costs one load once done. Not from a signal handler.
 void resolve_hooks();
 
 }  // namespace sluice::preload

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = int (*)(clockid_t, struct timespec*);
 SLUICE_TOUCHED_AT_START constinit Clock g_clock = nullptr;
-constinit char g_path[4096] = {};  // absolute; empty until asked for
+constinit char g_path[4096] = {};  // absolute; empty until library_path() is called
 
 }  // namespace
 
@@ -47,8 +47,8 @@ bool beside_library(char* out, size_t size, const char* name) {
 }
 
 void find_clock() {
-  // libc's clock_gettime is the vDSO's behind one indirection, without a lock or errno on
-  // success; taken by address so that the handler never goes through the lazy binder.
+  // libc's clock_gettime is one indirection to the vDSO, without a lock or errno on success; called
+  // by address so that the handler never enters the lazy binder.
   g_clock = &clock_gettime;
 }
 

@@ -1,4 +1,4 @@
-// Where the library itself lies, for finding what was installed with it.
+// The path of the library itself, from which files installed with it are found.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ bool beside_library(char* out, size_t size, const char* name);
 // The absolute path of the library.
 bool library_path(char* out, size_t size);
 
-// The time that sys::now_ns() reads comes from the vDSO; looked up once in the constructor.
+// Looks up the clock that sys::now_ns() reads, in the vDSO; once, in the constructor.
 void find_clock();
 
 }  // namespace sluice::preload

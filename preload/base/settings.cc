@@ -27,11 +27,11 @@ using protocol::OptionInfo;
 using ConfigSet = void (*)(void*, const char*, const char*);
 using ConfigRead = int (*)(const char*, ConfigSet, void*, char*, size_t);
 
-// Every value in use.
+// The text of all values in use.
 constinit char g_values[16384] = {};
 SLUICE_TOUCHED_AT_START constinit size_t g_values_used = 0;
 
-// Copies a value and what follows it: a job that sets its process title overwrites its first
+// Copies a value and the text to append: a job that sets its process title overwrites its initial
 // environment.
 const char* keep(const char* value, const char* more = "") {
   const size_t length = strlen(value);
@@ -96,7 +96,7 @@ void apply_importance() {
   g_settings.importance = static_cast<uint32_t>(chosen.mode);
   g_settings.warm_up = static_cast<uint32_t>(chosen.value(Key::kWarmUp));
   g_settings.full_every = static_cast<uint32_t>(chosen.value(Key::kFullEvery));
-  // The mean that is selected: the share, or that of (a percentile)^beta over all percentiles.
+  // The mean share that is selected: as given, or the mean of percentile^beta over all percentiles.
   g_settings.selected_share = chosen.has(Key::kShare)
                                   ? static_cast<double>(chosen.value(Key::kShare)) / 100.0
                                   : 1 / (1 + static_cast<double>(chosen.value(Key::kBeta)) / 100.0);
@@ -121,12 +121,12 @@ void check_values() {
     say(LogLevel::kWarn, "%s=%s %s; using the default%s%s", info.variable, text, problem,
         *info.default_text != '\0' ? ", " : "", info.default_text);
     text = nullptr;
-    // Children get the default too, and say nothing: one line for a job, not one a process.
+    // Children use the default too, without a warning: one line for a job, not one a process.
     forget_variable(info.variable);
   }
 }
 
-// Where XDG's rules put it; nowhere if the user has no home.
+// The default folder by the XDG base directory specification; none if the user has no home.
 void find_places() {
   const char*& text = g_settings.text[static_cast<size_t>(Option::kPlaces)];
   if (text != nullptr) {
@@ -144,7 +144,7 @@ void find_places() {
   }
 }
 
-// Most programs have none of our variables, and are to learn that at once.
+// Most programs have none of Sluice's variables: a fast check for that.
 bool any_variable() {
   using protocol::kVariablePrefix;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -153,7 +153,7 @@ bool any_variable() {
   return false;
 }
 
-// In an array of its own: some programs (bash) have a putenv of their own.
+// In a new array: some programs (bash) have a putenv of their own.
 void add_to_environment(char* entry) {
   size_t count = 0;
   while (environ[count] != nullptr) ++count;
@@ -166,8 +166,8 @@ void add_to_environment(char* entry) {
   environ = copy;
 }
 
-// What this process starts is of one job with it: their reports are one. A minus in front: `sluice
-// run` named the job otherwise.
+// Names the job: processes that this one starts belong to it and share its report. The leading
+// minus distinguishes the name from one that `sluice run` gives.
 void begin_job() {
   static constinit char entry[64] = {};
   const int used = snprintf(entry, sizeof entry, "SLUICE_JOB=");
@@ -177,7 +177,7 @@ void begin_job() {
   add_to_environment(entry);
 }
 
-// Names that are nearly an option's. Others may be somebody else's.
+// Warns of variables whose names are nearly an option's. Other names may belong to other software.
 void check_names() {
   for (char** at = environ; *at != nullptr;) {
     const size_t length = strcspn(*at, "=");
@@ -190,7 +190,7 @@ void check_names() {
     memcpy(name, *at, length);
     name[length] = '\0';
     say(LogLevel::kWarn, "%s is not an option; did you mean %s?", name, meant->variable);
-    forget_variable(name);  // once for a job, as of a bad value
+    forget_variable(name);  // one warning a job, as for a bad value
   }
 }
 

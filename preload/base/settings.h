@@ -12,32 +12,32 @@ namespace sluice::preload {
 enum class LogLevel : uint8_t { kOff, kError, kWarn, kInfo, kDebug, kTrace };
 
 struct Settings {
-  bool off = true;  // until they have been read
+  bool off = true;  // until the settings have been read
   bool checkpoint_auto = true;
   protocol::CheckpointMode checkpoint = protocol::CheckpointMode::kCell;
   uint64_t distance = 0;  // bytes; 0 is auto
   LogLevel log = LogLevel::kWarn;
   bool prefetch = true;
   bool stage = true;        // sample files may be staged
-  bool stage_all = false;   // on whatever mount
+  bool stage_all = false;   // on any mount
   uint64_t stale = 3;       // seconds
   bool python = true;       // the PyTorch adapter
-  uint32_t importance = 0;  // 0 off, 1 losses are observed, 2 and decide what is fetched
-  // How many samples epochs fetch then; see sluice_selection_rule.
+  uint32_t importance = 0;  // 0 off, 1 losses are observed, 2 losses also decide what is fetched
+  // How many samples an epoch fetches with importance 2; see sluice_selection_rule.
   uint32_t warm_up = 0, full_every = 0;
   double selected_share = 1;
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL
-  const char* job = nullptr;  // SLUICE_JOB: the job that this process is of; see docs/report.md
-  // Text of every option as given, nullptr where it is not; static storage.
+  const char* job = nullptr;  // SLUICE_JOB: the job that this process is part of; docs/report.md
+  // Text of every option as given, nullptr if not given; static storage.
   const char* text[protocol::kOptionCount] = {};
 };
 
 extern Settings g_settings;
 
-// Reads the environment and the file that SLUICE_CONFIG names. A bad value costs one line and
-// becomes the default. Not thread-safe: constructor only.
+// Reads the environment and the file that SLUICE_CONFIG names. For a bad value prints one warning
+// and uses the default. Not thread-safe: constructor only.
 void read_settings();
 
 }  // namespace sluice::preload

@@ -51,10 +51,10 @@ inline constexpr int kGuardRemove = 103;
 // The kernel's signal set is 64 bits.
 using SignalSet = uint64_t;
 inline constexpr SignalSet signal_bit(int signal) { return SignalSet{1} << (signal - 1); }
-// glibc's own, which it takes out of every set that an application gives it: SIGCANCEL, SIGSETXID.
+// glibc's own, which it removes from every set that an application passes: SIGCANCEL, SIGSETXID.
 inline constexpr SignalSet kInternalSignals = signal_bit(32) | signal_bit(33);
-// What we block for a moment, and how a look from outside can tell that it was us: libc blocks
-// both of its own or none. SIGSETXID's handler makes one system call.
+// The signals that this library blocks in short sections. is_own_block() recognises such a mask:
+// libc blocks both of its internal signals or neither. SIGSETXID's handler makes one system call.
 inline constexpr SignalSet kAllSignals = ~signal_bit(33);
 inline constexpr bool is_own_block(SignalSet mask) {
   return (mask & kInternalSignals) == signal_bit(32);
@@ -66,12 +66,12 @@ inline SignalSet set_mask(SignalSet mask) {
   return old;
 }
 
-// Ends what set_mask(kAllSignals) began: `mask` is what that returned. SIGSEGV may have become ours
-// meanwhile (signals/mask.h); it is not blocked then.
+// Ends a section begun by set_mask(kAllSignals): `mask` is what that returned. If SIGSEGV was taken
+// meanwhile (handler/mask.h), it is not blocked.
 void restore_mask(SignalSet mask);
 
-// Blocks every signal for a scope: a handler that ran inside a cell's transition and touched
-// that cell would wait for itself.
+// Blocks every signal for a scope: a handler that ran inside a cell's transition of its own thread
+// and touched that cell would wait forever.
 class SignalsBlocked {
  public:
   SignalsBlocked() : old_(set_mask(kAllSignals)) {}
@@ -83,7 +83,7 @@ class SignalsBlocked {
   SignalSet old_;
 };
 
-uint64_t now_ns();         // CLOCK_MONOTONIC, by the vDSO; async-signal-safe
-uint64_t thread_cpu_ns();  // what the calling thread had of the processor; async-signal-safe
+uint64_t now_ns();         // CLOCK_MONOTONIC, through the vDSO; async-signal-safe
+uint64_t thread_cpu_ns();  // CPU time of the calling thread; async-signal-safe
 
 }  // namespace sluice::preload::sys

@@ -1,4 +1,4 @@
-// What the library remembers of a thread.
+// The library's state of a thread.
 //
 // Initial-exec and constant-initialised: the first access from a signal handler must neither
 // allocate (as a dynamic TLS block would) nor run a constructor.
@@ -10,8 +10,8 @@ namespace sluice::preload {
 
 struct StagedFd;
 
-// What a thread's counters said when it last tripped a checkpoint: CLOCK_MONOTONIC (0: not yet),
-// its time on a processor, its page faults that went to storage.
+// A thread's counters when it last tripped a checkpoint: CLOCK_MONOTONIC (0: not yet), its CPU
+// time, its major page faults.
 struct FaultMark {
   uint64_t time_ns, ran_ns, faults;
 };
@@ -21,33 +21,32 @@ struct ThreadState {
   uintptr_t retry_address;
   uint64_t retry_word;
   uint32_t seen_disarms;
-  // The kernel's id of the thread, asked for when it began its first sample; 0: not yet. A system
-  // call for each event would be a good part of what an event costs.
+  // The kernel's id of the thread, read when it began its first window; 0: not yet. A system call
+  // for each event would be a good part of an event's cost.
   uint32_t sample_tid;
   // Samples that the thread has begun and not ended, and the key of the last of them.
   uint32_t samples_begun;
   uint64_t sample;
-  // Windows on samples that are open: in them the thread may be given staged copies
-  // (stage/window.h).
+  // Number of open windows: within one the thread may be given staged copies (stage/window.h).
   uint32_t windows;
-  // Staged copies that the thread was given, and those that it gave back for the originals, since
-  // it ended its last sample.
+  // Since the thread ended its last sample: staged copies that it was given, and copies that were
+  // switched to the originals.
   uint32_t copies_given, copies_left;
-  // In this window the paths of this thread were found to lead where the optimizer's do
-  // (stage/identity.cc); 0: not yet.
+  // The state of g_changes in which this thread's paths were found to lead where the optimizer's
+  // do, in this window (stage/identity.cc); 0: not yet.
   uint64_t place_known;
-  // The staged descriptor that the thread is using, for whoever changes it over in a signal handler
-  // that interrupted the use; nullptr: none.
+  // The staged descriptor that the thread is using, for a signal handler that interrupts the use
+  // and switches the descriptor; nullptr: none.
   StagedFd* staged_use;
-  // Where records lie in followed mappings that it was handed since it began one: [begin, end).
+  // Records in followed mappings that LMDB returned since the thread began a sample: [begin, end).
   uint32_t touched_count;
   uintptr_t touched[8][2];
-  // What the sample's begin told samples/pages.cc: a PageWatch.
+  // The state of samples/pages.cc for the sample: a PageWatch.
   uint8_t page_watch;
   FaultMark faults;
-  // It may be a vfork's child that runs: process.h.
+  // A vfork child may be running in this thread: process.h.
   bool vforked;
-  // A SIGSEGV that was sent to this thread while blocked waits as a shadow (signals/mask.h).
+  // A SIGSEGV that was sent to this thread while blocked is pending as a shadow (handler/mask.h).
   bool segv_held;
 };
 

@@ -17,7 +17,7 @@ constexpr long kPauseNs = 250000;
 
 enum class Blocks : uint8_t { kNothing, kForNow, kYes };
 
-struct KernelEntry {  // getdents64's
+struct KernelEntry {  // struct linux_dirent64
   uint64_t inode;
   int64_t offset;
   uint16_t size;
@@ -42,7 +42,7 @@ Blocks thread_blocks(int folder, const char* name, sys::SignalSet signals) {
   char path[64];
   snprintf(path, sizeof path, "%s/status", name);
   const long fd = sys::call(SYS_openat, folder, sys::word(path), O_RDONLY | O_CLOEXEC);
-  if (sys::failed(fd)) return Blocks::kNothing;  // it has ended
+  if (sys::failed(fd)) return Blocks::kNothing;  // the thread has ended
   char status[4096];
   const long got = sys::call(SYS_read, fd, sys::word(status), sizeof status - 1);
   sys::close(static_cast<int>(fd));

@@ -9,7 +9,7 @@
 namespace sluice::preload {
 namespace {
 
-// What the compiler's landing pads and the C++ runtime that is linked in call.
+// Functions called by the compiler's landing pads and by the statically linked C++ runtime.
 // clang-format off
 #define SLUICE_UNWINDER(X) \
   X(_Unwind_DeleteException) X(_Unwind_GetDataRelBase) X(_Unwind_GetIPInfo) \
@@ -41,7 +41,7 @@ void* function(Function which) {
 
 void prepare_unwinder() {
   if (g_functions[kFunctions - 1].load(std::memory_order_acquire) != nullptr) return;
-  void* library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);  // kept: it is in use
+  void* library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed
   if (library == nullptr) return;
   for (uint32_t i = 0; i < kFunctions; ++i) {
     g_functions[i].store(dlsym(library, kNames[i]), std::memory_order_release);
@@ -52,7 +52,7 @@ void prepare_unwinder() {
 
 #define SLUICE_UNWIND(name) \
   reinterpret_cast<decltype(&::name)>(sluice::preload::function(sluice::preload::Function::k##name))
-// unwind.h makes them visible; the version script keeps them to this library.
+// unwind.h makes these functions visible; the version script hides them from other libraries.
 
 extern "C" void _Unwind_DeleteException(_Unwind_Exception* exception) {
   SLUICE_UNWIND(_Unwind_DeleteException)(exception);
@@ -89,8 +89,8 @@ extern "C" void _Unwind_SetIP(_Unwind_Context* context, _Unwind_Ptr value) {
   SLUICE_UNWIND(_Unwind_SetIP)(context, value);
 }
 
-// Nothing here throws. Defined so that the C++ runtime's own, which take 72 KB at every program's
-// start for exceptions when memory is short, stay out of the library.
+// Nothing in this library throws. Defined so that the C++ runtime's versions are not linked in:
+// they allocate 72 KB at every program's start, for exceptions when memory is short.
 extern "C" void* __cxa_allocate_exception(size_t) noexcept { abort(); }
 extern "C" void __cxa_free_exception(void*) noexcept { abort(); }
 extern "C" void* __cxa_allocate_dependent_exception() noexcept { abort(); }

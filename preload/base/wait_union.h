@@ -1,5 +1,5 @@
-// Time that was waited by several threads and processes, overlaps counted once: a union of
-// intervals. Pure; the caller sees to it that one at a time is here. All zero is an empty one.
+// The time that several threads and processes waited, overlaps counted once: a union of intervals.
+// No system calls; the caller serializes access. All zero bytes are an empty union.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ class WaitUnion {
  public:
   // Adds [begin, end), ns; returns how much of it was not in the union before.
   //
-  // Intervals may come in any order. Where there are more than kMost of them apart, the two nearest
-  // of the older half become one: what lies between them is taken for counted if an interval over
-  // it comes later.
+  // Intervals may be added in any order. If there are more than kMost disjoint ones, the two
+  // nearest of the older half are merged: the gap between them then counts as covered, and is not
+  // counted if a later interval includes it.
   uint64_t add(uint64_t begin, uint64_t end) {
     if (end <= begin) return 0;
     uint32_t first = 0;
     while (first < used_ && spans_[first].end < begin) ++first;
-    uint32_t last = first;  // behind those that meet it
+    uint32_t last = first;  // one past the spans that meet [begin, end)
     uint64_t covered = 0;
     Span merged{begin, end};
     for (; last < used_ && spans_[last].begin <= end; ++last) {
@@ -64,7 +64,7 @@ class WaitUnion {
   uint64_t gap(uint32_t i) const { return spans_[i + 1].begin - spans_[i].end; }
 
   uint32_t used_;
-  Span spans_[kMost + 1];  // apart from each other, ascending
+  Span spans_[kMost + 1];  // disjoint, ascending
 };
 
 }  // namespace sluice::preload

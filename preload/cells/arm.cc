@@ -51,7 +51,7 @@ uint32_t vma_budget() {
   return limit / kVmaShare;
 }
 
-// Whether this very mapping takes guard regions: file mappings do since Linux 6.15.
+// Whether this mapping supports guard regions: file mappings do since Linux 6.15.
 bool takes_guards(uintptr_t base) {
   return g_settings.guard_regions && sys::advise(base, kPage, sys::kGuardInstall) == 0 &&
          sys::advise(base, kPage, sys::kGuardRemove) == 0;
@@ -66,7 +66,8 @@ Rearm choose_rearm(const Mapping& mapping, bool drop_behind, bool guards) {
   return Rearm::kNothing;
 }
 
-// `page`: one page per distance. False if the kernel refuses, everything then accessible.
+// Page mode: protects one page per distance. False if the kernel refuses; all pages are accessible
+// then.
 bool protect_pages(Mapping& mapping, bool guards) {
   for (uint32_t cell = 0; cell < mapping.cell_count; ++cell) {
     const uintptr_t start = mapping.cell_start(cell);
@@ -148,8 +149,8 @@ bool arm(const Request& request) {
   return true;
 }
 
-// Waits for closers that began before rearm was kNothing, opens, and takes it off the books.
-// REQUIRES: g_registry_lock.
+// Waits for transitions that began before rearm was kNothing, opens the mapping and removes it from
+// the registry. REQUIRES: g_registry_lock.
 void disarm_one(Mapping& mapping) {
   mapping.rearm.store(Rearm::kNothing, std::memory_order_seq_cst);
   Backoff backoff;
@@ -187,8 +188,8 @@ void for_each_in(const void* address, size_t length, Action action) {
   }
 }
 
-// Asks the kernel for the page that every reader of an LMDB file touches first and that lies where
-// no stream leads. Its first touch alone would read a whole read-ahead's worth around it.
+// Prefetches the page that every reader of an LMDB file touches first and that no stream reaches.
+// Without this its first touch would read a whole read-ahead window around it.
 void want_root(int fd, const DataFile& data) {
   if (data.wanted_bytes == 0 || !g_settings.prefetch) return;
   sys::call(SYS_fadvise64, fd, static_cast<long>(data.first_wanted),
@@ -227,7 +228,7 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   renewal_wanted();
   const uint64_t in_file = static_cast<uint64_t>(about.st_size - offset);
   const uint64_t used = length < in_file ? length : in_file;
-  // LMDB's meta pages are touched by every transaction and say nothing about where it reads.
+  // LMDB's meta pages are touched by every transaction and do not show where it reads.
   const uint64_t skipped = data.lmdb && offset == 0 ? kLmdbMetaBytes : 0;
   request.base = reinterpret_cast<uintptr_t>(address) + skipped;
   request.end = request.base - skipped + ((used + kPage - 1) & ~uint64_t{kPage - 1});
@@ -236,8 +237,8 @@ void consider_mapping(void* address, size_t length, int prot, int flags, int fd,
   request.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
   request.page_mode = mode == CheckpointMode::kPage;
   if (mode == CheckpointMode::kObserve) {
-    // What a library does that passes our hooks by is not seen, and an LMDB's values are seen when
-    // they are handed out.
+    // Not watched: mappings that a library may change by calls that no hook sees, and LMDB's, since
+    // its values are recorded when LMDB returns them.
     const bool shared =
         request.shared && (prot & PROT_WRITE) == 0 && (flags & (MAP_POPULATE | MAP_LOCKED)) == 0;
     const bool watched = !data.lmdb && !g_only_observe.load(std::memory_order_relaxed);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kMaxArguments = 64;
 
-// Takes one argument of a type that parse_printf_format() gave. A string that begins in a
-// protected mapping goes to `strings`, the largest int to `largest`.
+// Collects arguments by the types that parse_printf_format() returned: strings that begin in a
+// protected mapping into `strings`, the largest int into `largest`.
 struct Arguments {
   const char* strings[kMaxArguments];
   size_t string_count = 0;
@@ -56,8 +56,8 @@ struct Arguments {
   }
 };
 
-// A string with a precision need not end in NUL, so no more of it may be looked at than the
-// largest precision in the format: a literal one, or any int argument ("%.*s").
+// A string with a precision need not end in NUL, so no more of it may be read than the largest
+// precision in the format: a literal one, or any int argument ("%.*s").
 size_t longest_string(const char* format, size_t largest_int) {
   size_t limit = largest_int;
   bool precise = false;

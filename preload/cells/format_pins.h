@@ -1,4 +1,4 @@
-// printf's arguments, looked at for strings that lie in protected mappings.
+// Pins those of printf's string arguments that lie in protected mappings.
 #pragma once
 
 #include <cstdarg>
@@ -7,8 +7,8 @@
 
 namespace sluice::preload {
 
-// Pins the format and every %s argument. `arguments` is not advanced for the caller. Costs a
-// look at one word while nothing is protected.
+// Pins the format and every %s argument. `arguments` is not advanced for the caller. Costs one
+// load while nothing is protected.
 void pin_format(Pins& pins, const char* format, va_list arguments);
 
 }  // namespace sluice::preload

@@ -18,10 +18,10 @@ struct Observed {
 };
 
 constexpr uint32_t kMaxObserved = 256;
-constexpr uintptr_t kPart = 64 << 20;  // bytes of a mapping that are looked at under the lock
+constexpr uintptr_t kPart = 64 << 20;  // bytes of a mapping that are visited under the lock at once
 constinit Spinlock g_lock;
 constinit Observed g_observed[kMaxObserved] = {};
-constinit std::atomic<uint32_t> g_count{0};  // entries ever used; writer: g_lock's holder
+constinit std::atomic<uint32_t> g_count{0};  // entries ever used; written with g_lock held
 
 void tell(const Observed& entry) {
   const int flags = protocol::kFlagObserve | (entry.by_page ? protocol::kFlagByPage : 0);

@@ -36,7 +36,7 @@ Pins::Pins(const struct iovec* parts, size_t count) {
 void Pins::add_string(const char* text, size_t limit) {
   const auto begin = reinterpret_cast<uintptr_t>(text);
   if (text == nullptr || !maybe_protected(begin, UINTPTR_MAX)) return;
-  // Cell by cell: the terminator is looked for only in what is already pinned.
+  // Cell by cell: the search for the terminator reads only pinned memory.
   uintptr_t at = begin;
   while (limit != 0) {
     MappingRef mapping = find_mapping(at, at + 1);
@@ -65,7 +65,7 @@ void Pins::pin(uintptr_t begin, uintptr_t end) {
     mapping->pinned.fetch_add(1, std::memory_order_relaxed);
     pin_cells(*mapping, begin, end, &range.first, &range.last);
     if (count_ == kRanges) {
-      sticky_ = true;  // nobody will unpin: they stay open
+      sticky_ = true;  // never unpinned: these cells stay open
       continue;
     }
     ranges_[count_++] = range;

@@ -1,8 +1,8 @@
-// Buffers on their way into the kernel. For as long as a Pins lives, the cells that its buffers
-// touch are open and cannot be closed by anybody.
+// Buffers that are passed to the kernel. While a Pins exists, the cells that its buffers overlap
+// are open and no thread can close them.
 //
 // Costs two loads while nothing is protected where the buffer lies. Any thread, signal handlers
-// included. Left by siglongjmp, its cells stay open: slower, never wrong.
+// included. If siglongjmp skips the destructor, the cells stay open: slower, never wrong.
 #pragma once
 
 #include <sys/uio.h>
@@ -51,7 +51,8 @@ class Pins {
   Range ranges_[kRanges];
 };
 
-// Opens for good what a buffer touches: for calls that return before the kernel has read it.
+// Opens and never unpins the cells that a buffer overlaps: for calls that return before the kernel
+// has read it.
 void open_for_good(const void* buffer, size_t length);
 
 }  // namespace sluice::preload

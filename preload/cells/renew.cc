@@ -25,18 +25,18 @@ namespace {
 constexpr uint64_t kRenewNs = 1'000'000'000;
 constexpr uint64_t kFailedNs = 10'000'000'000;
 
-constinit std::atomic<uint32_t> g_renewing{0};  // 1 while a thread is at it
-// Its own: more than a line, whose path has at most 4096 bytes.
+constinit std::atomic<uint32_t> g_renewing{0};  // 1 while a thread renews; that thread owns g_text
+// Longer than any line of maps: a path has at most 4096 bytes.
 constinit char g_text[8192];
 
 // One line of /proc/self/maps.
 struct Area {
   uintptr_t begin = 0, end = 0;
   uint64_t inode = 0;
-  const char* path = nullptr;  // as the kernel writes it, in the caller's buffer
+  const char* path = nullptr;  // as the kernel writes it, in the buffer of the line
 };
 
-// "begin-end perms offset device inode    path". False for areas that are of no file.
+// "begin-end perms offset device inode    path". False for areas that map no file.
 bool parse(const char* line, Area* out) {
   char* at = nullptr;
   out->begin = strtoul(line, &at, 16);
@@ -49,8 +49,8 @@ bool parse(const char* line, Area* out) {
   return out->inode != 0 && *out->path == '/';
 }
 
-// Hands the file of `area` to the optimizer again. O_PATH: closing any other descriptor would let
-// go of the job's own fcntl locks on that file.
+// Passes the file of `area` to the optimizer again. O_PATH: closing any other kind of descriptor
+// would release the job's fcntl locks on that file.
 bool follow_again(const Area& area, protocol::CheckpointMode mode, FollowedFile* out) {
   const long fd =
       sys::call(SYS_openat, AT_FDCWD, sys::word(area.path), O_PATH | O_CLOEXEC | O_NOFOLLOW);
@@ -64,7 +64,7 @@ bool follow_again(const Area& area, protocol::CheckpointMode mode, FollowedFile*
   return followed;
 }
 
-// False if there was something to renew and it could not be.
+// False if the area has a mapping to renew and that failed.
 bool renew(const Area& area) {
   FollowedFile file;
   if (const MappingRef mapping = find_mapping(area.begin, area.end)) {
@@ -88,7 +88,7 @@ bool renew(const Area& area) {
   return true;
 }
 
-// Goes through the process's areas. REQUIRES: g_renewing is ours.
+// Renews all areas of the process. REQUIRES: this thread set g_renewing.
 bool renew_all() {
   const long fd =
       sys::call(SYS_openat, AT_FDCWD, sys::word("/proc/self/maps"), O_RDONLY | O_CLOEXEC);
@@ -129,7 +129,7 @@ void look_for_loss() {
   const uint64_t now = sys::now_ns();
   if (now < g_next_look_ns.load(std::memory_order_relaxed)) return;
   const int saved = errno;
-  // A handler or another thread that comes here meanwhile goes on.
+  // A signal handler or another thread that arrives meanwhile skips this.
   if (!in_vfork_child() && !on_signal_stack() &&
       g_renewing.exchange(1, std::memory_order_acquire) == 0) {
     if (process_is_new()) process_after_fork();

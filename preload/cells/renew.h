@@ -1,10 +1,10 @@
-// A mapping may outlive the optimizer that it was announced to: one that was killed. Then another
-// is found or started, and told again. One that was asked to stop is not replaced until the job
-// opens or maps data anew. Where no hooked call comes any more, the mapping stays without
-// pre-caching.
+// A mapping may outlive the optimizer that it was reported to, if that was killed. Then another
+// optimizer is found or started, and the mapping is reported to it. An optimizer that was asked to
+// stop is not replaced until the job opens or maps data again. If the job makes no more hooked
+// calls, the mapping has no prefetching from then on.
 //
-// Not from a signal handler; any thread. A look costs a load where nothing is mapped, else the
-// time of day; once in kRenewNs the optimizer's life is asked for.
+// Not from a signal handler; any thread. A check costs one load where nothing is mapped, else a
+// clock read; once in kRenewNs it checks whether the optimizer lives.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace sluice::preload {
 
-// When to look next; UINT64_MAX while no mapping is followed. Any thread, relaxed.
+// When to check next; UINT64_MAX while no mapping is followed. Any thread, relaxed.
 extern std::atomic<uint64_t> g_next_look_ns;
 
 void renewal_wanted();      // a mapping is followed from now on
 void renewal_after_fork();  // in a fork's child; single-threaded, async-signal-safe
-void look_for_loss();       // the slow half of renew_if_lost()
+void look_for_loss();       // the slow path of renew_if_lost()
 
-// In hooks of calls that jobs make all the time. errno is kept.
+// In hooks of calls that jobs make frequently. errno is preserved.
 inline void renew_if_lost() {
   if (g_next_look_ns.load(std::memory_order_relaxed) != UINT64_MAX) look_for_loss();
 }

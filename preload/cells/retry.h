@@ -1,6 +1,6 @@
-// Calls that read small things from user memory (paths, names, structures) before they do
-// anything: EFAULT means that nothing happened, so they are made once more with the memory
-// pinned. Costs nothing until EFAULT comes.
+// For calls that read small arguments (paths, names, structures) from user memory before they have
+// any effect: EFAULT means that nothing happened, so the call is made once more with the memory
+// pinned. Costs nothing unless a call fails with EFAULT.
 #pragma once
 
 #include <cerrno>

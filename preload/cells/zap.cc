@@ -17,7 +17,7 @@ void zap_mapped(uintptr_t begin, uintptr_t end) {
   begin &= ~(kFaultAround - 1);
   end = (end + kFaultAround - 1) & ~(kFaultAround - 1);
   if (maybe_protected(begin, end)) {
-    // Whoever unmaps it waits for the lock: until then the addresses are the mapping's.
+    // A thread that unmaps takes this lock: while it is held the addresses belong to the mapping.
     Locked locked(g_registry_lock);
     uint32_t from = 0;
     while (const MappingRef mapping = find_mapping(begin, end, &from)) {

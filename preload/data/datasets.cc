@@ -14,8 +14,8 @@
 namespace sluice::preload {
 namespace {
 
-// What begins LMDB's pages 0 and 1 (mdb.c: MDB_page's header, MDB_meta). The page size stands in
-// the free list's `pad`.
+// The beginning of LMDB's pages 0 and 1 (mdb.c: MDB_page's header, MDB_meta). The page size is
+// stored in the free list's `pad`.
 struct LmdbTree {
   uint32_t pad;
   uint16_t flags, depth;
@@ -48,8 +48,8 @@ bool covers(const char* pattern, const char* path) {
   return fnmatch(pattern, path, 0) == 0;
 }
 
-// Folders of `pattern` may be symbolic links: the part before any wildcard as the kernel names it,
-// which is how it names open files too. False if there is no such part, or it changes nothing.
+// Folders in `pattern` may be symbolic links: resolves the part before any wildcard to the kernel's
+// name, as open files are named. False if there is no such part, or the name is the same.
 bool resolve(const char* pattern, char* out, size_t size) {
   size_t fixed = strcspn(pattern, "*?[\\");
   if (pattern[fixed] != '\0') {
@@ -73,7 +73,7 @@ bool resolve(const char* pattern, char* out, size_t size) {
   return more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
 }
 
-// One entry of SLUICE_DATASET: a glob, a file, or a folder with all below it.
+// Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it.
 bool matches(const char* pattern, const char* path) {
   char absolute[2048];
   if (pattern[0] != '/') {
@@ -91,7 +91,7 @@ bool matches(const char* pattern, const char* path) {
          (resolve(pattern, resolved, sizeof resolved) && covers(resolved, path));
 }
 
-// Sets *automatic if the list is empty or has `auto` in it.
+// Whether SLUICE_DATASET names the path. Sets *automatic if the list is empty or contains `auto`.
 bool named(const char* path, bool* automatic) {
   const char* list = patterns();
   *automatic = *list == '\0';
@@ -119,8 +119,8 @@ bool read_meta(int fd, off_t at, LmdbMeta* out) {
   return got == sizeof *out && out->magic == kLmdbMagic;
 }
 
-// The newer of the two meta pages tells where the root is. A page that is being rewritten just now
-// tells nonsense: what comes of it is a hint, and bounded by the file's size.
+// The newer of the two meta pages has the root's page number. A page that is being rewritten may
+// read as garbage: the result is only a hint, and bounded by the file's size.
 void find_root(int fd, const struct stat& about, const LmdbMeta& first, DataFile* out) {
   const uint32_t page = first.free_list.pad;
   if (page < kMinLmdbPage || page > kMaxLmdbPage || (page & (page - 1)) != 0) return;

@@ -14,10 +14,10 @@ namespace sluice::preload {
 namespace {
 
 constexpr off_t kSmallest = 64 << 10;  // bytes
-constexpr uint32_t kKinds = 16;        // the last one is what has no place of its own
-constexpr uint32_t kKnown = 4096;      // files that are told apart, power of two
+constexpr uint32_t kKinds = 16;        // the last one is for all endings without an entry
+constexpr uint32_t kKnown = 4096;      // files that are distinguished, power of two
 constexpr uint64_t kKindMask = 31;     // of a word of `known`
-constexpr size_t kLongest = 7;         // of an ending, in bytes
+constexpr size_t kLongest = 7;         // bytes of an ending
 
 struct Kind {
   std::atomic<uint64_t> ending;  // its bytes; 0: free, or no ending
@@ -32,10 +32,10 @@ struct Table {
 
 constinit Table g_own = {};
 SLUICE_TOUCHED_AT_START constinit std::atomic<Table*> g_table{&g_own};
-// Whether there is anything in it: looked at before a fork.
+// Whether the table has any entry: read before a fork.
 SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_used{false};
 
-// What programs are made of.
+// Endings of files that belong to programs.
 constexpr const char* kNoData[] = {"so", "py",  "pyc", "pyd", "o",  "a",   "h",  "hpp", "c",
                                    "cc", "cpp", "js",  "jar", "rb", "pl",  "sh", "mo",  "log",
                                    "md", "gch", "rs",  "go",  "ts", "pem", "whl"};
@@ -67,7 +67,7 @@ uint32_t kind_of(Table& table, uint64_t ending) {
   return kKinds - 1;
 }
 
-// The word of the file's hash: its kind is in the lowest bits. nullptr: the table is full.
+// The table's word for the file: its hash, with the kind in the lowest bits. nullptr: no room.
 std::atomic<uint64_t>* known_file(Table& table, const struct stat& about, uint64_t* hash) {
   const uint64_t mixed =
       (about.st_dev * 0x9e3779b97f4a7c15ULL ^ about.st_ino) * 0xff51afd7ed558ccdULL;
@@ -115,9 +115,9 @@ uint32_t left_alone_opened(int fd, const struct stat& about) {
   if (length <= 0) return 0;
   path[length] = '\0';
   const uint32_t number = worth_counting(path) ? kind_of(table, packed(ending_of(path))) : 0;
-  if (known == nullptr) return number;  // a file too few
+  if (known == nullptr) return number;  // the table is full: the file is not counted
   uint64_t fresh = hash;
-  // kKinds stands for 0, which is a file that was not looked at.
+  // kKinds encodes kind 0: a 0 in the word means that the file was not examined yet.
   const uint64_t named = hash | (number == 0 ? kKinds : number);
   if (!known->compare_exchange_strong(fresh, named, std::memory_order_relaxed) || number == 0) {
     return number;
@@ -158,7 +158,7 @@ uint64_t left_alone_bytes() {
 void left_alone_text(char* out, size_t size) {
   out[0] = '\0';
   size_t used = 0;
-  // The two of which most was read.
+  // The two kinds with the most bytes read.
   const Table& table = *g_table.load(std::memory_order_acquire);
   const Kind* most[2] = {};
   for (const Kind& kind : table.kinds) {

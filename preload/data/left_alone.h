@@ -1,5 +1,5 @@
-// The files that a job reads and that nothing is done for, by kind: what the end-of-run line says
-// where Sluice did not help. A small fixed table; a name's ending is the kind.
+// The files that a job reads and that Sluice does not prefetch, by kind: the end-of-run line
+// reports them if Sluice did not help. A small fixed table; the kind is the file name's ending.
 //
 // Any thread; async-signal-safe. Shared with fork children from the first fork on.
 #pragma once
@@ -11,22 +11,22 @@
 
 namespace sluice::preload {
 
-// A file is read, and is not followed, or not yet. Returns its kind's number, to be handed to
-// left_alone_read(). 0: not counted, as those of the system, of programs and their parts, and small
-// ones. The kernel is asked for its name the first time.
+// A file is read and is not followed, or not yet. Returns its kind's number, for left_alone_read().
+// 0: not counted, because it is small or belongs to the system or to a program. The first call for
+// a file asks the kernel for its name.
 uint32_t left_alone_opened(int fd, const struct stat& about);
 void left_alone_read(uint32_t kind, uint64_t bytes);
 
 // A file that SLUICE_DATASET names was opened.
 void dataset_matched();
 
-// Bytes that were read of such files.
+// Bytes that were read from such files.
 uint64_t left_alone_bytes();
 
-// "24 .tar files of 24 MB: smaller than 256 MiB; SLUICE_DATASET=DIR takes them", and what else
-// there was; empty if nothing was counted. Not from a signal handler.
+// "24 .tar files of 24 MB: smaller than 256 MiB; SLUICE_DATASET=DIR takes them", for the two kinds
+// with the most bytes read; empty if nothing was counted. Not from a signal handler.
 void left_alone_text(char* out, size_t size);
-// Whether SLUICE_DATASET is given and named nothing that was opened.
+// Whether SLUICE_DATASET is given and named no file that was opened.
 bool dataset_unmatched();
 
 size_t left_alone_size();

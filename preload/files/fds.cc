@@ -19,7 +19,7 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before a file is worth a question
+constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before the optimizer is asked
 constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
 
 constinit FdEntry g_fds[kMaxFds];
@@ -30,7 +30,8 @@ bool same_file(int fd, const FdEntry& entry, struct stat* about) {
          about->st_ino == entry.inode.load(std::memory_order_relaxed);
 }
 
-// The first bytes have been read: is this data? Ends as kFollowed or kOther.
+// After the first bytes were read: decides whether this is data. Sets kFollowed, kLeftAlone or
+// kOther.
 bool decide(int fd, FdEntry& entry) {
   struct stat about;
   DataFile data;
@@ -49,7 +50,7 @@ bool decide(int fd, FdEntry& entry) {
   return false;
 }
 
-// The optimizer that follows this file is gone: the next reads ask again.
+// True if the optimizer that followed this file is gone: the next reads ask again.
 bool end_of_session(FdEntry& entry) {
   const uint32_t file = entry.file.load(std::memory_order_relaxed);
   if (session_of_file_lives(file)) return false;
@@ -58,7 +59,7 @@ bool end_of_session(FdEntry& entry) {
   return true;
 }
 
-// Tells of the `bytes` before `end`.
+// Reports a read of the `bytes` before `end`.
 void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
   struct stat about;
   if (!same_file(fd, entry, &about)) {
@@ -80,11 +81,11 @@ bool was_left_alone(const FdEntry& entry, ssize_t bytes) {
   return true;
 }
 
-// True if enough was read for an event, which is then the caller's to send.
+// True if enough was read for an event, which the caller then sends.
 bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   const uint64_t pending = entry.pending.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
-    // All that was read counts: records that are read at random are small.
+    // Counts all bytes, not only runs: records that are read at random are small.
     const uint64_t seen = entry.seen.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (seen < kDecideAfter || in_seen_vfork_child()) return false;
     if (process_is_new()) process_after_fork();
@@ -94,7 +95,7 @@ bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   return first || pending >= kEventBytes;
 }
 
-// What the file is, asked of the kernel. Leaves kUnknown.
+// Asks the kernel what the file is. Changes `use` from kUnknown.
 void look_at(int fd, FdEntry& entry) {
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0) {
@@ -111,7 +112,7 @@ void look_at(int fd, FdEntry& entry) {
   entry.inode.store(about.st_ino, std::memory_order_relaxed);
   FollowedFile followed;
   if (process_is_new()) process_after_fork();
-  if (follows(about, &followed)) {  // opened again, as workers do
+  if (follows(about, &followed)) {  // already followed: workers open a file again
     entry.file.store(followed.file, std::memory_order_relaxed);
     entry.use.store(FdUse::kFollowed, std::memory_order_release);
     return;
@@ -119,13 +120,13 @@ void look_at(int fd, FdEntry& entry) {
   entry.use.store(FdUse::kPossible, std::memory_order_release);
 }
 
-// A read of a descriptor that nothing is known of yet. True: it is known now, and the read is still
-// to be counted.
+// After a read of a kUnknown descriptor. True: its use is known now, and the caller counts the
+// read.
 bool look_after_read(int fd, FdEntry& entry, uint64_t bytes, size_t wanted) {
   if (in_seen_vfork_child()) return false;
   const uint64_t seen = entry.seen.load(std::memory_order_relaxed) + bytes;
   if (seen < kDecideAfter) {
-    // Less than was asked for: there is no more of it, or it is no file.
+    // A short read: the end of a small file, or not a regular file.
     if (bytes < wanted) entry.use.store(FdUse::kOther, std::memory_order_relaxed);
     entry.seen.store(seen, std::memory_order_relaxed);
     return false;
@@ -209,7 +210,7 @@ void fd_read(int fd, ssize_t bytes, size_t wanted) {
     if (end >= bytes) part(*entry, static_cast<uint64_t>(end - bytes), bytes);
   }
   if (!due(fd, *entry, length, false)) return;
-  // The offset is asked for, once an event, rather than followed through every call.
+  // The offset is read from the kernel once an event, not tracked through every call.
   const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (sys::failed(end)) return;
   tell(fd, *entry, static_cast<uint64_t>(end),

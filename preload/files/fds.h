@@ -1,12 +1,12 @@
-// What is known of the job's descriptors: which of them read data. One word in a table for each
-// number; descriptors that read no data cost a look at it.
+// Which of the job's descriptors read data. One table entry for each number; descriptors that read
+// no data cost one load.
 //
-// An open costs no system call: what the file is is asked once 64 KiB were read from it, which most
-// files do not have. But where the process follows a file already, the descriptors that it opens
-// may be of the same one, and are known from the first byte.
+// An open costs no system call: the file is examined once 64 KiB were read from it, which most
+// files do not have. But if the process already follows a file, a new descriptor may be of the same
+// file, so it is examined when it is opened.
 //
-// A descriptor may be closed, and its number reused, where no hook sees it: before an event goes
-// out the file is compared with what was remembered. Any thread; racing threads at worst lose or
+// A descriptor may be closed, and its number reused, by calls that no hook sees: before an event is
+// sent, the file is compared with the recorded one. Any thread; racing threads at worst lose or
 // repeat an event.
 #pragma once
 
@@ -20,11 +20,11 @@ namespace sluice::preload {
 inline constexpr int kMaxFds = 65536;
 
 enum class FdUse : uint32_t {
-  kOther = 0,     // never data, or not opened through us
+  kOther = 0,     // never data, or opened by a call that no hook saw
   kPossible = 1,  // large enough; decided at the first reads
   kFollowed = 2,
-  kLeftAlone = 3,  // nothing is done for it; `file` is its kind (left_alone.h)
-  kUnknown = 4,    // opened for reading, and not looked at yet
+  kLeftAlone = 3,  // not prefetched; `file` is its kind (left_alone.h)
+  kUnknown = 4,    // opened for reading, and not examined yet
 };
 
 struct FdEntry {
@@ -32,7 +32,7 @@ struct FdEntry {
   std::atomic<uint32_t> file{0};
   std::atomic<uint64_t> device{0};
   std::atomic<uint64_t> inode{0};
-  std::atomic<uint64_t> pending{0};   // bytes read since the last event, or the last jump
+  std::atomic<uint64_t> pending{0};   // bytes read since the last event, or the last seek
   std::atomic<uint64_t> seen{0};      // bytes read before it was decided whether this is data
   std::atomic<uint64_t> expected{0};  // pread: offset that continues the run; bytes
 };
@@ -46,17 +46,17 @@ inline FdEntry* data_fd(int fd) {
   return entry->use.load(std::memory_order_relaxed) == FdUse::kOther ? nullptr : entry;
 }
 
-// After a successful open. errno is kept.
+// After a successful open. errno is preserved.
 void fd_opened(int fd, int flags);
 void fd_closed(int fd);
 void fds_closed(unsigned first, unsigned last);
 void fd_copied(int from, int to);
 
-// After `bytes` were read at the descriptor's own offset, or at `offset`, where so many were
-// `wanted`: fewer are the end of the file. errno is kept.
+// After `bytes` of `wanted` bytes were read, at the descriptor's own offset or at `offset`. Fewer
+// than `wanted` mean the end of the file. errno is preserved.
 void fd_read(int fd, ssize_t bytes, size_t wanted);
 void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted);
-// After the descriptor's offset was moved: what follows is a new run.
+// After the descriptor's offset was moved: later reads form a new run.
 void fd_sought(int fd);
 
 }  // namespace sluice::preload

@@ -6,7 +6,7 @@
 namespace sluice::preload {
 namespace {
 
-// Shorter calls, and as long as a copy from memory may take for each byte, are no waits.
+// A call counts as a wait if it took longer than this plus the time to copy its bytes from memory.
 constexpr uint64_t kShortestNs = 100'000;
 constexpr uint64_t kCopyBytesPerNs = 3;
 

@@ -1,4 +1,4 @@
-// How long a call that reads data took: session/waits.h.
+// Measures how long a call that reads data took, for session/waits.h.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +12,8 @@
 
 namespace sluice::preload {
 
-// Times a call that reads. Of descriptors that read no data, and outside of samples, a look at the
-// table is all. Trivially destructible: a cancelled thread unwinds through it.
+// Times a call that reads. Outside of samples, a descriptor that reads no data costs one load.
+// Trivially destructible: a cancelled thread unwinds through it.
 class ReadWatch {
  public:
   explicit ReadWatch(int fd)
@@ -24,16 +24,16 @@ class ReadWatch {
   ReadWatch()
       : begin_ns_(t_state.samples_begun != 0 && !reads_for_others_now() ? sys::now_ns() : 0) {}
 
-  // The call is over; for done().
+  // The time after the call, for done(); 0 if the call is not timed.
   uint64_t end_ns() const { return begin_ns_ != 0 ? sys::now_ns() : 0; }
-  // It has read so many bytes (or failed) by then. What turned out to be no data is no wait for it.
-  // errno is kept.
+  // The call has read `bytes` (or failed) by `end_ns`. Not counted if the descriptor turned out to
+  // read no data. errno is preserved.
   void done(int fd, ssize_t bytes, uint64_t end_ns) const {
     if (begin_ns_ != 0 && (data_fd(fd) != nullptr || t_state.samples_begun != 0)) {
       judge(begin_ns_, bytes, end_ns);
     }
   }
-  // Of a call without a descriptor to read from, which has just ended.
+  // For a call without a descriptor to read from, which has just ended.
   void done() const {
     if (begin_ns_ != 0) judge(begin_ns_, 0, sys::now_ns());
   }

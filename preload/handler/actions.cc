@@ -18,13 +18,13 @@ namespace {
 constinit Spinlock g_lock;
 constinit struct sigaction g_segv = {};
 constinit struct sigaction g_shadow = {};
-constinit std::atomic<bool> g_clean{false};  // no thread really blocks SIGSEGV, nor will one
+constinit std::atomic<bool> g_clean{false};  // no thread blocks SIGSEGV in the kernel, nor will one
 
 struct sigaction& record(int signal) {
   return signal == SIGSEGV ? g_segv : g_shadow;
 }
 
-// The kernel's own layout, for asking without libc.
+// The kernel's layout of struct sigaction, for system calls that bypass libc.
 struct KernelAction {
   void* handler;
   unsigned long flags;
@@ -44,8 +44,8 @@ bool fault_handler_intact() {
          now.handler == reinterpret_cast<void*>(&fault_handler);
 }
 
-// ONSTACK: a handler for stack overflow needs it, and has set an alternate stack. Everything is
-// blocked, so that nothing runs between our look at a cell and our change of it.
+// SA_ONSTACK: an application's handler for stack overflow needs it, and has set an alternate stack.
+// All signals are blocked, so that no handler runs between our load of a cell and our change of it.
 bool take_action(int signal, struct sigaction* before) {
   struct sigaction ours;
   memset(&ours, 0, sizeof ours);
@@ -57,7 +57,8 @@ bool take_action(int signal, struct sigaction* before) {
   return true;
 }
 
-// The kernel blocks what an action's mask names while its handler runs: SIGSEGV only as a shadow.
+// The kernel blocks the signals of an action's mask while the handler runs: SIGSEGV must be in that
+// mask only as the shadow.
 void translate_action(int signal) {
   KernelAction read;
   if (!kernel_action(signal, nullptr, &read)) return;
@@ -66,7 +67,7 @@ void translate_action(int signal) {
     wanted.mask = to_kernel(read.mask);
     KernelAction replaced;
     if (!kernel_action(signal, &wanted, &replaced) || replaced == read) return;
-    read = replaced;  // another thread set one meanwhile: that one, then
+    read = replaced;  // another thread set an action meanwhile: translate that one
   }
 }
 
@@ -94,7 +95,8 @@ Taken install_fault_handler() {
   if (possible != Taken::kOurs || g_clean.load(std::memory_order_relaxed)) return possible;
   if (!fault_handler_installed()) {
     struct sigaction segv;
-    // From here on the mask's hooks keep SIGSEGV unblocked, and the record's wait for our lock.
+    // From here on the mask hooks keep SIGSEGV unblocked, and the sigaction() hooks use the record,
+    // for which they wait for our lock.
     g_segv_taken.store(true, std::memory_order_release);
     if (!take_action(SIGSEGV, &segv)) {
       g_segv_taken.store(false, std::memory_order_release);
@@ -106,7 +108,7 @@ Taken install_fault_handler() {
       if (signal != SIGSEGV && signal != kShadowSignal) translate_action(signal);
     }
   }
-  // A thread may have blocked it while it was not ours yet.
+  // A thread may have blocked SIGSEGV before g_segv_taken was set.
   if (blocks_are_hidden() || others_block(kSegvBit)) return Taken::kBlocked;
   g_clean.store(true, std::memory_order_release);
   return fault_handler_intact() ? Taken::kOurs : Taken::kLost;

@@ -1,9 +1,9 @@
-// The application's own SIGSEGV action, while the kernel holds ours.
+// The application's SIGSEGV action, while the kernel's action is our handler.
 //
 // From install_fault_handler() on, sigaction() and its relatives read and write a record for
-// SIGSEGV and its shadow (mask.h) and never the kernel's actions. Its lock is held with all
-// signals blocked and for a copy only, so the handler may take it: the interrupted thread never
-// holds it.
+// SIGSEGV and its shadow (mask.h), never the kernel's actions. The record's lock is held with all
+// signals blocked and only while the record is copied, so the handler may take it: the thread that
+// the handler interrupted never holds it.
 #pragma once
 
 #include <csignal>
@@ -13,35 +13,37 @@ namespace sluice::preload {
 
 enum class Taken : uint8_t {
   kOurs,
-  kLost,     // the kernel's action is not ours: it was swallowed or replaced
-  kBlocked,  // some other thread really blocks SIGSEGV: a checkpoint would end the process there
+  kLost,     // the kernel's action is not our handler: our sigaction() was lost or overridden
+  kBlocked,  // another thread blocks SIGSEGV in the kernel: a checkpoint there ends the process
 };
 
-// Whether SIGSEGV is ours, or could be. Changes nothing. Not from a handler.
+// Whether our handler is the kernel's SIGSEGV action, or could be. Changes nothing. Not from a
+// handler.
 Taken can_take_segv();
 
-// Takes SIGSEGV if it is not ours yet: our handler in the kernel, the application's actions into
-// the record, masks of other signals' actions into the kernel's terms (mask.h). The mask of the
-// calling thread follows when it leaves its blocked section or calls us next. Not from a handler
-// of ours.
+// Takes SIGSEGV unless that is done: installs our handler in the kernel, moves the application's
+// actions into the record, and translates the masks of other signals' actions to the kernel's terms
+// (mask.h). The calling thread's mask is translated when it leaves its blocked section or next
+// calls a hook. Not from our handler.
 Taken install_fault_handler();
 
-// True if SIGSEGV is ours in our books. Async-signal-safe.
+// True once SIGSEGV was taken; does not look at the kernel's action. Async-signal-safe.
 bool fault_handler_installed();
 
 // Whether the record holds this signal's action. Async-signal-safe.
 bool action_is_recorded(int signal);
 
-// Copies, in the application's terms. With `reset`, the record becomes the default action
-// (SA_RESETHAND) in the same step. REQUIRES: action_is_recorded(signal).
+// Copies of the record, in the application's terms. With `reset_if_one_shot`, the record of a
+// SA_RESETHAND action becomes the default action in the same step.
+// REQUIRES: action_is_recorded(signal).
 struct sigaction application_action(int signal, bool reset_if_one_shot);
 void set_application_action(int signal, const struct sigaction& action);
 
-// Gives the kernel the default (or ignore) action, for good: the process is about to die of the
-// signal, with its own exit status, core and address. Async-signal-safe.
+// Sets the kernel's action to the default (or to ignore) for good: the process is about to die of
+// the signal, with the kernel's exit status, core file and fault address. Async-signal-safe.
 void restore_kernel_action(int signal, bool ignore);
 
-// After restore_kernel_action(), when death (or exec) did not come.
+// After restore_kernel_action(), if the process did not die (or exec failed).
 void reinstall_fault_handler();
 
 // In a fork's child.

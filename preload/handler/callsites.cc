@@ -1,4 +1,4 @@
-// record_callsite runs inside the fault handler: a table in static memory, system calls, no more.
+// record_callsite() runs inside the fault handler: it uses a static table and system calls only.
 #include "preload/handler/callsites.h"
 
 #include <sys/uio.h>
@@ -19,12 +19,12 @@ struct Place {
   std::atomic<uintptr_t> pc{0};
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> times{0};
-  uintptr_t callers[kCallsiteDepth];  // writer: who claimed pc
+  uintptr_t callers[kCallsiteDepth];  // writer: the thread that claimed pc
 };
 constinit Place g_places[kPlaces] = {};
 
-// Frame pointer and return address, read by the kernel: an address that is no frame is an error
-// and not a fault.
+// Reads frame pointer and return address by a system call, so that an address that is not readable
+// gives an error instead of a fault.
 bool read_frame(uintptr_t frame, uintptr_t (&out)[2]) {
   struct iovec local = {out, sizeof out};
   struct iovec remote = {reinterpret_cast<void*>(frame), sizeof out};

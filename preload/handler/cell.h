@@ -6,9 +6,9 @@
 //                  |          v
 //              CLOSED/GUARDED <- CLOSING      only from OPEN with zero pins
 //
-// The winner of the compare-and-swap to OPENING or CLOSING owns the transition; everybody else
-// waits for it. The owner has all signals blocked and makes at most two system calls, so the
-// wait is short and never for oneself. Pure: no system call here.
+// The thread that wins the compare-and-swap to OPENING or CLOSING owns the transition; every other
+// thread waits for its end. The owner has all signals blocked and makes few system calls, so the
+// wait is short, and no thread ever waits for itself. This file makes no system call.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ enum class CellState : uint8_t {
   kOpening = 2,
   kOpen = 3,
   kClosing = 4,
-  kSticky = 5,  // open for good
+  kSticky = 5,  // open, never closed again
 };
 
 // Layout of the word: state 0-7, pins 8-23, version 24-39, last trip 40-63.
@@ -33,8 +33,8 @@ struct CellWord {
   uint32_t pins() const { return static_cast<uint32_t>(bits >> 8) & 0xffff; }
   uint32_t last_trip() const { return static_cast<uint32_t>(bits >> 40); }
 
-  // Every change of state is a new version, so that a fault can tell "still the same open cell"
-  // from "closed and opened again since".
+  // Every change of state increases the version, so that a fault can distinguish "still the same
+  // open cell" from "closed and opened again since".
   CellWord with_state(CellState state) const {
     const uint64_t version = ((bits >> 24) + 1) & 0xffff;
     return {(bits & ~0xffff0000ffULL) | static_cast<uint64_t>(state) | version << 24};
@@ -45,7 +45,7 @@ struct CellWord {
   CellWord with_last_trip(uint32_t trip) const {
     return {(bits & ~(0xffffffULL << 40)) | static_cast<uint64_t>(trip & 0xffffff) << 40};
   }
-  // State and version, without pins: what a repeated fault compares.
+  // State and version, without pins: compared when a fault repeats.
   uint64_t identity() const { return bits & 0xffff0000ffULL; }
 
   bool accessible() const { return state() == CellState::kOpen || state() == CellState::kSticky; }
@@ -55,8 +55,8 @@ struct CellWord {
 };
 inline constexpr uint32_t kMaxPins = 0xffff;
 
-// The atomic word. All orders are acquire-release: opening must be seen before the data behind
-// it is used, closing must not overtake a pin.
+// The atomic word. All orders are acquire-release: a cell's opening must be visible before its data
+// is used, and a closing must not be reordered with a pin.
 class Cell {
  public:
   CellWord load() const { return {word_.load(std::memory_order_acquire)}; }
@@ -64,7 +64,7 @@ class Cell {
     return word_.compare_exchange_weak(expected.bits, desired.bits, std::memory_order_acq_rel,
                                        std::memory_order_acquire);
   }
-  // Ends a transition that the caller owns, keeping pins that arrived meanwhile.
+  // Ends a transition that the caller owns; preserves pins that were added meanwhile.
   void finish(CellState state) {
     CellWord now = load();
     while (!swap(now, now.with_state(state))) {

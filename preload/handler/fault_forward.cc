@@ -23,14 +23,14 @@ bool on_altstack(const ucontext_t& context, uintptr_t sp) {
   return context.uc_stack.ss_size != 0 && sp - base < context.uc_stack.ss_size;
 }
 
-// What the application wrote into a saved mask is in its own terms.
+// The application writes masks in its own terms: the saved mask is translated to the kernel's.
 void translate_saved_mask(ucontext_t* context) {
   const sys::SignalSet mask = word_of(context->uc_sigmask);
   if ((mask & kSegvBit) != 0) set_word(context->uc_sigmask, to_kernel(mask));
 }
 
-// The default action. A fault is raised again by its instruction, and what the kernel then does
-// is what it would have done without us. A sent signal is sent again, with the same siginfo.
+// The default action. A fault is raised again by its instruction, and the kernel then does what it
+// would have done without Sluice. A sent signal is sent again, with the same siginfo.
 void die(int signal, siginfo_t* info, bool synchronous, bool ignore) {
   if (g_before_crash != nullptr) g_before_crash();
   restore_kernel_action(signal, ignore);
@@ -40,7 +40,7 @@ void die(int signal, siginfo_t* info, bool synchronous, bool ignore) {
 
 void call_application(const struct sigaction& action, int signal, siginfo_t* info,
                       ucontext_t* context) {
-  // The saved mask has the shadow if one that sigsuspend let in came as such.
+  // The saved mask has the shadow if the signal was delivered as a shadow during a sigsuspend().
   sys::SignalSet mask =
       (word_of(context->uc_sigmask) & ~kShadowBit) | to_kernel(word_of(action.sa_mask));
   if ((action.sa_flags & SA_NODEFER) == 0) mask |= to_kernel(kSegvBit);
@@ -80,14 +80,14 @@ void forward_fault(siginfo_t* info, ucontext_t* context) {
   if (!blocked) {
     deliver(SIGSEGV, info, context, synchronous);
   } else if (synchronous) {
-    die(SIGSEGV, info, true, false);  // the kernel forces the default on a blocked fault
+    die(SIGSEGV, info, true, false);  // the kernel forces the default action if blocked
   } else {
     hold_segv(info, info->si_code == SI_TKILL);
   }
 }
 
 void shadow_handler(int, siginfo_t* info, void* raw_context) {
-  // Not to be sent again: sigsuspend's mask let it in, and the thread's own may block it.
+  // Not sent again: sigsuspend's mask admitted the signal, but the thread's own may block it.
   const int signal = take_held_segv() ? SIGSEGV : kShadowSignal;
   info->si_signo = signal;
   deliver(signal, info, static_cast<ucontext_t*>(raw_context), false);

@@ -2,9 +2,9 @@
 //
 // The frame is the kernel's own rt_sigframe (arch/x86/kernel/signal_64.c): return address (the
 // restorer), ucontext, siginfo, and above it the extended floating-point state that
-// uc_mcontext.fpregs points to. Ours is copied from the alternate stack to the interrupted one;
-// the registers of the original context are changed so that leaving our handler enters the
-// application's, whose return runs rt_sigreturn on the copy.
+// uc_mcontext.fpregs points to. The frame of our handler is copied from the alternate stack to the
+// interrupted one; the registers of the original context are changed so that the return from our
+// handler enters the application's handler, and the return from that runs rt_sigreturn on the copy.
 #include <cstddef>
 #include <cstring>
 
@@ -29,7 +29,7 @@ namespace {
 
 constexpr uintptr_t kRedZone = 128;
 
-// As the kernel saves it: 8-byte signal mask at the end, not glibc's 128 bytes.
+// The kernel saves an 8-byte signal mask at the end, not glibc's 128 bytes.
 constexpr size_t kContextBytes = offsetof(ucontext_t, uc_sigmask) + 8;
 
 struct Frame {

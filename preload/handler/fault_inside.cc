@@ -1,13 +1,14 @@
 // READ BEFORE CHANGING: the fault handler. Everything reachable from here is async-signal-safe:
-// system calls by preload/base/sys.h, atomics, initial-exec thread-locals. No allocation, no libc
-// function that locks, no lazy initialisation, no lock that the interrupted thread may hold.
+// system calls through preload/base/sys.h, atomics, initial-exec thread-locals. No allocation, no
+// libc function that locks, no lazy initialisation, no lock that the interrupted thread may hold.
 //
 // Why it cannot deadlock. It waits in one place, open_cell(), for a cell in OPENING or CLOSING.
 // The owner of that transition runs with every signal blocked (this handler's own mask, or
-// SignalsBlocked in a hook), makes at most three memory-management system calls and finishes;
-// it is never the thread that we interrupted, because that one had signals enabled and faulted
-// in code of the application. A fork's child has no such owner; registry_after_fork() clears its
-// half-done cells before the first touch, also when the fork bypassed libc (see below).
+// SignalsBlocked in a hook), makes at most three memory-management system calls and finishes. The
+// owner is never the thread that this handler interrupted, because that thread had signals enabled
+// and faulted in code of the application. In a fork's child the owner may not exist, so
+// registry_after_fork() resets cells in OPENING or CLOSING before the child's first touch, also
+// when the fork bypassed libc (see below).
 #include <cstdint>
 
 #include "preload/base/process.h"
@@ -24,8 +25,8 @@
 namespace sluice::preload {
 namespace {
 
-// Not the same fault twice: the first time it may be a race with another thread, whose work is
-// done by the time we look. Returns true if the instruction should run again.
+// True if the instruction should run again: the first fault at an open cell may be a race with a
+// thread that opened the cell since the fault. A second fault with the same cell version is not.
 bool may_have_raced(uintptr_t address, uint64_t identity) {
   if (t_state.retry_address == address && t_state.retry_word == identity) return false;
   t_state.retry_address = address;
@@ -36,7 +37,7 @@ bool may_have_raced(uintptr_t address, uint64_t identity) {
 bool is_checkpoint(uintptr_t address, const ucontext_t* context) {
   MappingRef mapping = find_mapping(address, address + 1);
   if (!mapping) {
-    // Its mapping may have been opened and taken off the books since the fault was raised.
+    // The mapping may have been opened and removed from the registry since the fault was raised.
     const uint32_t disarms = g_disarms.load(std::memory_order_acquire);
     if (t_state.seen_disarms == disarms) return false;
     t_state.seen_disarms = disarms;
@@ -60,8 +61,8 @@ bool is_checkpoint(uintptr_t address, const ucontext_t* context) {
 
 void fault_handler(int, siginfo_t* info, void* raw_context) {
   auto* context = static_cast<ucontext_t*>(raw_context);
-  // Fork by raw system call: nobody has told us yet. (A vfork child shares our memory: opening a
-  // cell there is right for both.)
+  // After a fork by raw system call no hook ran in the child. (A vfork child shares the parent's
+  // memory: opening a cell there is correct for both.)
   if (process_is_new()) process_after_fork();
   if (info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR) {
     const auto address = reinterpret_cast<uintptr_t>(info->si_addr);

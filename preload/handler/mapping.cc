@@ -1,5 +1,5 @@
 // Reached from the fault handler (find_mapping, MappingRef::release): loads, compare-and-swaps
-// and at most one munmap. No lock: the registry's lock is for writers only.
+// and at most one munmap. No lock: only writers take the registry's lock.
 #include "preload/handler/mapping.h"
 
 #include "preload/base/sys.h"
@@ -43,7 +43,7 @@ Mapping* registry() { return g_mappings; }
 
 void MappingRef::release() {
   if (mapping_ == nullptr) return;
-  // The cells are read out before the count falls: once it is 0 the entry may be taken anew.
+  // The cell pointer is read before the count decreases: once it is 0 the entry may be reused.
   Cell* cells = mapping_->cells;
   const size_t bytes = mapping_->cells_bytes;
   if (mapping_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -67,7 +67,7 @@ MappingRef find_mapping(uintptr_t begin, uintptr_t end, uint32_t* from) {
     } while (!mapping.users.compare_exchange_weak(users, users + 1, std::memory_order_acq_rel));
     if (users == 0) continue;
     MappingRef found(&mapping);
-    // Between the look and the reference the entry may have changed hands.
+    // The entry may have been reused between the check above and the reference: check again.
     if (mapping.live.load(std::memory_order_acquire) != 0 &&
         begin < mapping.end.load(std::memory_order_relaxed) &&
         end > mapping.base.load(std::memory_order_relaxed)) {
@@ -112,7 +112,7 @@ void registry_after_fork() {
   g_fork_generation.fetch_add(1, std::memory_order_relaxed);
   for (Mapping& mapping : g_mappings) {
     if (mapping.live.load(std::memory_order_relaxed) == 0) {
-      // Withdrawn, but still referenced by a thread that is not here.
+      // Withdrawn, but still referenced by a thread that does not exist in the child.
       if (mapping.users.exchange(0, std::memory_order_relaxed) != 0) free_cells(mapping);
       continue;
     }
@@ -125,8 +125,8 @@ void registry_after_fork() {
     for (uint32_t i = 0; i < mapping.cell_count; ++i) {
       CellWord word = mapping.cells[i].load();
       CellWord clean = word.with_pins(0);
-      // Half-done: its pages may be accessible or not. CLOSED is right for both: if they are
-      // protected the touch opens them, if they are not it never comes.
+      // In transition: the cell's pages may be accessible or not. CLOSED is correct for both: if
+      // they are protected, the next touch faults and opens them; if not, no fault occurs.
       if (word.in_transition()) clean = clean.with_state(CellState::kClosed);
       if (clean.bits != word.bits) mapping.cells[i].swap(word, clean);
     }

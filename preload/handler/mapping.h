@@ -1,9 +1,9 @@
-// The registry of mappings that carry checkpoints, and what is known of each.
+// The registry of mappings that have checkpoints, with the state of each.
 //
 // Lookups are lock-free and async-signal-safe; they run in the fault handler and in every hook
-// that hands a buffer to the kernel. Registering and removing take g_registry_lock with signals
-// blocked. An entry is a slot of a static array, so it is always readable; `users` keeps its
-// cells alive: 1 while registered, plus 1 for every MappingRef. The last one to leave frees.
+// that passes a buffer to the kernel. Registering and removing take g_registry_lock with signals
+// blocked. An entry is a slot of a static array, so it is always readable; `users` is the reference
+// count of its cells: 1 while registered, plus 1 for every MappingRef. The last release frees them.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,18 @@ inline constexpr uint32_t kMaxMappings = 128;
 inline constexpr uint32_t kOpenRing = 256;  // upper bound of cells open at once
 inline constexpr uint32_t kMinOpenCells = 16;
 
-// How a cell is put back behind the reader.
+// How a cell is closed again behind the reader.
 enum class Rearm : uint8_t {
   kGuardPage,    // one guard region: no VMA
-  kProtectPage,  // one mprotect'ed page: two VMAs, within the budget
-  kWholeCell,    // zap and protect: the page cache behind may be dropped
+  kProtectPage,  // one mprotect'ed page: two VMAs, within vma_budget()
+  kWholeCell,    // zap and protect: the cell's page cache may then be dropped
   kNothing,      // leave open
 };
 
 struct Mapping {
-  // Registry. Writers: holder of g_registry_lock; `users` also every reference.
+  // Registry. Writers: the holder of g_registry_lock; for `users` also every MappingRef.
   std::atomic<uint32_t> users{0};
-  std::atomic<uint32_t> live{0};  // lookups find it
+  std::atomic<uint32_t> live{0};  // 1: lookups find the entry
   std::atomic<uintptr_t> base{0};
   std::atomic<uintptr_t> end{0};  // protected part, whole pages; may end before the mapping does
 
@@ -38,25 +38,25 @@ struct Mapping {
   uint64_t file_offset = 0;  // of base, bytes
   uint64_t distance = 0;     // bytes per cell
   uint32_t cell_count = 0;
-  int prot = 0;  // what the application asked for
+  int prot = 0;  // as the application requested it
   bool shared = false;
   bool guards = false;     // re-armed pages are guard regions, else mprotect'ed
-  bool page_mode = false;  // as published: one page per distance from the start
+  bool page_mode = false;  // as in datasupply: one protected page per distance from the start
   Cell* cells = nullptr;   // owned: anonymous pages
   size_t cells_bytes = 0;
 
-  // The optimizer's id. Written when registered, and where a lost session is renewed; relaxed: an
-  // event under the old id goes nowhere.
+  // The optimizer's id. Written when registered, and when a lost session is renewed; relaxed: an
+  // event under the old id is dropped.
   std::atomic<uint32_t> file{0};
 
-  // The application advised MADV_RANDOM on all of it. Any thread; the optimizer was told.
+  // MADV_RANDOM was advised on the whole mapping. Any thread; the optimizer is notified.
   std::atomic<bool> by_page{false};
 
-  // How passed cells are put back. Written when registered, and set to kNothing for good by any
-  // thread that opens the whole mapping.
+  // How cells behind the reader are closed again. Written when registered, and set to kNothing for
+  // good by any thread that opens the whole mapping.
   std::atomic<Rearm> rearm{Rearm::kNothing};
 
-  // Access pattern. Writers: any thread, relaxed; a lost update costs one wrong guess.
+  // Access pattern. Writers: any thread, relaxed; a lost update costs one wrong prediction.
   std::atomic<uint32_t> trips{0};
   std::atomic<uint32_t> last_cell{0};
   std::atomic<uint32_t> unordered{0};  // trips without a sequential neighbour
@@ -81,7 +81,7 @@ struct Mapping {
   }
 };
 
-// A counted reference; empty if nothing was found. Async-signal-safe.
+// A counted reference to a mapping, or empty. Async-signal-safe.
 class MappingRef {
  public:
   MappingRef() = default;
@@ -92,7 +92,7 @@ class MappingRef {
   Mapping* operator->() const { return mapping_; }
   Mapping& operator*() const { return *mapping_; }
   void release();
-  // Gives the reference up without releasing: for pins, which outlive the scope.
+  // Transfers the reference to the caller: for pins, which outlive the scope.
   Mapping* detach() {
     Mapping* mapping = mapping_;
     mapping_ = nullptr;
@@ -119,27 +119,27 @@ inline bool maybe_protected(uintptr_t begin, uintptr_t end) {
 }
 
 // A registered mapping that overlaps [begin, end), in no order of addresses. Async-signal-safe.
-// `from`, if given, is where the search starts and then where the next one goes on.
+// `from`, if given, is the index where the search starts, and is set to where the next one starts.
 MappingRef find_mapping(uintptr_t begin, uintptr_t end, uint32_t* from = nullptr);
 
-// Counts removals. A fault in an address that is no longer registered is retried once after
-// each removal: it may have been raised just before.
+// Counts removals. A fault at an address of no registered mapping is retried once after each
+// removal: it may have been raised just before the removal.
 extern std::atomic<uint32_t> g_disarms;
 
-// REQUIRES: g_registry_lock held. Takes a free entry, or nullptr. The caller fills it and then
+// REQUIRES: g_registry_lock held. Returns a free entry, or nullptr. The caller fills it and then
 // calls publish().
 Mapping* take_entry();
 void publish(Mapping& mapping);
-// Lookups no longer find it; it is freed when its last user leaves.
+// Hides the entry from lookups; its cells are freed when the last reference is released.
 void withdraw(Mapping& mapping);
 
-Mapping* registry();  // kMaxMappings entries, for whoever holds the lock
+Mapping* registry();  // kMaxMappings entries. REQUIRES: g_registry_lock held.
 
-// In a fork's child, before it touches anything: pins, references and half-done transitions of
-// threads that do not exist here are undone. Single-threaded.
+// In a fork's child, before its first touch of a mapping: undoes pins, references and unfinished
+// transitions of threads that do not exist in the child. Single-threaded.
 void registry_after_fork();
 
-// Increases in every fork child: what was pinned before the fork is not unpinned after it.
+// Increases in every fork's child, so that pins taken before the fork are not released after it.
 extern std::atomic<uint32_t> g_fork_generation;
 
 }  // namespace sluice::preload

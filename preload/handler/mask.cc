@@ -17,11 +17,11 @@ namespace {
 
 using sys::SignalSet;
 
-// Never in a mask of the application's: the kernel takes the first two out, libc the others.
+// Never in a mask that the application sets: the kernel removes the first two, libc the others.
 constexpr SignalSet kUnblockable = sys::signal_bit(SIGKILL) | sys::signal_bit(SIGSTOP) |
                                    sys::kInternalSignals | kSegvBit | kShadowBit;
 
-// By hand: std::popcount is a call into libgcc_s where the processor is not known.
+// Not std::popcount: without a known processor that is a call into libgcc_s.
 constexpr int signals_in(SignalSet set) {
   int count = 0;
   for (; set != 0; set &= set - 1) ++count;
@@ -68,7 +68,7 @@ void set_word(sigset_t& set, SignalSet word) { memcpy(&set, &word, sizeof word);
 KernelSet::KernelSet(const sigset_t* application, bool unblocks) : given_(application) {
   if (application == nullptr || g_settings.off) return;
   const SignalSet mask = word_of(*application);
-  // SIGSEGV itself too: a call that passed us by may have blocked it.
+  // SIGSEGV itself too: a call that no hook saw may have blocked it.
   const SignalSet given = to_kernel(mask) | (unblocks ? mask & kSegvBit : 0);
   if (given == mask) return;
   memset(&set_, 0, sizeof set_);
@@ -80,8 +80,8 @@ void to_application(sigset_t* set) {
   if (set != nullptr && !g_settings.off) set_word(*set, to_application(word_of(*set)));
 }
 
-// See sys.h. A mask that was set before SIGSEGV was ours becomes one of now; a full one of ours or
-// libc's stays as it is.
+// See sys.h. A mask that was saved before SIGSEGV was taken is translated to the kernel's terms; a
+// mask in which we or libc block everything is restored unchanged.
 void sys::restore_mask(SignalSet mask) {
   const bool whole = (mask & kInternalSignals) != 0;
   sys::set_mask(whole ? mask : to_kernel(mask) | (mask & kShadowBit));
@@ -107,7 +107,7 @@ MaskForExec::MaskForExec() {
   if (!changed_) return;
   change(SIG_SETMASK, application);
   if ((application & kSegvBit) == 0 || !holds_segv()) return;
-  // A pending signal outlives exec.
+  // A pending signal survives exec: a pending shadow is turned back into a SIGSEGV.
   siginfo_t info;
   const SignalSet shadow = kShadowBit;
   const struct timespec now = {};

@@ -1,6 +1,6 @@
-// What no file of this room may name, since its code runs inside a signal handler, at any
-// instruction of the job: whatever allocates, takes a lock of libc's, or formats. Included last,
-// after the headers, which may declare these; scripts/lint sees that every .cc file here does.
+// Functions that no file in this directory may name: those that allocate, take a lock of libc, or
+// format. The code here runs inside a signal handler, at any instruction of the job. Included last,
+// after the headers, which may declare them; scripts/lint checks that every .cc file here does so.
 #pragma once
 
 #pragma GCC poison malloc calloc realloc free strdup posix_memalign

@@ -14,11 +14,11 @@
 
 namespace sluice::preload {
 namespace {
-// A run of neighbours may skip a cell: readers that take turns step over each other's records.
+// A run of neighbours may skip a cell: readers that alternate skip each other's records.
 constexpr uint32_t kNeighbours = 2;
 constexpr uint32_t kRandomAfter = 32;
-// By chance some random trips look like a run's: in a mapping of 256 cells one in sixteen. More
-// forgiveness than this and such a mapping would never be called random.
+// Some random trips look sequential by chance: in a mapping of 256 cells one in sixteen. With a
+// greater value than this, such a mapping would never be classified as random.
 constexpr uint32_t kSequentialForgives = 2;
 
 constinit std::atomic<uint32_t> g_open_limit{kMinOpenCells};
@@ -28,7 +28,7 @@ bool open_pages(Mapping& mapping, uint32_t cell, bool was_closed) {
   const size_t length = mapping.cell_length(cell);
   long result = 0;
   if (mapping.guards) {
-    // A cell that a fork left half-done says CLOSED and may have either protection.
+    // A cell that was in transition at a fork is marked CLOSED and may have either protection.
     result = sys::advise(start, length < kPage ? length : kPage, sys::kGuardRemove);
     if (!was_closed && result == 0) return true;
   }
@@ -40,10 +40,10 @@ bool open_pages(Mapping& mapping, uint32_t cell, bool was_closed) {
   return result == 0 || open_whole(mapping);
 }
 
-// Puts a cell back, unless it is pinned, sticky or in other hands.
+// Closes a cell again, unless it is pinned, sticky or in a transition that another thread owns.
 void close_cell(Mapping& mapping, uint32_t cell) {
   Cell& state = mapping.cells[cell];
-  // Announced before rearm is read: disarm() writes kNothing and then waits for transitions.
+  // Counted before rearm is read: disarm() writes kNothing and then waits for transitions to end.
   mapping.transitions.fetch_add(1, std::memory_order_seq_cst);
   const Rearm rearm = mapping.rearm.load(std::memory_order_seq_cst);
   CellWord word = state.load();
@@ -78,8 +78,8 @@ void close_cell(Mapping& mapping, uint32_t cell) {
   mapping.transitions.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-// Whether a cell just before this one was tripped lately: within as many trips as there may be
-// readers, each with a run of its own.
+// Whether a cell just before this one was tripped recently: within as many trips as there may be
+// readers, each of which has a run of its own.
 bool continues_a_run(const Mapping& mapping, uint32_t cell, uint32_t trip) {
   const uint32_t recent = g_open_limit.load(std::memory_order_relaxed) / 2;
   for (uint32_t back = 1; back <= kNeighbours && back <= cell; ++back) {
@@ -89,7 +89,7 @@ bool continues_a_run(const Mapping& mapping, uint32_t cell, uint32_t trip) {
   return false;
 }
 
-// Remembers an open cell, and closes the one whose place it takes.
+// Enters an open cell into the ring, and closes the cell that it displaces.
 void push_open(Mapping& mapping, uint32_t cell) {
   const uint32_t limit = mapping.page_mode ? 1 : g_open_limit.load(std::memory_order_relaxed);
   const uint32_t place = mapping.open_head.fetch_add(1, std::memory_order_relaxed) % limit;
@@ -159,8 +159,8 @@ void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, u
   count(protocol::ClientMetric::checkpoints_hit);
   note_faults();
 
-  // Twice within the window, and not by coming round again in order: LMDB's meta and branch
-  // pages. Such a cell says nothing about where the reader is.
+  // The cell tripped twice within the window, and not by a sequential run that returned to it, as
+  // LMDB's meta and branch pages do. Its trips do not show the reader's position.
   const uint32_t window = 2 * g_open_limit.load(std::memory_order_relaxed);
   CellWord word = mapping.cells[cell].load();
   const uint32_t last = word.last_trip();

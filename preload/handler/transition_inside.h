@@ -1,6 +1,6 @@
 // Opening and closing cells. READ BEFORE CHANGING: runs inside the fault handler. No allocation,
-// no libc call, no lock, nothing initialised lazily; see docs/signal-safety.md for the argument
-// why none of this can wait for the thread that it interrupted.
+// no libc call, no lock, no lazy initialisation; see docs/signal-safety.md for the argument why
+// this code never waits for the thread that the handler interrupted.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace sluice::preload {
 
 enum class Opened : uint8_t {
-  kAlready,  // somebody else did, or it never was closed
-  kFresh,    // we did: a first touch
-  kAgain,    // we did: a re-armed checkpoint
+  kAlready,  // another thread opened it, or it was not closed
+  kFresh,    // this call opened it: a first touch
+  kAgain,    // this call opened it: a re-armed checkpoint
   kFailed,   // the kernel refused even to open the whole mapping
 };
 
@@ -20,12 +20,12 @@ enum class Opened : uint8_t {
 // thread (the handler's mask, or SignalsBlocked).
 Opened open_cell(Mapping& mapping, uint32_t cell, bool pin);
 
-// Takes back one pin. Async-signal-safe; signals need not be blocked.
+// Releases one pin. Async-signal-safe; signals need not be blocked.
 void unpin_cell(Mapping& mapping, uint32_t cell);
 
-// After open_cell() returned kFresh or kAgain: tells the optimizer, keeps the books (sequential,
-// sticky, random) and puts the oldest open cell back. `address` is the first byte touched.
-// REQUIRES: all signals blocked.
+// After open_cell() returned kFresh or kAgain: notifies the optimizer, updates the access pattern
+// (sequential, sticky, random) and closes the oldest open cell. `address` is the first byte
+// touched. REQUIRES: all signals blocked.
 void note_trip(Mapping& mapping, uint32_t cell, uintptr_t address, Opened how, uintptr_t pc);
 
 // Opens every cell for good with one mprotect. REQUIRES: all signals blocked. False if the

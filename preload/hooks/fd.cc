@@ -1,5 +1,6 @@
-// Calls on descriptors that ask what is behind them: a staged copy answers as its original did, or
-// gives way to it. Descriptors that read no copy cost a look at a table.
+// Calls that query or change the file behind a descriptor: for a staged copy they return the
+// original's stored attributes, or the descriptor is switched to the original first. Descriptors
+// that read no copy cost one table lookup.
 #include <linux/fs.h>
 
 #include <cerrno>
@@ -18,8 +19,8 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 namespace {
 
-// After the kernel has written there. The record may be that of another descriptor, which was
-// closed where no hook is: then the copy is not what is behind this one.
+// Called after the kernel has filled `out`. The record may be stale, if its descriptor was closed
+// by a call that no hook saw: then this descriptor does not read the copy.
 int answered(int fd, int result, void* out) {
   const StagedFd* staged = staged_fd(fd);
   auto* real = static_cast<struct stat*>(out);
@@ -45,7 +46,7 @@ SLUICE_EXPORT int __fxstat64(int version, int fd, struct stat64* out) {
   return answered(fd, REAL(__fxstat64)(version, fd, out), out);
 }
 
-// The rest is about the file itself.
+// The following calls need the original.
 #define ORIGINAL(result, name, parameters, arguments) \
   SLUICE_EXPORT result name parameters noexcept {     \
     use_original(fd);                                 \
@@ -57,7 +58,7 @@ ORIGINAL(int, fstatvfs, (int fd, struct statvfs* s), (fd, s))
 ORIGINAL(int, fstatvfs64, (int fd, struct statvfs64* s), (fd, s))
 ORIGINAL(ssize_t, flistxattr, (int fd, char* list, size_t size), (fd, list, size))
 
-// Their names and values may lie in a closed cell.
+// The same; the call's names and values may lie in a closed cell.
 #define ORIGINAL_RETRIED(result, name, parameters, arguments, ...)        \
   SLUICE_EXPORT result name parameters noexcept {                         \
     use_original(fd);                                                     \
@@ -74,7 +75,7 @@ CHANGING(futimes, (int fd, const struct timeval t[2]), (fd, t), t)
 CHANGING(fsetxattr, (int fd, const char* n, const void* v, size_t s, int f), (fd, n, v, s, f), n, v)
 CHANGING(fremovexattr, (int fd, const char* n), (fd, n), n)
 
-// A lock on the copy would be one that no other process sees: better none.
+// No other process would see a lock on the copy: without the original the call fails.
 #define LOCKING(name, parameters, arguments)           \
   SLUICE_EXPORT int name parameters {                  \
     sample_fd_locked(fd);                              \
@@ -86,18 +87,18 @@ LOCKING(flock, (int fd, int operation) noexcept, (fd, operation))
 LOCKING(lockf, (int fd, int command, off_t length), (fd, command, length))
 LOCKING(lockf64, (int fd, int command, off64_t length), (fd, command, length))
 
-// The third argument is a word whatever it means.
+// The third argument is passed as one machine word for every request.
 SLUICE_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  // What is shared with another file lies in the same file system.
+  // FICLONE and FICLONERANGE require both files on the same file system.
   if (request == FICLONE) use_original(static_cast<int>(reinterpret_cast<intptr_t>(argument)));
   if (request == FICLONERANGE && page_readable(argument)) {
     use_original(static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd));
   }
-  // "Is it a terminal?" has the same answer for both, and every stdio asks.
+  // These have the same answer for the copy; TCGETS is isatty(), which stdio calls for every file.
   if (request != TCGETS && request != FIONREAD) use_original(fd);
   return REAL(ioctl)(fd, request, argument);
 }

@@ -1,8 +1,9 @@
-// Children that libc makes without fork(): those of vfork and clone, and those that it spawns
-// inside of other calls. What they inherit shares its offset with us, so it is the original.
+// Children that libc makes without fork(): by vfork and clone, and inside of other calls.
+// Descriptors that they inherit share the offset with the parent, so they are switched to the
+// originals first.
 //
 // vfork and clone are trampolines: their child returns to the caller on the parent's stack, which
-// must have no frame of ours on it.
+// must have no frame of this library on it.
 #include <sched.h>
 
 #include "preload/base/process.h"
@@ -20,7 +21,7 @@ __attribute__((visibility("hidden"), used)) void* sluice_before_vfork() {
 __attribute__((visibility("hidden"), used)) void* sluice_before_clone(int flags) {
   sluice::preload::resolve_hooks();  // its child may be a thread
   sluice::preload::use_all_originals();
-  // A child that runs beside us, or with a thread state of its own, cannot be told by ours.
+  // t_state cannot mark a child that runs concurrently with its parent or has its own t_state.
   const bool as_vfork =
       (flags & CLONE_VM) == 0 || (flags & (CLONE_VFORK | CLONE_SETTLS)) == CLONE_VFORK;
   sluice::preload::vfork_comes(!as_vfork);
@@ -29,7 +30,7 @@ __attribute__((visibility("hidden"), used)) void* sluice_before_clone(int flags)
 
 }  // extern "C"
 
-// Aligns the stack, asks, and jumps.
+// Aligns the stack, calls sluice_before_vfork(), and jumps to the real function.
 asm(".text\n"
     ".globl vfork\n"
     ".type vfork, @function\n"
@@ -40,7 +41,7 @@ asm(".text\n"
     "  jmp *%rax\n"
     ".size vfork, .-vfork\n");
 
-// The same with its arguments saved; the seventh lies on the stack, where it stays.
+// The same with the argument registers saved; the seventh argument stays on the stack.
 asm(".text\n"
     ".globl clone\n"
     ".type clone, @function\n"

@@ -1,6 +1,6 @@
-// Calls that change what this process or thread may open, or where its paths lead: what it holds
-// open natively it holds open afterwards, so nothing may be left that would have to be opened
-// again.
+// Calls that change what this process or thread may open, or where its paths lead. Descriptors must
+// stay valid across them, so copies are switched to the originals before the call, after which the
+// originals might not open.
 #include "preload/stage/identity.h"
 
 #include "preload/base/real.h"
@@ -32,7 +32,8 @@ CHANGING_IDENTITY(unshare, (int f), (f))
 CHANGING_IDENTITY(setns, (int d, int t), (d, t))
 CHANGING_IDENTITY(pivot_root, (const char* r, const char* p), (r, p), r, p)
 
-// Reads files, and sets within libc, where no hook is. No noexcept: it may be a cancellation point.
+// Reads files and sets groups inside libc, where no hook sees it. No noexcept: it may be a
+// cancellation point.
 SLUICE_EXPORT int initgroups(const char* user, gid_t group) {
   const IdentityChange change;
   return REAL(initgroups)(user, group);

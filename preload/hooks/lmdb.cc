@@ -1,6 +1,7 @@
-// Where LMDB's values lie: mdb_get and mdb_cursor_get return pointers into the mapping. They are
-// no functions of libc: the real ones are those that the caller would have found without us, in the
-// global scope or among the libraries that it was loaded with (a Python extension's are there).
+// Records where LMDB's values lie: mdb_get and mdb_cursor_get return pointers into the mapping.
+// They are not in libc: the real ones are those that the caller would bind to without this library,
+// in the global scope or among the libraries that the caller's was loaded with (as for a Python
+// extension).
 #include <dlfcn.h>
 
 #include <atomic>
@@ -20,8 +21,8 @@ struct Value {
 using Get = int (*)(void*, unsigned, Value*, Value*);
 using CursorGet = int (*)(void*, Value*, Value*, int);
 
-// By return address: a caller finds the same function again. Entries are written once; one that is
-// being written has its own address for a caller, which nobody has.
+// The real function by return address: the same caller binds to the same function. Entries are
+// written once; while one is being written its `caller` is its own address, which no caller has.
 struct Found {
   std::atomic<void*> caller{nullptr};
   std::atomic<void*> real{nullptr};
@@ -33,7 +34,7 @@ void* search(const char* name, void* caller) {
   void* real = dlsym(RTLD_NEXT, name);
   Dl_info about;
   if (real != nullptr || dladdr(caller, &about) == 0) return real;
-  // Keeps the caller's library loaded: what is remembered of it stays true.
+  // Never closed: the caller's library stays loaded, so the entry stays valid.
   void* handle = REAL(dlopen)(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   return handle != nullptr ? dlsym(handle, name) : nullptr;
 }

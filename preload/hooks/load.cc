@@ -1,9 +1,10 @@
-// dlopen and dlmopen. A library loaded with RTLD_DEEPBIND, or into a namespace of its own, calls
-// libc past every hook: its writes would meet closed cells and its sigaction would take SIGSEGV.
-// So before the first such library checkpoints end, and mappings are observed from then on.
+// dlopen and dlmopen. A library loaded with RTLD_DEEPBIND, or into a link-map namespace of its own,
+// calls libc without passing any hook: its writes would fail on closed cells, and its sigaction()
+// would replace the SIGSEGV handler. So checkpoints end before the first such library is loaded,
+// and mappings are observed from then on.
 //
-// The hooks are trampolines: libc finds the caller by its return address ($ORIGIN, RUNPATH,
-// namespace), so the real function must be entered as if we were not there.
+// The hooks are trampolines: libc identifies the caller by its return address ($ORIGIN, RUNPATH,
+// namespace), so the real function must be entered with the caller's.
 #include <cstdint>
 
 #include "preload/base/log.h"
@@ -39,7 +40,8 @@ __attribute__((visibility("hidden"), used)) void* sluice_before_dlmopen(Lmid_t s
 
 }  // extern "C"
 
-// Saves the three argument registers, asks, restores, and jumps.
+// Saves the three argument registers, calls sluice_before_NAME(), restores, and jumps to the real
+// function.
 #define SLUICE_TRAMPOLINE(name)            \
   asm(".text\n"                            \
       ".globl " #name                      \

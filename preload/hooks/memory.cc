@@ -1,4 +1,5 @@
-// Mapping, and what is done to mappings. Surgery opens first: then it is the kernel's alone.
+// Calls that make or change mappings. A mapping is disarmed before a call changes it: the kernel
+// then handles the call as without Sluice.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -30,10 +31,10 @@ constexpr int kFixed = MAP_FIXED;
 template <typename Map>
 void* map(Map real, void* address, size_t length, int prot, int flags, int fd, off_t offset) {
   if ((flags & kFixed) != 0) disarm(address, length);
-  // A mapping outlives descriptor and window, shows later writes, and would keep evicted memory.
+  // A mapping outlives descriptor and window, must show later writes, and would pin evicted copies.
   if ((flags & MAP_ANONYMOUS) == 0) use_original(fd);
   void* result = real(address, length, prot, flags, fd, offset);
-  // Out of VMAs: ours go first.
+  // Out of VMAs: disarming frees those of re-armed pages.
   if (result == MAP_FAILED && errno == ENOMEM && disarm_all()) {
     result = real(address, length, prot, flags, fd, offset);
   }
@@ -47,7 +48,7 @@ void* map(Map real, void* address, size_t length, int prot, int flags, int fd, o
   return result;
 }
 
-// Advice that means the same for protected pages and open ones, and leaves guards in place.
+// Advice with the same effect on protected and on open pages, which preserves guard regions.
 bool harmless(int advice) {
   switch (advice) {
     case MADV_NORMAL:

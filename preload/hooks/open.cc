@@ -1,4 +1,4 @@
-// Opening, copying and closing descriptors. No logic: call, report, keep errno.
+// Opening, duplicating and closing descriptors. No logic: call, report, preserve errno.
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
@@ -35,7 +35,7 @@ int opened(int fd, int flags) {
   return fd;
 }
 
-// An open of `path`: its staged copy if there is one, else what `call` does.
+// Opens the staged copy of `path` if there is one, else makes the call.
 template <typename Call>
 int opened_path(int folder, const char* path, int flags, Call call) {
   use_original_of(folder, path);
@@ -49,7 +49,7 @@ int opened_path(int folder, const char* path, int flags, Call call) {
   const int fd = opened(retrying(call, {path}), flags);
   watch.done();
   if (fd < 0) return fd;
-  staged_fd_closed(fd);  // whatever had this number was closed where no hook is
+  staged_fd_closed(fd);  // the number's last file was closed by a call that no hook saw
   if (writes(flags)) {
     opened_for_writing(fd);
   } else if ((flags & (O_DIRECTORY | O_PATH)) == 0) {
@@ -58,7 +58,7 @@ int opened_path(int folder, const char* path, int flags, Call call) {
   return fd;
 }
 
-// "r", with marks that a copy can bear.
+// "r", with only modifiers under which a copy may be opened.
 bool only_reads(const char* mode) {
   if (mode == nullptr || mode[0] != 'r') return false;
   return mode[1 + strspn(mode + 1, "bcem")] == '\0';
@@ -100,7 +100,7 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
   return file;
 }
 
-// Without a path it is the same file that is opened again: the original, not a copy.
+// Without a path freopen() opens the same file again: the original, not a copy.
 void opens_again(const char* path, FILE* file) {
   const int fd = fileno_unlocked(file);
   if (path == nullptr) use_original(fd);
@@ -129,7 +129,7 @@ FILE* opened_again(FILE* file) {
     va_end(arguments);                          \
   }
 
-// A dup in another thread than the window's leaves the window.
+// A dup made by another thread than the window's may outlive the window: switched to the original.
 class StagedDup {
  public:
   explicit StagedDup(int fd) : use_(of_window(fd)) {}
@@ -250,9 +250,9 @@ SLUICE_EXPORT int dup3(int fd, int to, int flags) noexcept {
 }
 
 namespace {
-// What concerns the descriptor is the same for a copy; all else, as locks and leases, the file
-// itself. False: that cannot be had, and a lock on the copy would be one that no other process
-// sees.
+// Commands on the descriptor itself work on a copy; all others, as locks and leases, need the
+// original. False: a lock or lease, and the original cannot be opened; no other process would see
+// a lock on the copy.
 bool before_fcntl(int fd, int command) {
   switch (command) {
     case F_DUPFD:
@@ -289,7 +289,7 @@ int file_control(Call call, int fd, int command, void* argument) {
 }
 }  // namespace
 
-// The third argument is a word whatever it means.
+// The third argument is passed as one machine word for every command.
 SLUICE_EXPORT int fcntl(int fd, int command, ...) {
   va_list arguments;
   va_start(arguments, command);

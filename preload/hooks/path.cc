@@ -1,5 +1,5 @@
-// Calls that take paths, names, attribute values or addresses: nothing is consumed before the
-// kernel has read them, so EFAULT from a closed cell means "pin and ask again".
+// Calls that take paths, names, attribute values or addresses: they have no effect before the
+// kernel has read these, so after EFAULT, as from a closed cell, they are retried with them pinned.
 #include <cstdarg>
 
 #include "preload/base/real.h"
@@ -20,22 +20,22 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
 
-// The same, of a call that asks what the path names (the second and third argument): /proc may name
-// a descriptor.
+// The same, for a call that queries the file that folder and path name, which may be a descriptor
+// under /proc.
 #define ASKING(result, name, folder, path, parameters, arguments, ...)    \
   SLUICE_EXPORT result name parameters noexcept {                         \
     use_original_at(folder, path);                                        \
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
 
-// The same, of a call that changes what the path names.
+// The same, for a call that changes the file that the path names.
 #define CHANGING(result, name, folder, path, parameters, arguments, ...)  \
   SLUICE_EXPORT result name parameters noexcept {                         \
     use_original_at(folder, path);                                        \
     path_changes(folder, path);                                           \
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
-// The same, of a call that gives the file another name.
+// The same, for a call that gives the file another name.
 #define LINKING(name, folder, path, parameters, arguments, ...)                     \
   SLUICE_EXPORT int name parameters noexcept {                                      \
     use_original_at(folder, path);                                                  \
@@ -91,7 +91,7 @@ RETRIED(int, setsockopt, (int d, int l, int o, const void* v, socklen_t n), (d, 
 RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 
-// Two names that change what they mean.
+// Two paths that name other files afterwards.
 #define RENAMING(name, parameters, arguments, from, p, to, q)      \
   SLUICE_EXPORT int name parameters noexcept {                     \
     path_changes(from, p);                                         \

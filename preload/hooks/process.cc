@@ -1,4 +1,4 @@
-// Threads, children and the end. vfork and clone: fork.cc.
+// Threads, child processes, exec and exit. vfork and clone: fork.cc.
 #include "preload/base/process.h"
 
 #include <alloca.h>
@@ -28,8 +28,8 @@ struct ThreadStart {
   void* argument;
 };
 
-// A thread inherits its creator's mask as the kernel has it. One in its attributes is in the
-// application's terms.
+// A thread inherits its creator's mask in the kernel's terms. A mask in its attributes is in the
+// application's terms, and is translated here.
 void* start_with_mask(void* raw) {
   const ThreadStart start = *static_cast<ThreadStart*>(raw);
   free(raw);
@@ -60,7 +60,7 @@ SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
   return result;
 }
 
-// Unwinds frames of ours, maybe from within a signal handler.
+// A cancellation unwinds frames of this library, perhaps from within a signal handler.
 SLUICE_EXPORT int pthread_cancel(pthread_t thread) {
   prepare_unwinder();
   return REAL(pthread_cancel)(thread);
@@ -73,18 +73,18 @@ SLUICE_EXPORT pid_t fork() noexcept {
 }
 SLUICE_EXPORT pid_t _Fork() noexcept {
   resolve_hooks();
-  use_all_originals();  // as the handler does for fork
+  use_all_originals();  // as the pthread_atfork handler does for fork
   const pid_t pid = REAL(_Fork)();
   if (pid == 0 && process_is_new()) process_after_fork();
   return pid;
 }
 
-// A new program inherits the mask, what is ignored and the descriptors: all must be what the
-// application set.
+// A new program inherits the mask, the ignored signals and the descriptors: all must be as the
+// application set them.
 namespace {
 class ExecState {
  public:
-  // `actions`: of a spawn, which may hand over any descriptor under another number.
+  // `actions`: of a spawn, which may pass any descriptor under another number.
   explicit ExecState(const posix_spawn_file_actions_t* actions = nullptr) {
     if (actions != nullptr) {
       use_all_originals();
@@ -107,7 +107,7 @@ class ExecState {
   bool ignored_ = false;
 };
 
-// Every string of a list, and the list itself. What does not fit into `pins` stays open.
+// Pins every string of a list, and the list itself. Ranges beyond the capacity of `pins` stay open.
 void pin_list(Pins& pins, char* const list[]) {
   if (list == nullptr) return;
   size_t count = 0;
@@ -115,11 +115,11 @@ void pin_list(Pins& pins, char* const list[]) {
   pins.add(list, (count + 1) * sizeof *list);
 }
 
-// exec and spawn read strings before they do anything, and say EFAULT in errno or as a result.
+// exec and spawn read strings before they have any effect, and return EFAULT in errno or as result.
 template <typename Call>
 int retrying_lists(Call call, const char* path, char* const argv[], char* const environment[]) {
   const auto masked = [&] {
-    const MaskForExec mask;  // nothing of ours in between, which would block and unblock
+    const MaskForExec mask;  // no code of this library may change the mask before call()
     return call();
   };
   const int result = masked();
@@ -173,14 +173,14 @@ SLUICE_EXPORT int execvpe(const char* file, char* const argv[],
   return retrying_lists([&] { return REAL(execvpe)(file, argv, environment); }, file, argv,
                         environment);
 }
-// execl() and relatives, which in libc call execve() by themselves.
+// execl() and relatives: in libc they call execve() internally, past the hook.
 namespace {
 size_t count_words(va_list words) {
   size_t count = 0;
   while (va_arg(words, const char*) != nullptr) ++count;
   return count;
 }
-// The list that libc would make of them, `first` and the end included.
+// The list that libc would make of the arguments, `first` and the terminating nullptr included.
 void list_words(char** list, const char* first, size_t count, va_list* words) {
   list[0] = const_cast<char*>(first);
   for (size_t i = 1; i <= count + 1; ++i) list[i] = va_arg(*words, char*);

@@ -1,4 +1,4 @@
-// Reading. No logic: call, report, keep errno.
+// Reading. No logic: call, report, preserve errno.
 #include "preload/base/real.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
@@ -21,7 +21,7 @@ using sluice::preload::use_original;
 
 namespace {
 
-// `wanted`: 0 where fewer bytes than asked for say nothing of the file's end.
+// `wanted`: 0 if a short read does not imply the file's end.
 ssize_t was_read(const ReadWatch& watch, int fd, ssize_t bytes, size_t wanted = 0) {
   const uint64_t end_ns = watch.end_ns();
   renew_if_lost();
@@ -38,19 +38,20 @@ ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset,
   sample_fd_read(fd, bytes);
   return bytes;
 }
-// Holes are the original's, and so is how far a file of its kind can reach.
+// SEEK_DATA and SEEK_HOLE need the original, and so do very large offsets, since the largest offset
+// depends on the file system.
 void seeks(int fd, off_t offset, int whence) {
   constexpr off_t kFar = 1LL << 40;
   if (whence > SEEK_END || offset > kFar) use_original(fd);
 }
-// What a read of `file` takes without a system call: the buffer's rest. Without the stream's lock:
-// a wrong number costs a look at the clock, or a few bytes' count.
+// Bytes left in the buffer, which a read of `file` takes without a system call. Read without the
+// stream's lock: a wrong number costs a clock read, or an error of a few bytes in the count.
 size_t buffered(const FILE* file) {
   return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
 }
 
-// Programs that read a few bytes a call pay for the calls that go to the kernel alone; what these
-// bring counts then, and not what the program took.
+// Programs that read a few bytes a call pay only for calls that enter the kernel; the bytes that
+// these read into the buffer are counted, not the bytes that the program took.
 template <typename Call>
 size_t read_stream(FILE* file, size_t size, size_t items, Call call) {
   const size_t before = buffered(file);
@@ -185,13 +186,13 @@ SLUICE_EXPORT int fsetpos64(FILE* file, const fpos64_t* position) {
   fd_sought(fileno_unlocked(file));
   return REAL(fsetpos64)(file, position);
 }
-// The kernel reads ahead of a reader who knows where it will be: so do we.
+// Passed through: the call itself prefetches the range.
 SLUICE_EXPORT ssize_t readahead(int fd, off64_t offset, size_t size) noexcept {
   return REAL(readahead)(fd, offset, size);
 }
 
 namespace {
-// A transfer out of a descriptor, at its own offset or at *offset, which the call has advanced.
+// After a transfer out of `fd`, at its own offset or at *offset, which the call has advanced.
 ssize_t was_sent(const ReadWatch& watch, int fd, ssize_t bytes, const off_t* offset) {
   return offset == nullptr ? was_read(watch, fd, bytes)
                            : was_read_at(watch, fd, bytes, bytes > 0 ? *offset - bytes : 0);
@@ -218,7 +219,7 @@ SLUICE_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to
 SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                       size_t size, unsigned flags) {
   const ReadWatch watch(from);
-  use_original(from);  // between two kinds of file systems it does not work
+  use_original(from);  // the call fails between file systems of two kinds
   ssize_t bytes = REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags);
   if (bytes < 0 && errno == EXDEV)
     bytes = copy_range_of_staged(from, from_offset, to, to_offset, size);

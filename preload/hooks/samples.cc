@@ -1,4 +1,4 @@
-// What frameworks tell (protocol/sluice.h). No logic: check, tell, keep errno.
+// The functions that frameworks call (protocol/sluice.h). No logic: check, send, preserve errno.
 #include "preload/samples/samples.h"
 
 #include <cerrno>
@@ -47,7 +47,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
                                uint64_t count, uint32_t flags) {
   const KeepErrno keep;
   if (!usable()) return -ENOTSUP;
-  tell_seen(true);  // the order is of what is known by now
+  tell_seen(true);  // the optimizer needs the files' locations before the order
   return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
 }
 

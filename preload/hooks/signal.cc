@@ -1,7 +1,7 @@
-// SIGSEGV's action and mask, as the application believes them to be. From the first checkpoint
-// on, the kernel's action is ours and the application's lies in signals/actions.h; masks are
-// translated as signals/mask.h says. Before it they are the application's own.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // programs call them all the same
+// SIGSEGV's action and mask, as the application set them. From the first checkpoint on, the
+// kernel's action is our handler and the application's is recorded (handler/actions.h); masks are
+// translated as described in handler/mask.h. Before it both are the application's own.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // programs still call them
 
 #include <cerrno>
 #include <cstdarg>
@@ -17,10 +17,10 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
 
-// siginterrupt() decides what signal() does from then on.
+// Set by siginterrupt(): whether signal() omits SA_RESTART from then on.
 constinit std::atomic<bool> g_interrupts{false};
 
-// signal(), in glibc's words: the signal itself in the mask, SA_RESTART unless siginterrupt().
+// signal(), as in glibc (kBsd): the signal itself in the mask, SA_RESTART unless siginterrupt().
 enum class Semantics : uint8_t { kBsd, kSystemV, kSigset };
 
 // The real signal() or a relative.
@@ -30,7 +30,7 @@ sighandler_t set_handler(Real real, int number, sighandler_t handler) {
   return real(number, handler);
 }
 
-// signal() and its relatives for a signal that is ours.
+// signal() and its relatives, if the signal's action is recorded.
 sighandler_t replace_handler(int signal, sighandler_t handler, Semantics semantics) {
   if (handler == SIG_ERR) {
     errno = EINVAL;
@@ -59,7 +59,7 @@ int change_mask(Real real, int how, const sigset_t* set, sigset_t* before) {
   return result;
 }
 
-// sighold() and sigrelse(), whose libc's own would block SIGSEGV itself.
+// sighold() and sigrelse(): libc's own would block SIGSEGV itself.
 int change_one(int how, int number) {
   sigset_t one;
   sigemptyset(&one);
@@ -163,7 +163,7 @@ SLUICE_EXPORT int sigrelse(int number) noexcept {
 
 namespace {
 
-// sigblock() and sigsetmask(): the first 32 signals in a word, the others unblocked.
+// sigblock() and sigsetmask(): the first 32 signals in a word, without the others.
 int change_old_mask(int how, int mask) {
   sigset_t set, before;
   sigemptyset(&set);

@@ -1,5 +1,5 @@
-// Waiting for signals, asking for pending ones, and jumping out of handlers: where the kernel's
-// idea of SIGSEGV differs from the application's.
+// Waiting for signals, querying pending ones, and jumping out of handlers, where the kernel's mask
+// differs from the application's in SIGSEGV.
 #include "preload/base/real.h"
 #include "preload/base/settings.h"
 #include "preload/handler/mask.h"
@@ -11,8 +11,8 @@ using sluice::preload::kShadowSignal;
 
 namespace {
 
-// A set of signals to be taken as messages. SIGSEGV waits as a shadow if it came while blocked,
-// and comes as itself during the call.
+// A set of signals that the caller waits for. A SIGSEGV that was sent while blocked is pending as a
+// shadow; one that is sent during the call arrives as itself.
 class Awaited {
  public:
   explicit Awaited(const sigset_t* set)
@@ -36,7 +36,7 @@ class Awaited {
   bool named_ = false;
 };
 
-// A mask that a blocking call waits with in place of the thread's. nullptr: it has none.
+// A mask that replaces the thread's during a blocking call. nullptr: none.
 class WaitMask {
  public:
   explicit WaitMask(const sigset_t* mask)
@@ -111,7 +111,7 @@ SLUICE_EXPORT int epoll_pwait2(int fd, struct epoll_event* events, int count,
 
 namespace {
 
-// A mask that was saved before SIGSEGV was ours would block it.
+// A mask that was saved before SIGSEGV was taken may block SIGSEGV in the kernel: translated here.
 class JumpBuffer {
  public:
   explicit JumpBuffer(struct __jmp_buf_tag* buffer) : given_(buffer) {

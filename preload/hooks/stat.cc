@@ -1,5 +1,5 @@
-// Attributes by path. A staged file answers as its original did when it was staged; everything
-// else is asked of the kernel, with the path pinned if it lies in a closed cell.
+// Attributes by path. For a staged file these are the original's when it was staged; all others
+// come from the kernel, with the path pinned if it lies in a closed cell.
 #include "preload/base/real.h"
 #include "preload/cells/retry.h"
 #include "preload/stage/original.h"
@@ -16,12 +16,13 @@ using Path = const char*;
 
 constexpr int kKnown = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 
-// What fstatat and statx are asked without a path: `folder` itself.
+// Whether fstatat or statx is called without a path, for `folder` itself.
 bool is_empty(Path path, int flags) {
   return (flags & AT_EMPTY_PATH) != 0 && path != nullptr && page_readable(path) && *path == '\0';
 }
 
-// The copy's attributes are nobody's business: what is not answered here is asked of the original.
+// The copy's own attributes are never returned: the stored ones of the original (true), or the
+// caller asks the kernel about the original (false).
 template <typename Answer>
 bool answered_or_original(int folder, Path path, int flags, Answer answer) {
   if (stage_in_use() == nullptr && !any_staged_fd()) return false;
@@ -53,7 +54,7 @@ bool answered_statx(int folder, Path path, int flags, unsigned mask, struct stat
   });
 }
 
-// The copy could be made, so its original can be read, by this user.
+// True if there is a copy, since then this user can read the original.
 bool readable(int folder, Path path, int mode, int flags) {
   use_original_at(folder, path);
   if (stage_in_use() == nullptr || (mode & ~R_OK) != 0 ||
@@ -67,7 +68,7 @@ bool readable(int folder, Path path, int mode, int flags) {
 
 }  // namespace
 
-// One line per call: name, parameters, arguments, and what they say of folder, path, flags, buffer.
+// One line per call: name, parameters, arguments, and the folder, path, flags and buffer in them.
 #define STAT(name, parameters, arguments, folder, path, flags, out) \
   SLUICE_EXPORT int name parameters noexcept {                      \
     if (answered(folder, path, flags, out)) return 0;               \

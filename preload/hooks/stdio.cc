@@ -1,5 +1,5 @@
-// stdio's output: what does not fit its buffer goes from the caller's memory to the kernel by
-// calls inside libc, where no hook is. So the text is pinned around the whole call.
+// stdio's output: libc writes text that does not fit its buffer from the caller's memory to the
+// kernel, by internal calls that no hook sees. So the text is pinned during the whole call.
 #include <printf.h>
 
 #include <cstdarg>
@@ -66,7 +66,7 @@ SLUICE_EXPORT int __vdprintf_chk(int fd, int flag, const char* format, va_list a
   return REAL(__vdprintf_chk)(fd, flag, format, arguments);
 }
 
-// The variadic ones end in libc's own v-functions.
+// The variadic functions call the hooks of the v-functions.
 SLUICE_EXPORT int printf(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

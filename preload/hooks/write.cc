@@ -1,4 +1,4 @@
-// Calls that hand user memory to the kernel: its cells are pinned for as long as the call runs.
+// Calls that pass user memory to the kernel: its cells are pinned for as long as the call runs.
 #include <cstdarg>
 #include <cstring>
 
@@ -59,7 +59,7 @@ SLUICE_EXPORT ssize_t pwritev64v2(int fd, const struct iovec* parts, int count, 
   return REAL(pwritev64v2)(fd, parts, count, offset, flags);
 }
 SLUICE_EXPORT ssize_t vmsplice(int fd, const struct iovec* parts, size_t count, unsigned flags) {
-  // The pipe keeps references to the pages, which protection does not touch.
+  // The pipe holds references to the pages, which protection does not affect.
   const Pins pins(parts, count <= 1024 ? count : 0);
   return REAL(vmsplice)(fd, parts, count, flags);
 }
@@ -83,7 +83,7 @@ void add_message(Pins& pins, const struct msghdr& message) {
     pins.add(message.msg_iov[i].iov_base, message.msg_iov[i].iov_len);
   }
 }
-// Descriptors that another process is given are originals.
+// Switches descriptors that are passed to another process to the originals.
 void pass_on(const struct msghdr* message) {
   constexpr size_t kMostControl = 4096;  // the kernel takes 253 descriptors at most
   using sluice::preload::page_readable;
@@ -138,7 +138,7 @@ SLUICE_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec* parts, un
   const Pins pins(parts, count <= 1024 ? count : 0);
   return REAL(process_vm_writev)(pid, parts, count, remote, remote_count, flags);
 }
-// Reading one's own memory this way: the remote side is ours.
+// If a process reads its own memory this way, the remote buffers are in this process.
 SLUICE_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec* parts, unsigned long count,
                                        const struct iovec* remote, unsigned long remote_count,
                                        unsigned long flags) noexcept {
@@ -185,7 +185,7 @@ SLUICE_EXPORT int lio_listio64(int mode, struct aiocb64* const* requests, int co
   return REAL(lio_listio64)(mode, requests, count, event);
 }
 
-// Always six words: those that a call does not take are ignored by the kernel.
+// Always passes six words: the kernel ignores those that a call does not take.
 SLUICE_EXPORT long syscall(long number, ...) noexcept {
   long words[6];
   va_list arguments;

@@ -1,4 +1,4 @@
-// Where in the job's code mapped data is read, by the bytes that its checkpoints covered.
+// Prints where in the job's code mapped data is read, by the bytes that its checkpoints covered.
 #include "preload/report/callsite_report.h"
 
 #include <dlfcn.h>

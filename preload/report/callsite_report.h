@@ -1,4 +1,4 @@
-// At the end of a process, with SLUICE_CALLSITES.
+// The report of SLUICE_CALLSITES, at the end of a process.
 #pragma once
 
 namespace sluice::preload {

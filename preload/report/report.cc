@@ -32,8 +32,8 @@ using protocol::kClientMetricCount;
 using protocol::kSessionMetricCount;
 using protocol::SessionMetric;
 
-// What fork children that had sessions of their own leave for the process that loaded the
-// library: DataLoader workers end before it, each with a run of its own.
+// Metrics of fork children that had sessions of their own, as DataLoader workers, which end before
+// the process that loaded the library and pass their metrics to it here.
 struct Ledger {
   std::atomic<uint64_t> client[kClientMetricCount];
   std::atomic<uint64_t> session[kSessionMetricCount];
@@ -41,7 +41,7 @@ struct Ledger {
 
 SLUICE_TOUCHED_AT_START constinit Ledger* g_ledger = nullptr;  // shared with fork children
 SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_ended{false};
-constinit uint32_t g_inherited = 0;  // sessions that a parent counts
+constinit uint32_t g_inherited = 0;  // sessions inherited at the fork, which the parent counts
 
 void add_session(Totals& totals, const protocol::Shared& shared) {
   for (const protocol::Slot& slot : shared.slots) {
@@ -79,7 +79,7 @@ Totals collect() {
     totals.client[i] += g_unsent_metrics[i].load(std::memory_order_relaxed);
   }
   if (is_root_process() && g_ledger != nullptr) add_ledger(totals);
-  // An optimizer that died before it heard of all of it.
+  // The optimizer may have died before it received all waits.
   uint64_t& stall = totals.session[static_cast<uint32_t>(SessionMetric::stall_ns)];
   stall = stall > totals.of(ClientMetric::waited_ns) ? stall : totals.of(ClientMetric::waited_ns);
   return totals;
@@ -87,12 +87,12 @@ Totals collect() {
 
 bool counted(const Totals& totals) {
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    // A fault of the application's own is none.
+    // Faults that the application itself caused do not mean that it read data.
     const bool data = static_cast<ClientMetric>(i) != ClientMetric::faults_forwarded;
     if (data && totals.client[i] != 0) return true;
   }
   return totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
-         totals.of(SessionMetric::precached_bytes) != 0;  // of files that were staged, say
+         totals.of(SessionMetric::precached_bytes) != 0;  // for example of staged files
 }
 
 void leave_to_root(const Totals& totals) {
@@ -126,7 +126,7 @@ void say_of_trace(const Totals& totals) {
       lost, unseen);
 }
 
-// Several processes' figures are added up, but for these: the last that has one says it.
+// Metrics of several processes are summed, but for these: the last process's nonzero value is used.
 bool adds_up(SessionMetric metric) {
   return metric != SessionMetric::benefit_permille && metric != SessionMetric::off_dataset;
 }
@@ -166,7 +166,7 @@ void end_run() {
   remove_leftover_stage();
   const Totals totals = collect();
   const bool met = counted(totals);
-  // Who asked for a report, and was followed, gets one, if only to read that nothing was gained.
+  // A job that had a session gets a report, even if all of its counters are 0.
   if (!met && left_alone_bytes() == 0 && g_connection.load(std::memory_order_acquire) == nullptr) {
     return;
   }

@@ -23,7 +23,7 @@ long open_new(const char* path, int flags) {
 }  // namespace
 
 ReportFile::ReportFile(const char* path, bool replaces) : path_(path) {
-  static constinit char beside[4096];  // of one report at a time; stacks may be small
+  static constinit char beside[4096];  // one report at a time; the caller's stack may be small
   const int length = snprintf(beside, sizeof beside, "%s.%d.new", path, sys::pid());
   if (replaces && length > 0 && static_cast<size_t>(length) < sizeof beside) {
     fd_ = open_new(beside, O_EXCL);
@@ -65,7 +65,7 @@ void ReportFile::members(const char* text, size_t length) {
 }
 
 void ReportFile::add(const char* text) {
-  const size_t length = strlen(text);  // far less than the buffer
+  const size_t length = strlen(text);  // far shorter than the buffer
   if (used_ + length > sizeof buffer_) flush();
   memcpy(buffer_ + used_, text, length);
   used_ += length;
@@ -87,7 +87,7 @@ void ReportFile::name(const char* name) {
   first_ = false;
   for (unsigned i = 0; i < depth_; ++i) add("  ");
   add("\"");
-  add(name);  // one of ours: nothing to escape
+  add(name);  // a constant of this library: nothing to escape
   add("\": ");
 }
 
@@ -143,11 +143,11 @@ int ReportFile::finish() {
 
 namespace {
 
-// A copy of the history in memory of its own, all zero if there is none; nullptr: no memory.
+// A copy of the history in a new mapping, all zero if there is none; nullptr: out of memory.
 class LatestHistory {
  public:
-  // A process has several sessions only if its optimizer died; the last that had time for a point
-  // is the one that tells most.
+  // A process has several sessions only if its optimizer died; copies the last one that has a
+  // point.
   LatestHistory()
       : memory_(sys::call(SYS_mmap, 0, sizeof(protocol::HistoryCopy), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {

@@ -6,27 +6,27 @@
 
 namespace sluice::preload {
 
-// One JSON object of numbers and arrays of numbers. Not thread-safe; errors are kept until the end.
+// One JSON object of numbers and arrays of numbers. Not thread-safe; finish() returns errors.
 class ReportFile {
  public:
-  // `replaces`: the file is written beside `path` and takes its place in finish(), if all went well
-  // (and in its place after all where the folder is not ours to write). Else it is created or
-  // emptied.
+  // `replaces`: writes to a temporary file in the same folder, which finish() renames to `path` if
+  // there was no error. Otherwise, or if the folder is not writable, creates or truncates `path`
+  // itself.
   ReportFile(const char* path, bool replaces);
   ReportFile(const ReportFile&) = delete;
   ReportFile& operator=(const ReportFile&) = delete;
   ~ReportFile();
 
-  void begin(const char* name);  // an object within
+  void begin(const char* name);  // a nested object
   void end();
   void number(const char* name, uint64_t value);
   void list(const char* name);  // of numbers: item() each
   void item(uint64_t value);
   void end_list();
-  // Members as they are in another report.
+  // Copies members literally from another report.
   void members(const char* text, size_t length);
 
-  // Writes what is left. 0 if everything went well so far, or the first error: an errno.
+  // Writes the rest of the buffer. Returns 0, or the errno of the first error.
   int finish();
 
  private:
@@ -37,16 +37,16 @@ class ReportFile {
   void put(const char* text, size_t length);
 
   const char* const path_;
-  const char* beside_ = nullptr;  // written in its stead at first; nullptr: `path` itself
+  const char* beside_ = nullptr;  // the temporary file; nullptr: writes `path` itself
   long fd_ = -1;
   int error_ = 0;
   unsigned depth_ = 1;
-  bool first_ = true;  // of its object or list
+  bool first_ = true;  // the next member or item is the first of its object or list
   size_t used_ = 0;
   char buffer_[4096];
 };
 
-// Which epochs (or passes) of that session came from memory: 95 % of their samples, or bytes.
+// Which epochs (or passes) of the latest session were hits: 95 % of their samples, or bytes.
 struct EpochsInMemory {
   uint64_t epochs = 0;  // all
   uint64_t in_memory = 0;
@@ -54,9 +54,9 @@ struct EpochsInMemory {
 };
 EpochsInMemory epochs_in_memory();
 
-// How long the process's latest session went, as far as its history knows.
+// The duration of the process's latest session, as far as its history covers it.
 uint64_t history_ns();
-// How that went: "history" and "epochs" (docs/report.md).
+// Writes that session's "history" and "epochs" (docs/report.md).
 void write_history(ReportFile& file);
 
 }  // namespace sluice::preload

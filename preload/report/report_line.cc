@@ -19,9 +19,9 @@ using protocol::ClientMetric;
 using protocol::kClientMetricCount;
 using protocol::SessionMetric;
 
-// So much has to be read of files that are left alone before that is worth a line.
+// Bytes that must be read from files that are not prefetched before a line about them is printed.
 constexpr uint64_t kWorthALine = 32 << 20;
-constexpr uint64_t kWorthAName = 1 << 20;  // where SLUICE_DATASET was given
+constexpr uint64_t kWorthAName = 1 << 20;  // if SLUICE_DATASET is given
 constexpr double kNs = 1e9;
 
 class Line {
@@ -48,7 +48,7 @@ unsigned long long number(uint64_t value) { return value; }
 void add_epochs(Line& line) {
   const EpochsInMemory found = epochs_in_memory();
   if (found.in_memory == 0) return;
-  // As people count them.
+  // Counted from 1.
   const auto first = number(found.first + 1);
   const auto last = number(found.last + 1);
   const auto epochs = number(found.epochs);
@@ -80,7 +80,7 @@ void add_originals(Line& line, const Totals& totals) {
            number(all));
 }
 
-// "; importance: 31000 of 60000 samples fetched: 9000 in memory as they matter much, ..."
+// "; importance: 31000 of 60000 samples chosen, of which 9000 were important ones in memory, ..."
 void add_importance(Line& line, const Totals& totals) {
   const auto of = [&](SessionMetric metric) { return number(totals.of(metric)); };
   if (of(SessionMetric::samples_offered) == 0) return;
@@ -92,7 +92,7 @@ void add_importance(Line& line, const Totals& totals) {
       of(SessionMetric::l_hits_substituted), of(SessionMetric::importance_misses));
 }
 
-// "; not helped: 2 files (no optimizer answered)", by the metrics table.
+// "; not helped: 2 files (no optimizer answered)", with reasons from the metrics table.
 void add_passed(Line& line, const Totals& totals) {
   bool any = false;
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
@@ -106,13 +106,13 @@ void add_passed(Line& line, const Totals& totals) {
   }
 }
 
-// `sluice run` says which process it became.
+// Whether this process is the one that `sluice run` started: its pid begins the job's name.
 bool under_run() {
   const char* job = g_settings.job;
   return job != nullptr && strtol(job, nullptr, 10) == sys::pid();
 }
 
-// Why a job that reads data was not helped at all.
+// Prints why a job that reads data was not helped at all.
 void say_why_not(const Totals& totals) {
   const uint64_t read = left_alone_bytes();
   const bool named = dataset_unmatched() && read >= kWorthAName;

@@ -1,4 +1,4 @@
-// The end-of-run line: how much less was waited, what came from memory, and what was not helped.
+// The end-of-run line: the wait that was avoided, what came from memory, and what was not helped.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace sluice::preload {
 
-// A job's counters, of all of its sessions.
+// A job's counters, summed over all of its sessions.
 struct Totals {
   uint64_t client[protocol::kClientMetricCount] = {};
   uint64_t session[protocol::kSessionMetricCount] = {};
@@ -18,8 +18,8 @@ struct Totals {
   }
 };
 
-// Says it, on the job's standard error; nothing for a job that met no data. Once, by the process
-// that loaded the library, when it ends.
+// Prints the line on the job's standard error; nothing for a job that read no data. Called once, by
+// the process that loaded the library, when it ends.
 void say_line(const Totals& totals);
 
 }  // namespace sluice::preload

@@ -19,11 +19,11 @@ namespace {
 
 constexpr uint64_t kMostWaitNs = 2'000'000'000;
 constexpr long kPauseNs = 5'000'000;
-constexpr off_t kLongest = 4 << 20;  // of a report; ours have some hundred kilobytes at most
+constexpr off_t kLongest = 4 << 20;  // of a report; Sluice's have some hundred kilobytes at most
 
-// The folder of `path`, opened; a negative errno.
+// Opens the folder of `path`. A descriptor or a negative errno.
 long open_folder(const char* path) {
-  static constinit char folder[4096];  // one report at a time; stacks may be small
+  static constinit char folder[4096];  // one report at a time; the caller's stack may be small
   const char* slash = strrchr(path, '/');
   const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - path) + 1;
   if (length >= sizeof folder) return -ENAMETOOLONG;
@@ -45,7 +45,7 @@ void lock(long folder) {
 uint64_t job_number() {
   constexpr uint64_t kNoSecret[2] = {};
   const char* job = g_settings.job != nullptr ? g_settings.job : "";
-  // 52 bits: readers of JSON may have nothing but doubles.
+  // 52 bits: JSON parsers may represent all numbers as doubles.
   const uint64_t number = protocol::siphash(kNoSecret, job, strlen(job)).low >> 12;
   return number != 0 ? number : 1;
 }
@@ -63,7 +63,7 @@ EarlierReport::EarlierReport(const char* path) {
 
 EarlierReport::~EarlierReport() {
   forget();
-  if (!sys::failed(folder_)) sys::close(static_cast<int>(folder_));  // and its lock goes
+  if (!sys::failed(folder_)) sys::close(static_cast<int>(folder_));  // also releases the lock
 }
 
 void EarlierReport::forget() {
@@ -109,7 +109,7 @@ const char* EarlierReport::history(size_t* length) const {
   if (size_ == 0) return "";
   const char* const text = reinterpret_cast<const char*>(memory_);
   const char* begin = strstr(text, "\n  \"history\": ");
-  const char* end = strrchr(text, '}');  // the object's own
+  const char* end = strrchr(text, '}');  // of the outermost object
   if (begin == nullptr || end == nullptr || end <= begin) return "";
   ++begin;
   while (end > begin && end[-1] == '\n') --end;

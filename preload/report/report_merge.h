@@ -1,5 +1,5 @@
 // One report for all processes of a job (SLUICE_JOB): ranks, and steps of a script, write the file
-// that SLUICE_REPORT names one after the other, each with what the others have left there.
+// that SLUICE_REPORT names one after the other, each merging the metrics already there.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace sluice::preload {
 
-// What SLUICE_JOB names, as a number of the report; never 0.
+// A hash of SLUICE_JOB, which identifies the job in the report; never 0.
 uint64_t job_number();
 
-// What is in the file so far, if another process of this job wrote it. Holds off the job's other
-// writers for as long as it lives (flock on the folder, waited for two seconds at most: then, and
-// where the file system has no locks, it goes without). No malloc. One thread.
+// The file's present contents, if another process of this job wrote them. Excludes the job's other
+// writers while this object exists, by flock on the folder. Waits for the lock two seconds at most;
+// then, and where the file system has no locks, continues without it. No malloc. One thread.
 class EarlierReport {
  public:
   explicit EarlierReport(const char* path);
@@ -20,12 +20,12 @@ class EarlierReport {
   EarlierReport& operator=(const EarlierReport&) = delete;
   ~EarlierReport();
 
-  // Of the figure `name`; 0 if there is no such report, or no such figure.
+  // The value of the metric `name`; 0 if there is no such report, or no such metric.
   uint64_t number(const char* name) const;
-  // The members "history" and "epochs" as they are there, without the object's end; empty if there
-  // are none.
+  // The text of the members "history" and "epochs", without the end of the outermost object; empty
+  // if there are none.
   const char* history(size_t* length) const;
-  // Whether the file may be replaced as a whole: there is none, or a regular one.
+  // Whether the file may be replaced as a whole: it does not exist, or is a regular file.
   bool replaceable() const { return replaceable_; }
 
  private:
@@ -33,7 +33,7 @@ class EarlierReport {
   void forget();
 
   long folder_ = -1;  // locked
-  long memory_ = -1;  // with the text, ended by a zero
+  long memory_ = -1;  // holds the text, zero-terminated
   size_t size_ = 0;   // of the memory; 0: none
   bool replaceable_ = false;
 };

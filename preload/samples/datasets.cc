@@ -19,7 +19,7 @@ constexpr size_t kNameBytes = protocol::kMaxPath;
 
 struct Known {
   uint64_t samples;
-  uint64_t used;  // the greatest was used last
+  uint64_t used;  // g_uses at the last use: the least recently used has the smallest
   int number;     // 0: free
   char name[kNameBytes];
 };
@@ -28,7 +28,7 @@ constinit Spinlock g_lock;
 constinit Known g_known[kMaxDatasets] = {};  // REQUIRES: g_lock
 constinit uint64_t g_uses = 0;               // likewise
 
-// The indices as 32-bit numbers. 0 or a negative errno.
+// Adds the indices as 32-bit numbers. 0 or a negative errno.
 int put(const uint64_t* indices, uint64_t count, MemoryFile& memory) {
   for (uint64_t i = 0; i < count; ++i) {
     if (indices[i] >= protocol::kMaxSamples) return -EINVAL;
@@ -38,7 +38,7 @@ int put(const uint64_t* indices, uint64_t count, MemoryFile& memory) {
   return 0;
 }
 
-// The optimizer may know it no more: it is declared again when its name comes again.
+// The optimizer may no longer know the dataset: the next use of its name declares it again.
 void forget(int number) {
   Locked locked(g_lock);
   for (Known& known : g_known) {
@@ -76,7 +76,7 @@ int declare_dataset(const char* name, uint64_t samples) {
   const int number = static_cast<int>(in_session(answer.dataset));
   want_stage();
   Locked locked(g_lock);
-  // Of those that are in use the one that was used longest ago makes room: it is asked for again.
+  // A free entry, or the least recently used one: its dataset is declared again at its next use.
   Known* place = &g_known[0];
   for (Known& known : g_known) {
     if (known.number == 0 || !session_of_file_lives(static_cast<uint32_t>(known.number))) {
@@ -104,7 +104,7 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
   about.count = count;
   about.epoch = epoch;
   about.whole = whole ? 1 : 0;
-  want_stage();  // where it was not to be had before
+  want_stage();  // again, if the first attempt failed
   const int error = tell_samples(protocol::MessageKind::kOrder, about, memory);
   if (error == -EINVAL) forget(dataset);
   return error;

@@ -1,5 +1,5 @@
-// Datasets and orders, as the functions of protocol/sluice.h tell of them. Any thread, not from a
-// signal handler; waits for the optimizer within the process's patience (session/client.h).
+// Datasets and orders, passed to the functions of protocol/sluice.h. Any thread, not from a signal
+// handler; waits for the optimizer within the process's patience (session/client.h).
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace sluice::preload {
 // The dataset's number, > 0, or a negative errno.
 int declare_dataset(const char* name, uint64_t samples);
 
-// The beginning of the name of the dataset that the optimizer knows as `id`; as it was if this
-// process has declared none such.
+// Copies the name of the dataset that the optimizer knows as `id`, truncated to `size`; leaves
+// `out` unchanged if this process has declared no such dataset.
 void dataset_name(uint32_t id, char* out, size_t size);
 
 // 0 or a negative errno.

@@ -17,11 +17,11 @@ namespace sluice::preload {
 namespace {
 
 constexpr uint64_t kPiece = 128 << 10;      // samples in one message
-constexpr uint64_t kPieceBytes = 16 << 20;  // of their keys, about
+constexpr uint64_t kPieceBytes = 16 << 20;  // of keys in one message, approximately
 constexpr uint32_t kLongestKey = 511;       // bytes: LMDB's own limit
 
-// The optimizer follows `path` from now on. Its id for events, > 0, or a negative errno. O_PATH:
-// closing such a descriptor takes none of the job's locks away, and opening one waits for nobody.
+// Makes the optimizer follow `path`. Returns its id for events, > 0, or a negative errno. O_PATH:
+// closing such a descriptor releases none of the job's locks, and opening one never blocks.
 long follow(const char* path) {
   const OwnDescriptor fd(sys::call(SYS_openat, AT_FDCWD, sys::word(path), O_PATH | O_CLOEXEC));
   if (fd.number() < 0) return fd.number();
@@ -30,13 +30,13 @@ long follow(const char* path) {
   if (looked != 0) return looked;
   if (!S_ISREG(about.st_mode)) return -EINVAL;
   char link[32];
-  char shown[protocol::kMaxPath];  // as the kernel names it, whatever the job called it
+  char shown[protocol::kMaxPath];  // as the kernel names it
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd.number());
   const long length = sys::call(SYS_readlink, sys::word(link), sys::word(shown),
                                 static_cast<long>(sizeof shown - 1));
   shown[length > 0 ? length : 0] = '\0';
   FollowedFile followed;
-  // A job that closed all descriptors meanwhile may have a file of its own there.
+  // A job that closed all descriptors meanwhile may have reused the number.
   if (!fd.ours() || !follow_file(fd.number(), about, shown, false,
                                  protocol::CheckpointMode::kStream, &followed)) {
     return -ENOTCONN;
@@ -52,7 +52,7 @@ int problem_with(int dataset, uint64_t first, const char* path, uint64_t count) 
   return session_of_file_lives(static_cast<uint32_t>(dataset)) ? 0 : -ESTALE;
 }
 
-// Whose samples are told, and of which file; `problem` is 0, or a negative errno.
+// Sends locations of samples of one dataset in one file; `problem` is 0, or a negative errno.
 struct Telling {
   Telling(int dataset, uint64_t first, const char* path, uint64_t count)
       : problem(problem_with(dataset, first, path, count)) {
@@ -66,7 +66,7 @@ struct Telling {
       about.file = static_cast<uint32_t>(file);
     }
   }
-  // The next `count` samples.
+  // Sends the next `count` samples.
   void tell(protocol::MessageKind kind, uint64_t count, MemoryFile& memory) {
     about.count = count;
     problem = tell_samples(kind, about, memory);

@@ -1,5 +1,5 @@
-// Where samples are within a file, as the job says (protocol/sluice.h). Any thread, not from a
-// signal handler; opens the file once, as the job is about to do itself.
+// Where samples are within a file, as declared by the job (protocol/sluice.h). Any thread, not from
+// a signal handler; opens the file once, as the job itself is about to.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace sluice::preload {
 namespace {
 
-constinit std::atomic<uint64_t> g_group{0};  // of ranks of one job; 0: none
+constinit std::atomic<uint64_t> g_group{0};  // digest that the ranks of one job share; 0: none
 constinit std::atomic<uint64_t> g_seed{1};
 
 protocol::Samples about_dataset(int dataset) {
@@ -27,7 +27,7 @@ bool is_dataset(int dataset) {
   return dataset > 0 && session_of_file_lives(static_cast<uint32_t>(dataset));
 }
 
-// REQUIRES: no more than kMostServed.
+// REQUIRES: count <= kMostServed.
 int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
                uint64_t count) {
   MemoryFile memory;
@@ -58,7 +58,7 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
 
 }  // namespace
 
-// By a digest, the same in all ranks: the optimizer has no use for the name itself.
+// Sends a digest, which is the same in all ranks: the optimizer does not need the name itself.
 void become_rank_of(const char* name) {
   constexpr uint64_t kNoSecret[2] = {};
   const uint64_t group = name != nullptr ? protocol::siphash(kNoSecret, name, strlen(name)).low : 0;
@@ -74,7 +74,7 @@ int report_importance(int dataset, const uint64_t* ids, const double* values,
   MemoryFile memory;
   uint64_t told = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    if (ids[i] >= protocol::kMaxSamples) continue;  // says nothing, as a value that is no number
+    if (ids[i] >= protocol::kMaxSamples) continue;  // ignored, as NaN values are
     const protocol::SampleImportance one = {static_cast<uint32_t>(ids[i]),
                                             labels != nullptr ? labels[i] : protocol::kNoLabel,
                                             values[i]};

@@ -1,14 +1,15 @@
-// What a framework says that its samples matter, and which of them its next epoch fetches
-// (protocol/sluice.h). 0 or a negative errno. Any thread; not from a signal handler.
+// The importance that a framework reports of its samples, and the selection of samples for its next
+// epoch (protocol/sluice.h). 0 or a negative errno. Any thread; not from a signal handler.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::preload {
 
-// Ranks of the job of that name are one to the optimizer; nullptr: of none. Waits for nobody.
+// The optimizer treats all processes with the same name as ranks of one job; nullptr: not a rank.
+// Never waits.
 void become_rank_of(const char* name);
-// The job's own seed, of selections.
+// Sets the job's seed for selections.
 void select_by_seed(uint64_t seed);
 
 // `labels` may be null.

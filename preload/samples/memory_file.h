@@ -1,4 +1,4 @@
-// A memfd that is written piece by piece and handed to the optimizer. Not thread-safe; not from a
+// A memfd that is written piece by piece and passed to the optimizer. Not thread-safe; not from a
 // signal handler.
 #pragma once
 
@@ -16,11 +16,11 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // False, here or in flush(): there is no memory for it.
+  // False, here or in flush(): out of memory.
   bool add(const void* data, size_t size);
-  // `size` bytes from byte `from` on, as the other side left them. False: not so many.
+  // Reads `size` bytes from offset `from`, as the optimizer wrote them. False: there are fewer.
   bool read(void* out, uint64_t size, uint64_t from = 0) const;
-  // What was added is in the file. REQUIRES: nothing is added afterwards.
+  // Writes what was added to the file. REQUIRES: nothing is added afterwards.
   bool flush();
 
   uint64_t bytes() const { return bytes_ + used_; }
@@ -35,8 +35,8 @@ class MemoryFile {
   char buffer_[16384];
 };
 
-// Asks with `memory` as the descriptor. `about` says what it is of; its session, its bytes and the
-// form of its ids are filled in here. 0 or a negative errno.
+// Asks with `memory` as the descriptor. `about` describes its contents; fills in the session and
+// the number of bytes, and reduces ids to the optimizer's. 0 or a negative errno.
 int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory);
 
 }  // namespace sluice::preload

@@ -22,18 +22,18 @@ namespace {
 enum PageWatch : uint8_t {
   kNone = 0,
   kInside = 1,   // counted among the threads that are in samples
-  kWatched = 2,  // and its pages are looked up when it ends
+  kWatched = 2,  // and the pages that its sample touches are looked up at the end
 };
 
-constexpr uint64_t kLongestNs = 5'000'000;  // of one look, of processor time
-constexpr uint64_t kFreeNs = 5'000'000;     // looking may take as much in any case
-constexpr uint64_t kShare = 32;             // and besides, one part in so many of the time
-constexpr uint64_t kMostNs = 50'000'000;    // saved up for looking
-constexpr uint64_t kPageNs = 100;           // what it costs to touch a page that was taken out
-constexpr uint32_t kVain = 64;              // samples of which nothing was found
-constexpr uint32_t kMostSkipped = 4096;     // samples, once nothing was found of many
-constexpr uint32_t kMostParts = 64;         // of one sample: more are no use to anybody
-constexpr size_t kEntries = 1024;           // of the page table, read at once
+constexpr uint64_t kLongestNs = 5'000'000;  // processor time of one scan, at most
+constexpr uint64_t kFreeNs = 5'000'000;     // scans may use this much in any case
+constexpr uint64_t kShare = 32;             // and in addition 1/kShare of the elapsed time
+constexpr uint64_t kMostNs = 50'000'000;    // unused scan time that may accumulate
+constexpr uint64_t kPageNs = 100;           // cost of the next touch of a page that was zapped
+constexpr uint32_t kVain = 64;              // samples without a page, before some are skipped
+constexpr uint32_t kMostSkipped = 4096;     // samples between two scans, at most
+constexpr uint32_t kMostParts = 64;         // of one sample: with more nothing is reported
+constexpr size_t kEntries = 1024;           // page-table entries read at once
 
 struct Part {
   uint32_t file;
@@ -42,24 +42,24 @@ struct Part {
 
 constinit std::atomic<uint32_t> g_inside{0};  // threads; writers: all
 constinit std::atomic<bool> g_alone{false};   // since the watched sample began; writers: all
-constinit std::atomic<bool> g_busy{false};    // a sample is watched; its thread writes what follows
+constinit std::atomic<bool> g_busy{false};    // a sample is watched; its thread owns what follows
 
-bool g_looking = false;  // a signal handler that unmaps does not look again
+bool g_looking = false;  // in a scan: a signal handler that unmaps does not start another
 bool g_failed = false;   // the page table cannot be read
-// Time for looking is counted from g_began_ns. What is spent is the thread's own: that others had
-// the processor during a look is no cost of it.
+// Time for scans accrues from g_began_ns on. Time spent is thread CPU time, so time in which other
+// threads had the processor during a scan does not count.
 uint64_t g_began_ns = 0, g_spent_ns = 0;
 uint32_t g_vain = 0, g_skip = 0, g_skipped = 0;
 Part g_parts[kMostParts];            // of the watched sample
-uint32_t g_part_count = 0;           // may be more
+uint32_t g_part_count = 0;           // kMostParts + 1: too many
 protocol::PageRegion g_regions[64];  // what the kernel answers
 uint64_t g_entries[kEntries];
 
 struct Look {
   int fd;
-  bool wanted;           // what is found is the sample's
-  uintptr_t begin, end;  // nothing else is looked at
-  uint64_t pages;        // taken out
+  bool wanted;           // pages found belong to the sample
+  uintptr_t begin, end;  // the range to scan
+  uint64_t pages;        // zapped
   bool good;
 };
 
@@ -74,14 +74,14 @@ void add_part(uint32_t file, uint64_t offset, uint64_t length) {
   if (g_part_count <= kMostParts) ++g_part_count;
 }
 
-// [begin, end) is mapped: part of the sample, and out of the page table.
+// [begin, end) has page-table entries: records it as part of the sample if wanted, and zaps it.
 bool take(Look& look, const ObservedPart& part, uintptr_t begin, uintptr_t end) {
   if (look.wanted) add_part(part.file, part.offset + (begin - part.begin), end - begin);
   look.pages += (end - begin) / kPage;
   return sys::advise(begin, end - begin, MADV_DONTNEED) == 0;
 }
 
-// Linux 6.7 and later. False: this kernel has no such call.
+// By PAGEMAP_SCAN, Linux 6.7 and later. False: this kernel does not have it.
 bool scan(Look& look, const ObservedPart& part, bool* clearable) {
   for (uintptr_t at = part.begin; at < part.end && *clearable;) {
     protocol::PagemapScan asked = {};
@@ -105,7 +105,7 @@ bool scan(Look& look, const ObservedPart& part, bool* clearable) {
 }
 
 bool read_entries(Look& look, const ObservedPart& part, bool* clearable) {
-  uintptr_t run = 0;  // where what is mapped begins; 0: what was read last is not
+  uintptr_t run = 0;  // start of the current run of present pages; 0: none
   for (uintptr_t at = part.begin; at < part.end;) {
     const uint64_t left = (part.end - at) / kPage;
     const uint64_t pages = left < kEntries ? left : kEntries;
@@ -151,8 +151,8 @@ void tell_parts() {
   }
 }
 
-// What is mapped of observed files within [begin, end) is taken out, and is the sample's if it is
-// `wanted`. False: it was not looked at to the end.
+// Zaps the page-table entries of observed files within [begin, end), and records them as the
+// sample's if `wanted`. False: the scan did not reach the end.
 bool look_for(bool wanted, uintptr_t begin = 0, uintptr_t end = UINTPTR_MAX) {
   if (g_looking) return false;
   g_looking = true;
@@ -176,7 +176,7 @@ bool look_for(bool wanted, uintptr_t begin = 0, uintptr_t end = UINTPTR_MAX) {
     }
     g_failed = !look.good && !busy;
   }
-  // Mappings that take so long are not worth it.
+  // A scan that takes that long is not worth its time.
   if (now - began >= kLongestNs) g_skip = kMostSkipped;
   g_spent_ns += sys::thread_cpu_ns() - began + look.pages * kPageNs;
   g_looking = false;
@@ -194,7 +194,7 @@ bool has_time() {
   return earned > g_spent_ns;
 }
 
-// Looking must be worth its time.
+// Whether to scan for this sample: within the time budget, and rarely if scans find nothing.
 bool is_due() {
   if (g_failed || !has_time()) return false;
   if (g_skipped < g_skip) {
@@ -217,7 +217,7 @@ void found(bool any) {
 
 void page_watch_begins() {
   if (t_state.samples_begun != 1) {
-    // Several at a time: whose pages they are nobody can tell.
+    // With several samples at a time, a page cannot be attributed to one.
     if (t_state.page_watch == kWatched) g_alone.store(false);
     return;
   }
@@ -234,9 +234,10 @@ void page_watch_begins() {
     return;
   }
   g_alone.store(true);
-  if (g_inside.load() != 1) g_alone.store(false);  // who came in between may have been too early
+  // A thread that entered in between may have cleared g_alone before it was set.
+  if (g_inside.load() != 1) g_alone.store(false);
   g_part_count = 0;
-  // What was touched before is nobody's.
+  // Pages that were touched before belong to no sample.
   if (!look_for(false)) g_alone.store(false);
   t_state.page_watch = kWatched;
 }
@@ -248,7 +249,7 @@ void page_watch_ends() {
   t_state.page_watch = kNone;
   if (watch == kNone) return;
   if (watch == kWatched) {
-    // What another thread touched meanwhile cannot be told from this one's.
+    // Pages that another thread's sample touched meanwhile cannot be distinguished from this one's.
     const bool all = g_alone.load() && look_for(true) && g_alone.load();
     if (all) tell_parts();
     found(all && g_part_count != 0);

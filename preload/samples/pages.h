@@ -1,11 +1,11 @@
-// Which pages of mapped files a sample touches, where nothing is protected: looked up in the
-// process's own page table when the sample ends, and taken out of it, so that the next sample's are
-// told from them. A touch maps what lies around it in the page cache too, within 64 KiB: what is
-// told is at most that much more than was touched.
+// Which pages of mapped files a sample touches, where nothing is protected: they are looked up in
+// the process's own page table when the sample ends, and zapped, so that the next sample's pages
+// can be distinguished from them. A touch also maps cached pages around it, within 64 KiB
+// (fault-around), so the report may exceed what was touched by that much.
 //
 // Only while the optimizer asks for it (to learn, or to drop what was read), for samples that are
-// read one at a time in their process, and for a small share of its time. Shared mappings alone: a
-// private one may hold what was written. Not from a signal handler; errno is kept.
+// read one at a time in their process, and for a small share of its time. Only shared mappings: a
+// private one may hold written data. Not from a signal handler; errno is preserved.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,13 @@ namespace sluice::preload {
 
 // The calling thread has begun a sample.
 void page_watch_begins();
-// It is about to end one: what was touched is told as parts of the sample, if it is its only one.
+// It is about to end a sample: reports the touched pages as its parts, if it is the thread's only
+// one.
 void page_watch_ends();
-// [address, address + length) is about to be unmapped: what the sample touched of it is told now.
+// [address, address + length) is about to be unmapped: records the pages of it that the sample
+// touched.
 void page_watch_unmaps(const void* address, size_t length);
-// In a fork's child: the threads that were in samples are not there.
+// In a fork's child: the threads that were in samples do not exist there.
 void page_watch_after_fork();
 
 }  // namespace sluice::preload

@@ -26,10 +26,10 @@ namespace {
 constexpr uint64_t kMostBytes = 4 << 20;   // of paths in one message
 constexpr size_t kSeenBytes = 12 << 10;    // of one message
 constexpr off_t kLargestSeen = 64 << 20;   // bytes of a file
-constexpr uint64_t kSeenNs = 200'000'000;  // collected for no longer
+constexpr uint64_t kSeenNs = 200'000'000;  // collected for this long at most, then sent
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
-// What workers were seen to open, not told yet. REQUIRES: g_seen_lock.
+// Files that workers opened, not sent to the optimizer yet. REQUIRES: g_seen_lock.
 struct Seen {
   uint32_t dataset;
   uint32_t count;
@@ -40,15 +40,15 @@ struct Seen {
 constinit Spinlock g_seen_lock;
 constinit Seen g_seen = {};
 
-// What is to be told leaves the lock first: nobody's open() waits for an answer.
-// REQUIRES: g_seen_lock.
+// Moves the collected files out, to be sent without the lock: no thread's open() waits for an
+// answer. REQUIRES: g_seen_lock.
 void take_locked(Seen* taken) {
   *taken = g_seen;
   g_seen.count = 0;
   g_seen.used = 0;
 }
 
-// False: there is no room beside what was seen before.
+// False: no room is left, or the collected files belong to another dataset.
 bool add_seen(uint32_t dataset, uint32_t sample, const StagePath& path) {
   const size_t needed = sizeof sample + path.length + 1;
   const Locked locked(g_seen_lock);
@@ -68,7 +68,7 @@ void tell(const Seen& seen) {
   protocol::Samples body = {};
   body.count = seen.count;
   body.dataset = seen.dataset;
-  // Without an answer it is learned the next time.
+  // Without an answer the files are reported again when they are next opened.
   ask_in_session({.kind = protocol::MessageKind::kSeen,
                   .expected = protocol::MessageKind::kDone,
                   .body = &body,
@@ -77,8 +77,8 @@ void tell(const Seen& seen) {
                   .text_size = seen.used});
 }
 
-// Whether a file of this kind may be a sample and ever be staged. What is larger is opened once, by
-// a worker's first sample, and holds many: a database, an array.
+// Whether the file may be a sample and may ever be staged. A larger file (a database, an array)
+// holds many samples, and is opened once, in a worker's first sample.
 bool worth_telling(int fd, uint64_t* size) {
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode) ||
@@ -144,7 +144,7 @@ void file_seen(int fd, int folder, const char* path) {
 
 // Not inlined: open() may be called where the stack is small.
 __attribute__((noinline)) void tell_seen(bool now) {
-  // Looked at without the lock: at worst it is told a little later.
+  // Read without the lock: at worst the files are sent a little later.
   if (__atomic_load_n(&g_seen.count, __ATOMIC_RELAXED) == 0) return;
   const KeepErrno keep;
   Seen seen;

@@ -1,4 +1,4 @@
-// Where samples are: what the job says of it, and which files its workers are seen to open. Any
+// Where samples are: as declared by the job, or learned from the files that its workers open. Any
 // thread, not from a signal handler.
 #pragma once
 
@@ -10,11 +10,11 @@ namespace sluice::preload {
 int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
 
 // The calling thread opened `path` for reading, as `fd`, while it reads a sample. Collected, and
-// told now and then. errno is kept.
+// sent to the optimizer in batches. errno is preserved.
 void file_seen(int fd, int folder, const char* path);
-// Tells what was collected, if that was long ago or `now` is set. errno is kept.
+// Sends the collected files, if the batch is old enough or `now` is set. errno is preserved.
 void tell_seen(bool now);
-// In a fork's child: what was collected is its parent's to tell.
+// In a fork's child: drops the collected files, which the parent sends.
 void places_after_fork();
 
 }  // namespace sluice::preload

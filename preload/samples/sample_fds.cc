@@ -21,13 +21,13 @@ constinit std::atomic<SampleFd*> g_sample_fds[kSampleFdChunks] = {};
 
 namespace {
 
-// A smaller file costs hardly more than the request that fetches a part of it: how it is used then
-// makes no difference, unless it is locked, which is not done to a copy.
+// Fetching a whole file of this size costs hardly more than a request for a part of it, so its use
+// makes no difference, unless it is locked: a copy cannot be locked in its place.
 constexpr uint64_t kSmall = 256 << 10;
-// Read in part: less than one in so many bytes.
+// A file is read in part if less than 1/kPart of its bytes is read.
 constexpr uint64_t kPart = 2;
 
-// What was told of files of late. REQUIRES: g_told_lock.
+// What was recently reported of files. REQUIRES: g_told_lock.
 struct Told {
   uint64_t file = 0;
   uint32_t findings = 0;  // FileUses
@@ -36,7 +36,7 @@ constexpr uint32_t kTold = 256;
 constinit Spinlock g_told_lock;
 constinit Told g_told[kTold] = {};
 
-// Whether this is to be told. That a file was read whole is, only where the contrary was.
+// Whether to report this use. That a file was read whole is reported only if the contrary was.
 bool is_news(uint64_t file, FileUse use) {
   const auto bit = static_cast<uint32_t>(use);
   const Locked locked(g_told_lock);
@@ -75,7 +75,7 @@ void sample_fd_opened(int fd, uint64_t key, uint64_t size, const char* path, siz
   SampleFd* chunk = length < protocol::kStagePath ? chunk_of(fd) : nullptr;
   if (chunk == nullptr) return;
   SampleFd& entry = chunk[fd % kSampleFdChunk];
-  entry.key.store(0, std::memory_order_relaxed);  // whatever had this number was closed unseen
+  entry.key.store(0, std::memory_order_relaxed);  // the number's last file was closed unseen
   entry.read.store(0, std::memory_order_relaxed);
   entry.size = size;
   entry.length = static_cast<uint16_t>(length);
@@ -96,7 +96,7 @@ void found_use(SampleFd& entry, FileUse use) {
   const KeepErrno keep;
   protocol::UsedFile body = {};
   body.use = use;
-  // Without an answer it is found again by the next process.
+  // Without an answer the next process finds and reports the use again.
   ask_in_session({.kind = protocol::MessageKind::kFileUse,
                   .expected = protocol::MessageKind::kDone,
                   .body = &body,
@@ -119,7 +119,7 @@ void sample_fd_was_closed(int fd, SampleFd& entry) {
     const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
     const uint64_t counted = entry.read.load(std::memory_order_relaxed);
     const uint64_t to = sys::failed(offset) ? 0 : static_cast<uint64_t>(offset);
-    // Who seeks to the end has not read up to there; what is read where no hook is is not counted.
+    // The offset, which seeks move too, is used only if no hook counted a read.
     const uint64_t read = counted != 0 ? counted : to;
     if (read != 0) {
       found_use(entry, read < entry.size / kPart ? FileUse::kReadInPart : FileUse::kReadWhole);

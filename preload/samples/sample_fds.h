@@ -1,7 +1,7 @@
-// Descriptors that were opened while a thread read a sample, and what speaks against taking such a
-// file for a sample: that it is read in other samples through the same descriptor, locked, mapped,
-// or read in part. What is found is told to the optimizer, once a file and finding. Any thread;
-// async-signal-safe as far as the calls are that ask. errno is kept.
+// Descriptors that were opened while a thread read a sample, and uses which show that such a file
+// is not one sample: it is read in other samples through the same descriptor, locked, mapped, or
+// read in part. Each use of a file is reported to the optimizer once. Any thread;
+// async-signal-safe as far as the hooked calls are. errno is preserved.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 namespace sluice::preload {
 
 struct SampleFd {
-  std::atomic<uint64_t> key{0};   // of the sample in which it was opened; 0: free
+  std::atomic<uint64_t> key{0};   // of the sample in which it was opened; 0: free record
   std::atomic<uint64_t> read{0};  // bytes, through this descriptor
   uint64_t size = 0;              // bytes, of the file when it was opened
   uint64_t file = 0;              // a hash of the path

@@ -16,9 +16,9 @@
 namespace sluice::preload {
 namespace {
 
-// A record is about to be read. Where it is not in memory yet the kernel would read around each
-// page of it that is touched, 128 KiB at a time: half of it nobody's, and on a slow link twice the
-// time.
+// A record is about to be read. If it is not in memory yet, the kernel would read around each
+// touched page of it, 128 KiB at a time: half of that is not needed, which takes twice the time on
+// a slow link.
 void handed_out(uintptr_t begin, size_t length) {
   if (length > kPage && g_settings.prefetch) {
     sys::advise(begin & ~(kPage - 1), length + begin % kPage, MADV_WILLNEED);

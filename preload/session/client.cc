@@ -29,15 +29,15 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1000000;
 constexpr uint64_t kAnswerNs = 250 * kMillisecond;     // for one question
-constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;  // for one that somebody is at work on
+constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;  // for one that the optimizer works on
 constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;    // for the last one, before the process ends
 constexpr uint64_t kStartNs = 1000 * kMillisecond;     // for a new optimizer to listen
 constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
 constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
-constexpr uint64_t kSeenNs = 1000 * kMillisecond;       // that a pid is believed to be whose it was
-constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // between files after one was refused
+constexpr uint64_t kSeenNs = 1000 * kMillisecond;       // for which a pid's check stays valid
+constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // without file questions after a refusal
 constexpr uint32_t kMaxFiles = 256;
-constexpr size_t kMaxReason = 1024;  // bytes of a refusal that is shown
+constexpr size_t kMaxReason = 1024;  // bytes of a refusal's text that is printed
 
 struct KnownFile {
   dev_t device;
@@ -54,9 +54,9 @@ constinit uint64_t g_session = 0;
 constinit uint64_t g_token = 0;
 constinit Patience g_patience;
 constinit std::atomic<uint64_t> g_optimizer_began{0};    // see process_began(); read by any thread
-constinit std::atomic<uint64_t> g_optimizer_seen_ns{0};  // when its number was last known to be its
+constinit std::atomic<uint64_t> g_optimizer_seen_ns{0};  // when its pid was last checked to be its
 constinit uint64_t g_time_namespace = 0;                 // inode, when the session began
-constinit std::atomic<bool> g_elsewhere{false};          // in another pid or time namespace since
+constinit std::atomic<bool> g_elsewhere{false};          // now in another pid or time namespace
 constinit uint64_t g_not_before_ns = 0;
 constinit uint64_t g_retry_ns = kRetryNs;
 constinit uint64_t g_no_files_before_ns = 0;
@@ -67,26 +67,26 @@ constinit uint32_t g_file_count = 0;
 constinit Answer g_answer;
 constinit std::atomic<bool> g_follows_any{false};  // read by any thread
 
-// Below: of the one question that others need not wait for, with this lock held.
+// Below: state of ask_at_length(), used with this lock held; other questions do not wait for it.
 constinit Spinlock g_long_lock;
 constinit Answer g_long_answer;
 constinit Place g_long_place;
-constinit uint64_t g_work_ns = kMostWorkNs;  // halved with each that was not answered in time
+constinit uint64_t g_work_ns = kMostWorkNs;  // halved with each question not answered in time
 
-// Once a process: what is wrong, and that the job goes on.
+// Prints a warning, once a process: what is wrong, and that the job continues.
 void complain(const char* what) {
   if (!g_said) say(LogLevel::kWarn, "%s; the job runs without pre-caching", what);
   g_said = true;
 }
 
-// Leaves the optimizer alone for a while. What it costs a job to try is bounded: attempts become
-// rare, but a machine that was busy for a moment does not cost the job its whole run.
+// Sends the optimizer no questions for a while. This bounds the cost of attempts: they become rare,
+// but after a moment of load on the machine the job still gets an optimizer.
 void put_off() {
   g_not_before_ns = sys::now_ns() + g_retry_ns;
   g_retry_ns = g_retry_ns < kMaxRetryNs ? 2 * g_retry_ns : kMaxRetryNs;
 }
 
-// What an answer, or none, says of the next ones. `waited_ns`: for nobody.
+// Adjusts g_patience after an answer or its absence. `waited_ns`: the time wasted if kLate.
 void learn_from(Asked asked, uint64_t waited_ns) {
   const uint64_t now = sys::now_ns();
   if (asked == Asked::kLate) {
@@ -96,7 +96,7 @@ void learn_from(Asked asked, uint64_t waited_ns) {
   }
 }
 
-// Asks with what is left of the process's patience.
+// Asks, and waits as long as the process's patience allows, at most `most`.
 Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, const void* text,
                     size_t text_size, int fd, uint64_t most = kAnswerNs, bool insist = false) {
   const uint64_t begin = sys::now_ns();
@@ -108,7 +108,7 @@ Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, c
   return asked;
 }
 
-// Whether nothing is to be asked now.
+// Whether no question may be asked now.
 bool is_put_off() {
   const uint64_t now = sys::now_ns();
   return now < g_not_before_ns || g_patience.left(now, kAnswerNs) == 0;
@@ -135,7 +135,7 @@ bool start_optimizer() {
   return true;
 }
 
-// Maps the session's memory and claims a slot. The descriptor is closed: mappings need none.
+// Maps the session's memory and claims a slot. Closes the descriptor, which the mapping needs not.
 bool enter_session() {
   protocol::Welcome welcome;
   if (g_answer.size != sizeof welcome || g_answer.fd < 0) return false;
@@ -178,7 +178,7 @@ bool enter_session() {
   return true;
 }
 
-// Where the job's samples are recorded, if they are.
+// Passes the file in which the job's samples are recorded, if any.
 void ask_to_record() {
   const int fd = open_recording();
   if (fd < 0) return;
@@ -193,13 +193,13 @@ void ask_to_record() {
 }
 
 Asked hello() {
-  static constinit char options[8192];  // the lock's holder's; stacks may be small
+  static constinit char options[8192];  // under g_session_lock; the caller's stack may be small
   const protocol::Hello body = {static_cast<uint32_t>(sys::pid()), 0};
   const size_t length = options_text(options, sizeof options);
   return ask_patiently(protocol::MessageKind::kHello, &body, sizeof body, options, length, -1);
 }
 
-// A session from nothing: an optimizer is found, or started and waited for.
+// Begins a session: finds an optimizer, or starts one and waits for it.
 bool begin_session_here() {
   if (!find_place(&g_place)) {
     complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
@@ -218,7 +218,7 @@ bool begin_session_here() {
   if (asked == Asked::kNobody) {
     if (!start_optimizer()) return false;
     const uint64_t deadline = sys::now_ns() + kStartNs;
-    uint64_t pause_ns = kMillisecond / 16;  // it takes about one
+    uint64_t pause_ns = kMillisecond / 16;  // the start takes about one millisecond
     do {
       struct timespec pause = {0, static_cast<long>(pause_ns)};
       sys::call(SYS_nanosleep, sys::word(&pause), 0);
@@ -262,7 +262,7 @@ FollowedFile* known_file(const struct stat& about) {
   return nullptr;
 }
 
-// Whether another process of this session is still there to end it.
+// Whether another process of this session lives, which will end it.
 bool others_live(const protocol::Shared& shared) {
   for (const protocol::Slot& slot : shared.slots) {
     const uint32_t pid = slot.pid.load(std::memory_order_relaxed);
@@ -287,7 +287,7 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
   protocol::FileKnown known;
   if (asked != Asked::kAnswered || g_answer.kind != protocol::MessageKind::kFileKnown ||
       g_answer.size != sizeof known) {
-    if (asked == Asked::kAnswered) {  // it is there, and has enough files
+    if (asked == Asked::kAnswered) {  // the optimizer lives, but follows no more files
       count(protocol::ClientMetric::passed_refused);
       g_no_files_before_ns = sys::now_ns() + kRefusedNs;
     } else {
@@ -329,7 +329,7 @@ bool pages_wanted() {
          connection->shared->header.closed.load(std::memory_order_relaxed) == 0;
 }
 
-// Its number may be another process's by now: looked at once a second.
+// The pid may have been reused by another process: checked once in kSeenNs.
 bool optimizer_died() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr ||
@@ -337,7 +337,7 @@ bool optimizer_died() {
     return false;
   }
   const int pid = g_optimizer_pid.load(std::memory_order_relaxed);
-  if (g_elsewhere.load(std::memory_order_relaxed)) return false;  // numbers mean nothing here
+  if (g_elsewhere.load(std::memory_order_relaxed)) return false;  // pids differ in this namespace
   if (sys::call(SYS_kill, pid, 0) == -ESRCH) return true;
   const uint64_t began = g_optimizer_began.load(std::memory_order_relaxed);
   const uint64_t now = sys::now_ns();
@@ -362,7 +362,7 @@ uint32_t in_session(uint32_t id) {
 
 namespace {
 
-// Both with g_session_lock held: before a question, and after it.
+// begin_question() before a question, end_question() after it. REQUIRES: g_session_lock.
 int begin_question(const Question& question) {
   if (!question.insist && is_put_off()) {
     count(protocol::ClientMetric::passed_no_optimizer);
@@ -428,7 +428,7 @@ int ask_at_length(const Question& question) {
                             question.body, question.body_size, "", 0, question.fd, &g_long_answer);
     if (asked == Asked::kBusy) g_work_ns /= 2;
     Locked locked(g_session_lock);
-    // The time that it was at work is no wait for nobody.
+    // Only the time since the optimizer's last message counts as wasted, not its time at work.
     const uint64_t silent = sys::now_ns() - g_long_answer.heard_ns;
     learn_from(asked, silent < kAnswerNs ? silent : kAnswerNs);
     error = end_question(question, asked, g_long_answer);
@@ -439,7 +439,7 @@ int ask_at_length(const Question& question) {
 
 bool follows(const struct stat& about, FollowedFile* out) {
   if (g_connection.load(std::memory_order_acquire) == nullptr) return false;
-  // Nobody's open() waits for another thread's question.
+  // Not lock(): an open() must not wait for another thread's question.
   const sys::SignalsBlocked blocked;
   if (!g_session_lock.try_lock()) return false;
   const FollowedFile* known = known_file(about);
@@ -478,7 +478,7 @@ void session_after_fork() {
   g_long_lock.reset();
   Connection* connection = g_connection.load(std::memory_order_relaxed);
   if (connection == nullptr) return;
-  // Its parent is out of sight: the first of a pid namespace, or one that entered it.
+  // getppid() is 0 if the parent is in another pid namespace.
   if (sys::call(SYS_getppid) == 0 ||
       (g_time_namespace != 0 && time_namespace() != g_time_namespace)) {
     g_elsewhere = true;

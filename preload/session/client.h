@@ -1,10 +1,10 @@
 // The job's end of the session: its shared memory, its slot, and what the optimizer answered.
 //
-// Nothing here waits without a deadline, and all waiting of a process together is bounded
-// (patience.h). An answer that comes too late puts all questions off for a second, the next one for
-// two, and so on; the first that comes in time ends that. An optimizer that says that it is at work
-// is waited for beside that, at length, with less patience each time that it does not come to an
-// end.
+// Nothing here waits without a deadline, and the total waiting of a process is bounded
+// (patience.h). After an answer that is late no question is asked for a second, after the next for
+// two, and so on; the first answer in time ends that. An optimizer that reports that it is at work
+// on a question gets more time (ask_at_length()), and half as much after each question that it does
+// not finish.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,11 +24,11 @@ struct FollowedFile {
 };
 
 // A session: its memory, this process's slot in it, and a number that is part of every file id
-// that came with it. A process has more than one only if its optimizer died; the memory of the
-// old one stays, since a handler may be writing to it.
+// of that session. A process has more than one only if its optimizer died; the memory of the
+// old one stays mapped, since a handler may be writing to it.
 struct Connection {
   protocol::Shared* shared = nullptr;          // constant once published
-  std::atomic<protocol::Slot*> slot{nullptr};  // nullptr: all were taken
+  std::atomic<protocol::Slot*> slot{nullptr};  // nullptr: no slot was free
   uint32_t number = 0;
 };
 
@@ -36,38 +36,39 @@ struct Connection {
 extern std::atomic<Connection*> g_connection;
 
 inline constexpr uint32_t kMaxConnections = 16;
-// All that this process ever had; those with `shared` set count.
+// All that this process ever had: kMaxConnections entries, of which those with `shared` are valid.
 const Connection* connections();
 
 // FollowedFile::file is the optimizer's id with the connection's number above these bits.
 inline constexpr uint32_t kFileIdBits = 24;
 
-// Hands a file to the optimizer, which is started if need be. False: pass through (counted).
-// `fd` stays the caller's. Not from a signal handler; any thread; blocks every signal meanwhile.
+// Passes a file to the optimizer, which is started if need be. False: pass through (counted).
+// The caller still owns `fd`. Not from a signal handler; any thread; blocks every signal meanwhile.
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out);
 
-// Whether the current session follows the file already, and as what. Asks nobody; otherwise as
-// follow_file.
+// Whether the current session follows the file already, and as what. Sends no question; otherwise
+// as follow_file().
 bool follows(const struct stat& about, FollowedFile* out);
 
 // Whether this process ever followed a file. Any thread.
 bool follows_any();
 
-// Whether the optimizer of the current session is gone, or has ended it; true without a session.
+// Whether the optimizer of the current session died or ended the session; true without a session.
 // Any thread.
 bool session_is_lost();
-// Whether it went without ending the session: it was killed. Any thread; async-signal-safe.
+// Whether the optimizer died without ending the session: it was killed. Any thread;
+// async-signal-safe.
 bool optimizer_died();
-// Whether somebody gains by knowing which sample is being read. Any thread.
+// Whether the optimizer uses events that say which sample is being read. Any thread.
 bool samples_wanted();
-// Whether it wants to know which pages of mapped files samples touch. Any thread.
+// Whether the optimizer wants to know which pages of mapped files samples touch. Any thread.
 bool pages_wanted();
 // Whether events of this file reach an optimizer. Any thread.
 bool session_of_file_lives(uint32_t file);
 
-// A question about the current session, which is begun if there is none. `body` begins with the
-// session's id and token, 64 bits each, which are filled in; `fd` stays the caller's, -1 is none.
+// A question within the current session, which is begun if there is none. `body` begins with the
+// session's id and token, 64 bits each, which are filled in. The caller owns `fd`; -1 is none.
 struct Question {
   protocol::MessageKind kind{};
   protocol::MessageKind expected{};  // of the answer
@@ -76,28 +77,28 @@ struct Question {
   const char* text = nullptr;
   size_t text_size = 0;
   int fd = -1;
-  void* answer = nullptr;    // gets the answer's body
+  void* answer = nullptr;    // receives the answer's body
   size_t answer_size = 0;    // exactly
-  int* answer_fd = nullptr;  // gets the answer's descriptor, the caller's then, or stays as it was
-  bool insist = false;       // asked and waited for whatever questions before have cost
+  int* answer_fd = nullptr;  // receives the answer's descriptor, to be owned by the caller, if any
+  bool insist = false;       // ask and wait regardless of g_patience and of late answers before
 };
-// 0, or a negative errno: nobody there, refused, or late. Not from a signal handler; any thread;
+// 0, or a negative errno: no optimizer, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.
 int ask_in_session(const Question& question);
-// The same of what may take seconds: for as long as the optimizer says that it is at work on it,
-// and five seconds at most, while other threads ask and open files as usual. -EBUSY: another thread
-// is waiting for such an answer. `text` is not sent.
+// The same for a question that may take seconds to answer: waits while the optimizer reports that
+// it is at work on it, five seconds at most. Other threads ask and open files meanwhile. -EBUSY:
+// another thread is waiting for such an answer. `text` is not sent.
 int ask_at_length(const Question& question);
-// An id of the optimizer's (file, dataset) as events carry it; see kFileIdBits.
+// An id that the optimizer assigned (file, dataset), as events carry it; see kFileIdBits.
 uint32_t in_session(uint32_t id);
 
-// Claims a slot of the inherited session for a fork's child. Not for one in a pid or time namespace
-// of its own, whose numbers and times would mean something else to the optimizer: there and in its
-// children the session counts as lost. Async-signal-safe.
+// Claims a slot of the inherited session for a fork's child. Not for a child in another pid or time
+// namespace, where pids and times differ from the optimizer's: in it and in its children the
+// session counts as lost. Async-signal-safe.
 void session_after_fork();
 
-// Last words before the process ends: releases the optimizer's descriptors so that the caller
-// can unmount at once. Bounded.
+// Before the process ends: ends the session, so that the optimizer closes the job's files and the
+// caller can unmount at once. Waits for a bounded time.
 void say_goodbye();
 
 }  // namespace sluice::preload

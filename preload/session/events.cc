@@ -21,7 +21,7 @@ void emit(protocol::EventData data, Wake wake = Wake::kAlways) {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr) return;
   protocol::Slot* slot = connection->slot.load(std::memory_order_acquire);
-  // A file of a session that is no more has another's id here.
+  // An id of an earlier session may be another file's in this one.
   if (slot == nullptr || data.file >> kFileIdBits != connection->number) return;
   data.file &= (1U << kFileIdBits) - 1;
   data.time_ns = sys::now_ns();

@@ -1,5 +1,5 @@
-// Telling the optimizer. Async-signal-safe, lock-free, never waits; without a session, or with a
-// full ring, nothing happens (and is counted).
+// Events for the optimizer. Async-signal-safe, lock-free, never waits; without a session, or with
+// a full ring, an event is dropped (and counted).
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ void emit_random(uint32_t file);
 void emit_closed(uint32_t file);
 // kSampleBegin and kSampleEnd of a dataset; `key` is protocol::sample_key.
 void emit_sample_begin(uint32_t dataset, uint64_t key);
-// `given`, `left`: copies, as kSampleEnd has them.
+// `given`, `left`: numbers of copies, as defined for kSampleEnd.
 void emit_sample_end(uint32_t dataset, uint64_t key, uint32_t given, uint32_t left);
 void emit_part(uint32_t file, uint64_t offset, uint64_t length, uint64_t key);
 
-// What an event's flags say of the calling thread: whether it is within a sample.
+// An event's flags for the calling thread: whether it is within a sample.
 inline uint16_t sample_flags() { return t_state.samples_begun != 0 ? protocol::kFlagSample : 0; }
 
 void count(protocol::ClientMetric metric, uint64_t by = 1);

@@ -40,7 +40,7 @@ uint64_t process_began(int pid) {
                                                static_cast<long>(sizeof text - 1));
   if (got <= 0) return 0;
   text[got] = '\0';
-  // "4711 (name) S 4710 ...": the name may hold anything.
+  // "4711 (name) S 4710 ...": the name may contain any character.
   const char* at = strrchr(text, ')');
   for (unsigned field = 0; at != nullptr && field < kBegan; ++field) {
     at = strchr(at + 1, ' ');

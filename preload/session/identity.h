@@ -1,15 +1,15 @@
-// Whose a process's number is, and what its clock shows. Async-signal-safe; errno is left alone.
+// Which process a pid denotes, and which clock it sees. Async-signal-safe; errno is preserved.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::preload {
 
-// When the process began, in clock ticks since boot: with its number this names it for good. 0: not
-// known, or there is none.
+// When the process began, in clock ticks since boot: with the pid this identifies a process even
+// after the pid is reused. 0: unknown, or no such process.
 uint64_t process_began(int pid);
 
-// The time namespace of the calling process, a number; 0: not known. Reads no clock.
+// The inode of the calling process's time namespace; 0: unknown.
 uint64_t time_namespace();
 
 }  // namespace sluice::preload

@@ -1,5 +1,5 @@
-// Two clones in vfork's manner, so that a job of many gigabytes is never copied. The children run
-// in the job's memory: only system calls, only their own stack.
+// Two clones like vfork(), so that the page tables of a job of many gigabytes are never copied. The
+// children run in the job's memory: they make only system calls and use only their own stacks.
 #include "preload/session/launch.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-// How long a process may wait for an optimizer that does not answer: a budget that is used up by
-// waiting and grows back. While answers come in time it regains a thirty-second part of the time
-// that passes, else so little that a job beside an optimizer that is stopped for good loses less
-// than half a percent. Pure; whoever owns it brings lock and clock. Nanoseconds.
+// How long a process may wait for an optimizer that does not answer: a budget that waiting uses up
+// and that refills with time. While answers come in time it regains 1/32 of the time that passes,
+// else so little that a job whose optimizer is stopped for good loses less than half a percent. No
+// system calls; the owner provides lock and clock. Nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace sluice::preload {
 class Patience {
  public:
   static constexpr uint64_t kMost = 500'000'000;
-  // With less left nothing is asked: no optimizer answers in no time.
+  // With less left nothing is asked: an optimizer needs some time to answer.
   static constexpr uint64_t kLeast = 20'000'000;
 
-  // What is left of `most` for one question; 0: do not ask.
+  // How long one question may wait, at most `most`; 0: do not ask.
   uint64_t left(uint64_t now_ns, uint64_t most) {
     grow(now_ns);
     if (left_ < kLeast) return 0;
     return left_ < most ? left_ : most;
   }
-  // Nobody answered for so long.
+  // A question was waited for `waited_ns` without an answer.
   void wasted(uint64_t now_ns, uint64_t waited_ns) {
     grow(now_ns);
     left_ -= waited_ns < left_ ? waited_ns : left_;
@@ -41,7 +41,7 @@ class Patience {
     const uint64_t share = prompt_ ? kPromptShare : kShare;
     const uint64_t more = (now_ns - seen_ns_) / share;
     left_ = more < kMost - left_ ? left_ + more : kMost;
-    seen_ns_ += more * share;  // what is too little to count yet is not lost
+    seen_ns_ += more * share;  // the remainder of the division is not lost
   }
 
   uint64_t left_ = kMost, seen_ns_ = 0;

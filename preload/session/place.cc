@@ -43,7 +43,7 @@ bool find_place(Place* place) {
   const auto uid = static_cast<uint32_t>(sys::call(SYS_geteuid));
   struct stat mounts = {};
   sys::call(SYS_stat, sys::word("/proc/self/ns/mnt"), sys::word(&mounts));
-  static constinit char groups[16384];  // the lock's holder's; stacks may be small
+  static constinit char groups[16384];  // one thread at a time; the caller's stack may be small
   read_small("/proc/self/cgroup", groups, sizeof groups);
   return protocol::socket_folder(place->folder, sizeof place->folder, uid) &&
          protocol::socket_path(place->socket, sizeof place->socket, uid, mounts.st_ino,

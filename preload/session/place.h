@@ -1,4 +1,4 @@
-// Where the optimizer of this job is found, and with which options the job comes to it.
+// Where the socket of this job's optimizer is, and the options that the job sends it.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,16 @@
 namespace sluice::preload {
 
 struct Place {
-  char socket[108] = {};  // as long as an address may be
-  char folder[108] = {};  // that it lies in
+  char socket[108] = {};  // the size of sockaddr_un::sun_path
+  char folder[108] = {};  // of the socket
 };
 
-// False: SLUICE_SOCKET is no absolute path, or too long a one. One thread at a time; not from a
+// False: SLUICE_SOCKET is not an absolute path, or is too long. One thread at a time; not from a
 // signal handler.
 bool find_place(Place* place);
 
-// The job's options as "name=value" lines, those that were given and are good, into out[0..size),
-// and how many bytes they take.
+// Writes the job's options that were given and are valid as "name=value" lines into out[0..size),
+// and returns the number of bytes.
 size_t options_text(char* out, size_t size);
 
 }  // namespace sluice::preload

@@ -24,12 +24,12 @@ constexpr const char* kVariable =
 
 // "SLUICE_RECORD=+/path", for the environment; g_settings points into it.
 constinit char g_entry[4200] = {};
-// Once it could not be opened for a session it is left alone.
+// Set once the file could not be opened for a session: it is not tried again.
 constinit std::atomic<bool> g_given_up{false};
 
 const char*& value() { return g_settings.text[static_cast<size_t>(protocol::Option::kRecord)]; }
 
-// In place: some programs (bash) have a setenv of their own. nullptr takes the variable out.
+// In place: some programs (bash) have a setenv of their own. nullptr removes the variable.
 void put_in_environment(char* entry) {
   const size_t length = strlen(kVariable);
   bool found = false;
@@ -44,17 +44,17 @@ void put_in_environment(char* entry) {
     }
   }
   *kept = nullptr;
-  // It came from the file that SLUICE_CONFIG names.
+  // Not in the environment: the value came from the file that SLUICE_CONFIG names.
   if (!found && entry != nullptr) putenv(entry);
 }
 
-// O_NONBLOCK and O_NOCTTY: it may be a pipe that nobody reads, or a terminal.
+// O_NONBLOCK and O_NOCTTY: the path may be a pipe without a reader, or a terminal.
 long open_file(const char* path) {
   return sys::call(SYS_openat, AT_FDCWD, sys::word(path),
                    O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
 }
 
-// Leaves an empty trace. 0 or a negative errno; -ENOTSUP: no regular file.
+// Truncates the file to an empty trace. 0 or a negative errno; -ENOTSUP: not a regular file.
 long empty_file(int fd) {
   struct stat about;
   const long known = sys::call(SYS_fstat, fd, sys::word(&about));
@@ -70,7 +70,7 @@ long empty_file(int fd) {
   return wrote < 0 ? wrote : -ENOSPC;
 }
 
-// The path as the kernel names it: children may be in another folder.
+// Stores the absolute path as the kernel names it: children may have another working directory.
 bool remember_path(int fd) {
   const int used = snprintf(g_entry, sizeof g_entry, "%s=+", kVariable);
   char link[32];

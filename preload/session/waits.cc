@@ -1,6 +1,6 @@
 // Reached from the fault handler: loads, stores, two system calls. The lock below is taken with
-// every signal blocked, is held for some hundred nanoseconds, and is taken over from an owner that
-// was killed, so a handler waits for it only while another thread or process is inside.
+// every signal blocked, is held for some hundred nanoseconds, and is seized from an owner that
+// was killed, so a handler waits for it only while another thread or process holds it.
 #include "preload/session/waits.h"
 
 #include <sys/resource.h>
@@ -92,7 +92,7 @@ void waits_after_fork() { t_state.faults = {}; }
 size_t waits_size() { return sizeof(Waits); }
 
 void share_waits(void* shared) {
-  // What the process waited before it forked overlaps nothing that comes.
+  // Waits before this fork cannot overlap later ones, so the old union is not copied.
   g_waits.store(static_cast<Waits*>(shared), std::memory_order_release);
 }
 

@@ -14,7 +14,7 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kWorkingNs = 1000000000;  // between two words of an optimizer that is at work
+constexpr uint64_t kWorkingNs = 1000000000;  // between two kWorking messages, at most
 
 bool wait_for(int fd, short events, uint64_t deadline_ns) {
   for (;;) {
@@ -40,7 +40,7 @@ Asked connect_to(const OwnDescriptor& socket, const char* path, uint64_t deadlin
         sys::call(SYS_connect, socket.number(), sys::word(&address), sizeof address);
     if (result == 0) break;
     if (result != -EAGAIN) return result == -EACCES ? Asked::kForeign : Asked::kNobody;
-    // Its backlog is full: a server that is stopped, or very busy.
+    // The listen backlog is full: the optimizer is stopped, or very busy.
     if (sys::now_ns() >= deadline_ns) return Asked::kLate;
     struct timespec pause = {0, 1000000};
     sys::call(SYS_nanosleep, sys::word(&pause), 0);
@@ -81,7 +81,7 @@ Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind,
 
 Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer* answer) {
   if (!wait_for(socket.number(), POLLIN, deadline_ns)) return Asked::kLate;
-  if (!socket.ours()) return Asked::kBroken;  // the job has closed it, and may use its number
+  if (!socket.ours()) return Asked::kBroken;  // the job closed it, and may reuse its number
   protocol::MessageHeader header;
   struct iovec parts[2] = {{&header, sizeof header}, {answer->body, sizeof answer->body}};
   struct msghdr message = {};

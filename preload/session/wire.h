@@ -1,4 +1,4 @@
-// One question and one answer on the control socket, on a descriptor that exists for no longer.
+// One question and one answer on the control socket, each pair on a connection of its own.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@ struct Answer {
   protocol::MessageKind kind{};
   int fd = -1;            // received, owned by the caller
   size_t size = 0;        // of the body
-  uint64_t heard_ns = 0;  // when somebody said last that it is at work
-  int peer = 0;           // process id of who answered
+  uint64_t heard_ns = 0;  // when the last kWorking message arrived
+  int peer = 0;           // process id of the peer
   alignas(8) unsigned char body[protocol::kMaxPacket] = {};
 };
 
 enum class Asked : uint8_t {
   kAnswered,
-  kNobody,   // no socket, or nobody behind it
-  kForeign,  // the folder, the socket or the peer belongs to somebody else
+  kNobody,   // no socket, or no process listens on it
+  kForeign,  // the folder, the socket or the peer belongs to another user
   kLate,     // the deadline passed
-  kBusy,     // it is at work on the question, but for too long
+  kBusy,     // the peer is at work on the question, but for too long
   kBroken,   // not our protocol
 };
 
-// Connects to `path`, checks that the peer is this user, sends one message with up to one
-// descriptor, waits for one answer until `deadline_ns` (sys::now_ns()). Whoever says that it is at
-// work on it (kWorking) has a second for the next word, and `work_ns` in all. Answers with another
-// protocol version are kBroken. REQUIRES: all signals blocked.
+// Connects to `path`, checks that the peer runs as this user, sends one message with up to one
+// descriptor, waits for one answer until `deadline_ns` (sys::now_ns()). Each kWorking message gives
+// the peer one more second for its next message, `work_ns` in all. Answers with another protocol
+// version are kBroken. REQUIRES: all signals blocked.
 Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::MessageKind kind,
           const void* body, size_t body_size, const void* text, size_t text_size, int fd,
           Answer* answer);
 
-// True if `folder` is a real folder, ours, and closed to others.
+// True if `folder` is a directory (not a link), owned by this user, without access for others.
 bool folder_is_ours(const char* folder, bool* exists);
 
 }  // namespace sluice::preload

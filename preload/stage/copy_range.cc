@@ -14,10 +14,10 @@ namespace {
 
 struct Copied {
   long bytes = 0;
-  long error = 0;  // negative, of the call that ended it
+  long error = 0;  // negative errno of the call that failed
 };
 
-// Both offsets are absolute. Ends at the copy's end, or where writing does.
+// Both offsets are absolute. Ends at the staged copy's end, or at the first failed write.
 Copied copy(int from, off64_t from_offset, int to, off64_t to_offset, size_t size) {
   char piece[2048];
   Copied copied;
@@ -33,7 +33,7 @@ Copied copy(int from, off64_t from_offset, int to, off64_t to_offset, size_t siz
   return copied;
 }
 
-// The offset that is meant; negative: the descriptor has none.
+// The given offset, or else the descriptor's own; negative: it has none.
 off64_t offset_of(int fd, const off64_t* given) {
   return given != nullptr ? *given : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
 }

@@ -10,7 +10,7 @@
 namespace sluice::preload {
 namespace {
 
-// Grows with each change, before and after; never 0, which is what a window begins with.
+// Increases before and after each change; never 0, the initial value of a window's place_known.
 constinit std::atomic<uint64_t> g_changes{1};
 
 }  // namespace
@@ -19,12 +19,12 @@ bool same_identity(const protocol::Stage& stage) {
   protocol::AccessIdentity mine = stage.header.identity;
   const auto call = [](long number, long a, long b, long c) { return sys::call(number, a, b, c); };
   if (!protocol::read_access_rights(call, &mine)) return false;
-  // Taken before it is looked, so that a change meanwhile is not missed the next time.
+  // Loaded before the place is read, so that a change meanwhile is detected the next time.
   const uint64_t changes = g_changes.load(std::memory_order_acquire);
   const bool known = t_state.place_known == changes;
   if (!known && !protocol::read_access_place(call, &mine)) return false;
   if (!(mine == stage.header.identity)) return false;
-  // Outside of windows nothing is remembered: the optimizer may be another one by the next.
+  // Outside of windows nothing is cached: another optimizer may be in use at the next call.
   if (t_state.windows != 0) t_state.place_known = changes;
   return true;
 }

@@ -1,10 +1,10 @@
-// Whether the calling thread's accesses are those that the copies may answer: it sees the files
-// that the optimizer sees, and may read what the optimizer may (protocol/access_identity.h).
+// Whether the calling thread may be given copies: its paths lead to the same files as the
+// optimizer's, and it may read what the optimizer may (protocol/access_identity.h).
 //
-// What the thread may read is asked of the kernel at each open. Where its paths lead (root, mount
-// and user name space) costs ten times as much to ask, and is asked once in each window, and again
-// after any call of this process that may have changed it. Left is a thread that changes its name
-// space within a window by a system call instruction of its own.
+// The thread's access rights are read from the kernel at each open. Where its paths lead (root,
+// mount and user namespace) costs ten times as much to read; it is read once in each window, and
+// again after any call of this process that may have changed it. The one case not covered is a
+// thread that changes its namespace within a window by an inline system call.
 #pragma once
 
 #include "protocol/stage.h"
@@ -15,8 +15,8 @@ namespace sluice::preload {
 bool same_identity(const protocol::Stage& stage);
 
 // Around a call that changes what this process or thread may open, or where paths lead. Before it
-// all that reads copies is changed over to the originals, which may be refused afterwards; after it
-// no thread relies on what it found before. Any thread; errno is kept.
+// all descriptors that read copies are switched to the originals, which may fail to open later;
+// after it no thread uses a cached result of before. Any thread; errno is preserved.
 class IdentityChange {
  public:
   explicit IdentityChange(bool changes = true);  // false: without effect
@@ -28,7 +28,7 @@ class IdentityChange {
   const bool changes_;
 };
 
-// Whether the system call of this number is such a call; whether it mounts or unmounts.
+// Whether the system call `number` changes identity or paths as above; whether it (un)mounts.
 bool changes_identity(long number);
 bool changes_mounts(long number);
 

@@ -14,7 +14,7 @@
 namespace sluice::preload {
 namespace {
 
-// As the kernel lays entries of a folder out.
+// The kernel's struct linux_dirent64.
 struct Entry {
   uint64_t inode;
   int64_t next;
@@ -23,8 +23,8 @@ struct Entry {
   char name[];
 };
 
-// Unlinks what is in the folder but its lock, which goes last: until then nobody takes the folder
-// for unlocked.
+// Unlinks the files in the folder except its lock, which is removed last: until then no process
+// finds the folder unlocked.
 void empty(long folder) {
   alignas(Entry) char buffer[4096];
   for (;;) {
@@ -37,7 +37,7 @@ void empty(long folder) {
       if (entry->type != DT_REG || strcmp(entry->name, "lock") == 0) continue;
       any |= sys::call(SYS_unlinkat, folder, sys::word(entry->name), 0) == 0;
     }
-    // What is removed while one reads on may hide others.
+    // Removing entries while reading the folder may skip others: start again.
     if (any) sys::call(SYS_lseek, folder, 0, SEEK_SET);
   }
 }
@@ -55,7 +55,7 @@ void remove_leftover_stage() {
   if (sys::failed(folder)) return;
   const long lock = sys::call(SYS_openat, folder, sys::word("lock"), O_RDONLY | O_CLOEXEC);
   if (!sys::failed(lock)) {
-    // An optimizer that is stopped, or busy, still holds it.
+    // An optimizer that is stopped, or busy, still holds the lock.
     if (sys::call(SYS_flock, lock, LOCK_EX | LOCK_NB) == 0) {
       empty(folder);
       sys::call(SYS_unlinkat, folder, sys::word("lock"), 0);

@@ -29,11 +29,11 @@ constinit std::atomic<bool> g_stage_given_up{false};
 namespace {
 
 constexpr uint64_t kWaitNs = 2'000'000'000;  // for a copy that is being fetched
-constexpr uint64_t kSliceNs = 50'000'000;    // of that at once, then the optimizer is looked for
+constexpr uint64_t kSliceNs = 50'000'000;    // of one wait, between checks of the optimizer
 constexpr uint64_t kSecond = 1'000'000'000;
 
-// The length of a string that may lie anywhere, at most `most`; `most` if it is longer or cannot be
-// read to its end.
+// The length of a string at any address, at most `most`; `most` if it is longer or cannot be read
+// to its end.
 size_t length_of(const char* text, size_t most) {
   for (size_t at = 0; at < most;) {
     if (!page_readable(text + at)) return most;
@@ -46,7 +46,7 @@ size_t length_of(const char* text, size_t most) {
   return most;
 }
 
-// True if the record's state may be another one now.
+// True if the record's state may have changed.
 bool wait_for(const Stage& stage, uint32_t record, uint64_t deadline) {
   const uint64_t now = sys::now_ns();
   if (now >= deadline || stage_silent(stage)) return false;
@@ -71,7 +71,7 @@ bool use_stage(int fd) {
   struct stat folder;
   if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
       !same_identity(*stage) ||
-      // Ours, and closed to others, who can put nothing there.
+      // Owned by this user and inaccessible to others, who can put no file there.
       sys::call(SYS_lstat, sys::word(stage->header.folder), sys::word(&folder)) != 0 ||
       !S_ISDIR(folder.st_mode) || folder.st_uid != stage->header.identity.user ||
       (folder.st_mode & 077) != 0) {

@@ -1,8 +1,8 @@
-// Finding the staged copy of a path. Async-signal-safe, like the calls that ask: no allocation, no
-// lock, no errno; waiting is bounded.
+// Finding the staged copy of a path. Async-signal-safe, like the hooked calls: no allocation, no
+// lock, errno unchanged; waiting is bounded.
 //
-// Nothing here is trusted to be right: whether a copy still is what its original is, is the
-// caller's to find out (redirect.cc).
+// A copy that is found may be outdated: the caller checks whether it still equals its original
+// (redirect.cc).
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,18 @@
 
 namespace sluice::preload {
 
-// The index of the current optimizer; nullptr while there is none. Mappings stay for the life of
-// the process: a thread may be reading one.
+// The index of the current optimizer; nullptr while there is none. Indices are never unmapped: a
+// thread may be reading one.
 extern std::atomic<const protocol::Stage*> g_stage;
 extern std::atomic<bool> g_stage_given_up;
 
-// Maps the index behind `fd`, which stays the caller's, in place of the one before. False if it is
-// none of ours.
+// Maps the index behind `fd`, which the caller still owns, and uses it from now on. False if it is
+// not a valid index.
 bool use_stage(int fd);
-// No copies in this process any more. What it changes is still told.
+// This process uses no copies any more. It still reports files that it changes.
 void give_up_stage();
 
-// The index, if something is staged that this process may use.
+// The index, if it has any copy and this process has not given it up.
 inline const protocol::Stage* stage_in_use() {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   if (__builtin_expect(stage == nullptr, 1)) return nullptr;
@@ -38,28 +38,28 @@ struct StagePath {
   char text[protocol::kStagePath];  // absolute
 };
 
-// Makes the path absolute, without its key: `folder` is a descriptor or AT_FDCWD. False, as if it
-// had no copy, if the memory cannot be read: the system call itself will say so.
+// Makes the path absolute, without setting the key: `folder` is a descriptor or AT_FDCWD. False, as
+// if it had no copy, if the memory cannot be read: the system call itself will report that.
 bool absolute_path(int folder, const char* path, StagePath* out);
-// The same with its key.
+// The same, and sets the key.
 bool stage_path_of(const protocol::Stage& stage, int folder, const char* path, StagePath* out);
 
-// The copy of the path. `wait`: one that is being fetched is waited for, with a deadline. False if
+// The copy of the path. `wait`: waits, with a deadline, for a copy that is being fetched. False if
 // there is none.
 bool find_staged(const protocol::Stage& stage, const StagePath& path, bool wait,
                  protocol::StageCopy* copy);
 
-// Whether the optimizer gave no sign of life for a second, or ended the stage.
+// Whether the optimizer's heartbeat is older than kStageSilentNs, or it ended the stage.
 bool stage_silent(const protocol::Stage& stage);
 
 // Whether the copy was compared with its original within SLUICE_STALE seconds.
 bool is_fresh(const protocol::StageCopy& copy);
 
-// Whether the path's copy still is this one.
+// Whether `copy` is still the staged copy of the path.
 bool still_staged(const protocol::Stage& stage, const StagePath& path,
                   const protocol::StageCopy& copy);
 
-// Whether `path` still is the file that was copied: one look at the original.
+// Whether `path` still is the file that was copied: one stat() of the original.
 bool still_same(const char* path, const protocol::StageCopy& copy);
 
 }  // namespace sluice::preload

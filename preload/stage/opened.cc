@@ -17,7 +17,7 @@ constinit std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks] = {};
 namespace {
 
 constinit std::atomic<uint64_t> g_serial{0};
-constinit std::atomic<uint64_t> g_open{0}, g_open_bytes{0};  // that read copies, never too few
+constinit std::atomic<uint64_t> g_open{0}, g_open_bytes{0};  // of copies; never an undercount
 
 StagedFd* chunk_of(int fd) {
   std::atomic<StagedFd*>& place = g_staged_fds[fd / kStagedFdChunk];
@@ -86,7 +86,7 @@ bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageC
   StagedFd* chunk = in_table(fd) && length < protocol::kStagePath ? chunk_of(fd) : nullptr;
   if (chunk == nullptr) return false;
   StagedFd& entry = chunk[fd % kStagedFdChunk];
-  staged_fd_closed(fd);  // whatever had this number was closed where no hook is
+  staged_fd_closed(fd);  // the number's last file was closed by a call that no hook saw
   entry.owner = t_state.sample_tid;
   entry.flags = flags;
   entry.device = device;
@@ -106,7 +106,7 @@ void staged_fd_has_stream(int fd, FILE* stream) {
 
 void staged_fd_closed(int fd) {
   if (staged_fd(fd) == nullptr || in_vfork_child()) return;
-  const StagedUse use(fd);  // not in the middle of a change, which would close another's number
+  const StagedUse use(fd);  // not during a switch, which could close the number's next file
   if (StagedFd* entry = staged_fd(fd); entry != nullptr) release_staged(*entry);
 }
 
@@ -175,7 +175,7 @@ void fill(const protocol::StageStat& from, struct stat* to) {
 }
 
 bool fill(const protocol::StageStat& from, unsigned mask, struct statx* to) {
-  // What else may be asked for is not kept; and some file systems leave out what is not asked for.
+  // Other fields are not stored, and some file systems omit fields that are not requested.
   if ((mask | STATX_BTIME) != (STATX_BASIC_STATS | STATX_BTIME)) return false;
   const bool born = (mask & STATX_BTIME) != 0;
   memset(to, 0, sizeof *to);

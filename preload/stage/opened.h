@@ -1,9 +1,9 @@
-// Descriptors that read a staged copy, and what they stand for. One record for each number, in
-// chunks that are mapped when the first of them is needed. Any thread; async-signal-safe.
+// Descriptors that read a staged copy, and the originals that they are substitutes for. One record
+// for each number, in chunks that are mapped at first use. Any thread; async-signal-safe.
 //
-// A descriptor is changed over to the original (original.h) while others may use it. What moves or
-// asks for its offset is a *use*: it begins only while no change is under way, and a change begins
-// only once no use is under way. So the offset that the original continues at is the copy's last.
+// A descriptor is switched to the original (original.h) while other threads may use it. A call that
+// moves or reads its offset is a *use*: it begins only while no switch is in progress, and a switch
+// begins only once no use is in progress. So the original continues at the copy's last offset.
 #pragma once
 
 #include <stdio.h>
@@ -18,10 +18,10 @@ namespace sluice::preload {
 
 struct StagedFd {
   std::atomic<uint64_t> serial{0};  // of the open() that made it, shared by its dups; 0: free
-  std::atomic<uint32_t> uses{0};    // under way; kChangingOver above them
-  uint32_t owner = 0;               // the thread in whose window it was opened, by the kernel's id
+  std::atomic<uint32_t> uses{0};    // in progress; kChangingOver is a flag bit above the count
+  uint32_t owner = 0;               // kernel id of the thread in whose window it was opened
   int flags = 0;                    // of that open()
-  FILE* stream = nullptr;           // that reads it by calls inside libc; its lock is a use
+  FILE* stream = nullptr;           // reads it by calls inside libc; holding its lock is a use
   uint64_t device = 0, inode = 0;   // of the copy itself
   protocol::StageStat stat{};
   uint16_t length = 0;
@@ -33,8 +33,8 @@ inline constexpr int kStagedFdChunks = 1024;
 inline constexpr uint32_t kChangingOver = 1U << 31;
 extern std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks];
 
-// nullptr for a descriptor that reads no copy: the fast path of every hook. A record may be left
-// from a descriptor that was closed where no hook is: see staged_fd_now().
+// nullptr for a descriptor that reads no copy: the fast path of every hook. A record may be stale,
+// if its descriptor was closed by a call that no hook saw: see staged_fd_now().
 inline StagedFd* staged_fd(int fd) {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStagedFdChunk * kStagedFdChunks) return nullptr;
@@ -44,12 +44,11 @@ inline StagedFd* staged_fd(int fd) {
   return entry->serial.load(std::memory_order_acquire) != 0 ? entry : nullptr;
 }
 
-// The same, of a descriptor that surely reads a copy: one look at what is behind it. What is left
-// of another one is dropped.
+// The same, but checks by one fstat() that the descriptor reads the copy; drops a stale record.
 StagedFd* staged_fd_now(int fd);
 
-// A use of `fd` for as long as it lives; nothing for a descriptor that reads no copy. Waits while
-// a change is under way, which is a few system calls.
+// A use of `fd` while this object exists; without effect for a descriptor that reads no copy. Waits
+// while a switch is in progress, which is a few system calls.
 class StagedUse {
  public:
   explicit StagedUse(int fd) {
@@ -66,10 +65,10 @@ class StagedUse {
   void end();
 
   StagedFd* entry_ = nullptr;
-  StagedFd* outer_ = nullptr;  // what the thread was using when a handler interrupted it
+  StagedFd* outer_ = nullptr;  // the thread's use that a signal handler interrupted, if any
 };
 
-// Notes that `fd` reads the copy of `path`, which is on `device`. False: no memory for it.
+// Records that `fd` reads the copy of `path`, which is on `device`. False: out of memory.
 bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageCopy& copy,
                       const char* path, size_t length);
 // stdio reads `fd` through `stream` from now on.
@@ -78,13 +77,13 @@ void staged_fd_closed(int fd);
 void staged_fds_closed(unsigned first, unsigned last);
 void staged_fd_copied(int from, int to);
 
-// Descriptors of this process that read copies, and the bytes of these copies: what no eviction
-// can free. Both about right.
+// Descriptors of this process that read copies, and the bytes of these copies, which eviction
+// cannot free. Both approximate.
 uint64_t staged_fds_open();
 uint64_t staged_bytes_open();
 inline bool any_staged_fd() { return staged_fds_open() != 0; }
 
-// A fork's child: uses of other threads are theirs no more.
+// In a fork's child: resets uses by threads that do not exist there.
 void staged_fds_after_fork();
 
 // Calls use(number, entry) for each descriptor that reads a copy.
@@ -99,12 +98,12 @@ void for_each_staged(Use use) {
   }
 }
 
-// Whether the number still is the descriptor that the record is of.
+// Whether the descriptor number still reads the record's copy.
 bool reads_copy(int fd, const StagedFd& entry);
-// Frees the record. REQUIRES: a use of it, or that it is being changed over.
+// Frees the record. REQUIRES: the caller has a use of it, or is switching it.
 void release_staged(StagedFd& entry);
 
-// What the original's attributes were.
+// Fills in the original's attributes as stored.
 void fill(const protocol::StageStat& from, struct stat* to);
 bool fill(const protocol::StageStat& from, unsigned mask, struct statx* to);
 

@@ -21,8 +21,8 @@ constexpr int kAll = kStagedFdChunk * kStagedFdChunks;
 
 constinit Spinlock g_change_lock;
 
-// Numbers are given again that a job at its limit has none of: for a moment, and only up to what it
-// could have set itself.
+// Opens a file for a job at its descriptor limit: raises the soft limit for a moment, never above
+// the hard limit.
 long open_beyond_limit(const char* path, int flags) {
   struct rlimit limit;
   if (sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, sys::word(&limit)) != 0) return -EMFILE;
@@ -36,8 +36,8 @@ long open_beyond_limit(const char* path, int flags) {
   return opened;
 }
 
-// A descriptor of the original; negative if its name leads to another file by now. One that was
-// modified in place is the file that the job would have had open all along.
+// A descriptor of the original; negative if its name leads to another file by now. An original that
+// was modified in place qualifies: without Sluice the job would have that file open.
 long open_original(const StagedFd& entry) {
   constexpr int kOnce = O_CREAT | O_EXCL | O_TRUNC;
   const int flags = (entry.flags & ~kOnce) | O_CLOEXEC;
@@ -55,18 +55,18 @@ long open_original(const StagedFd& entry) {
 
 void put_behind(long original, int number) {
   const long marks = sys::call(SYS_fcntl, number, F_GETFD);
-  if (sys::failed(marks)) return;  // closed where no hook is
+  if (sys::failed(marks)) return;  // closed by a call that no hook saw
   sys::call(SYS_dup3, original, number, (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
 }
 
-// Uses of the entry that are not the calling thread's own, which a handler interrupted.
+// Uses of the entry, without the calling thread's own use that a signal handler interrupted.
 uint32_t uses_of_others(const StagedFd& entry) {
   const uint32_t all = entry.uses.load(std::memory_order_acquire) & ~kChangingOver;
   return all != 0 && t_state.staged_use == &entry ? all - 1 : all;
 }
 
-// Whoever reads by calls inside libc holds the stream's lock. False: it cannot be had, as of a
-// stream whose lock a thread holds that waits for this one.
+// A thread that reads by calls inside libc holds the stream's lock. False: the lock cannot be
+// taken, for example because a thread that waits for this one holds it.
 bool lock_stream(FILE* stream) {
   Backoff backoff;
   while (ftrylockfile(stream) != 0) {
@@ -75,7 +75,7 @@ bool lock_stream(FILE* stream) {
   return true;
 }
 
-// Each record of one open(): its dups are records of their own.
+// Calls use(number, entry) for each record of one open(): each dup has its own record.
 template <typename Use>
 void for_each_of(uint64_t serial, Use use) {
   for_each_staged([&](int number, StagedFd& entry) {
@@ -88,7 +88,8 @@ void change_over(int fd, uint64_t serial, long original) {
   for_each_of(serial, [](int, StagedFd& entry) {
     entry.uses.fetch_or(kChangingOver, std::memory_order_acq_rel);
   });
-  // Nothing of this open() is closed, duplicated or read by a hook from here on: a stream stays.
+  // From here on no hook closes, duplicates or reads a descriptor of this open(), so its stream
+  // stays valid.
   for_each_of(serial, [](int, StagedFd& entry) {
     for (Backoff backoff; uses_of_others(entry) != 0 && backoff.wait_bounded();) {
     }
@@ -104,7 +105,7 @@ void change_over(int fd, uint64_t serial, long original) {
   });
 }
 
-// The number that `text` is, -1 if it is none.
+// The number in `text`, -1 if it is not a number.
 int number_of(const char* text) {
   if (*text == '\0') return -1;
   int number = 0;
@@ -129,7 +130,7 @@ bool skip_number(const char** at, int* number) {
   return *at != digits && skip(at, "/");
 }
 
-// The descriptor that an absolute path means, -1 if it means none.
+// The descriptor of this process that an absolute path names, -1 if it names none.
 int descriptor_of(const char* path) {
   const char* at = path;
   int number = 0;

@@ -1,5 +1,6 @@
-// Whether the caller's memory can be used, asked of the kernel: a hook that answers in its place
-// must fail with EFAULT where the kernel would, and not crash. Async-signal-safe; keeps errno.
+// Checks through the kernel whether the caller's memory can be accessed: a hook that answers in the
+// kernel's place must not crash where the kernel would return EFAULT. Async-signal-safe; errno is
+// preserved.
 #pragma once
 
 #include <cerrno>
@@ -11,17 +12,17 @@
 
 namespace sluice::preload {
 
-// The page of `address` can be read: the kernel copies a mask from there before it refuses what is
-// to be done with it.
+// Whether the page of `address` can be read: the kernel copies a signal mask from there before it
+// rejects the invalid `how` argument.
 inline bool page_readable(const void* address) {
   const auto page = reinterpret_cast<uintptr_t>(address) & ~(kPage - 1);
   constexpr long kNothing = 99;
-  if (page == 0) return false;  // a mask at address 0 is none
+  if (page == 0) return false;  // a null mask pointer would not be read
   return sys::call(SYS_rt_sigprocmask, kNothing, static_cast<long>(page), 0, 8) != -EFAULT;
 }
 
-// [address, address + size) can be written; its first and last 8 bytes are. REQUIRES: at most a
-// page long, 8 bytes at least.
+// Whether [address, address + size) can be written. Overwrites its first and last 8 bytes.
+// REQUIRES: 8 bytes <= size <= one page.
 inline bool writable(void* address, size_t size) {
   const long begin = sys::word(static_cast<char*>(address));
   const long end = begin + static_cast<long>(size) - 8;

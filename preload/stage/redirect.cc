@@ -22,18 +22,19 @@ using protocol::StageCopy;
 
 namespace {
 
-// What a copy can be opened with and nobody tells the difference.
+// Flags with which opening a copy is indistinguishable from opening the original.
 constexpr int kHarmless = O_CLOEXEC | O_NOCTTY | O_LARGEFILE | O_NOATIME | O_NOFOLLOW | 0100000;
 
-// More open copies than this are memory that the optimizer cannot evict: what comes then is read
-// from the original.
+// The optimizer cannot evict open copies, so their number and bytes are limited: beyond these
+// limits, files are read from the original.
 constexpr uint64_t kMostOpen = 512;
 constexpr uint64_t kMostOpenBytes = 64 << 20;
-// Descriptors below the limit that are left for changing over.
+// Descriptor numbers below the limit that are reserved for switching to originals.
 constexpr uint64_t kSpareNumbers = 16;
 
-// The copy, if it is what an open of the original gives the calling thread now. The order matters:
-// a change that ended before this call either is not settled, or has taken the copy back.
+// The copy, if it equals what an open of the original would give the calling thread now. The order
+// of the checks matters: a change that ended before this call either is not settled, or has already
+// invalidated the copy.
 bool usable_copy(const Stage& stage, const StagePath& path, bool follow, bool wait,
                  StageCopy* copy) {
   if (!find_staged(stage, path, wait, copy)) return false;
@@ -54,7 +55,7 @@ bool holds_originals(const Stage& stage, uint64_t device) {
 }
 
 bool may_use_stage(const Stage* stage) {
-  // Where no sample is worth telling of, none has a copy.
+  // If the optimizer does not want sample events, no sample has a copy.
   return stage != nullptr && in_window() && samples_wanted() && !in_vfork_child();
 }
 
@@ -78,7 +79,7 @@ int open_staged(int folder, const char* path, int flags) {
       !usable_copy(*stage, absolute, (flags & O_NOFOLLOW) == 0, true, &copy)) {
     return -1;
   }
-  // Refused for the files of others, and copies are all our own.
+  // The kernel refuses O_NOATIME on files of other users; copies all belong to this user.
   if ((flags & O_NOATIME) != 0 && copy.stat.uid != stage->header.identity.user) return -1;
   char name[protocol::kStageName];
   protocol::stage_name(name, stage->header.folder, copy.name);
@@ -98,7 +99,7 @@ bool stat_staged(int folder, const char* path, bool follow, StageCopy* copy) {
   const Stage* stage = stage_in_use();
   if (!may_use_stage(stage)) return false;
   StagePath absolute;
-  // Not waited for: the original's answer is as near.
+  // Does not wait for a copy that is being fetched: stat() of the original is as fast.
   return stage_path_of(*stage, folder, path, &absolute) &&
          usable_copy(*stage, absolute, follow, false, copy);
 }

@@ -17,17 +17,17 @@ constexpr long kPidfdOpen = 434, kPidfdGetfd = 438;
 
 enum class Queue { kEmpty, kFilled, kUnknown, kForbidden };
 
-// The kernel does not let this process look: it is not asked again. Any thread.
+// The kernel forbids this process to read the queue: not tried again. Any thread.
 constinit std::atomic<bool> g_forbidden{false};
 
 Queue ask_queue(const protocol::Stage& stage) {
   const protocol::StageHeader& header = stage.header;
-  // Without an inode that names the process its number may be another one's soon after its death.
+  // Without an inode that identifies the process, its pid may be reused soon after its death.
   if (header.process_inode == 0 && stage_silent(stage)) return Queue::kUnknown;
-  // No handler of this thread may leave by a jump while the descriptors are ours.
+  // No handler of this thread may leave by a jump while these descriptors are open.
   const sys::SignalsBlocked blocked;
   const OwnDescriptor process(sys::call(kPidfdOpen, header.process, 0));
-  if (sys::failed(process.number())) return Queue::kUnknown;  // dead, or no number is free
+  if (sys::failed(process.number())) return Queue::kUnknown;  // dead, or no descriptor is free
   if (header.process_inode != 0 && process.inode() != header.process_inode) {
     return Queue::kUnknown;
   }

@@ -1,9 +1,9 @@
-// Windows on samples: in one the calling thread reads samples of a dataset, and may be given copies
-// of files in place of the originals, for reading. A window is a begun sample or a begun fetch
-// (protocol/sluice.h); they nest. What was opened in it and is still open when the last ends is
-// changed over to the original, so that nothing outside of windows ever has a copy.
+// Windows: within one the calling thread reads samples of a dataset, and its opens for reading may
+// be given copies in place of the originals. A window is a begun sample or a begun fetch
+// (protocol/sluice.h); windows nest. Descriptors that are still open when the outermost window ends
+// are switched to the originals, so that no copy is open outside of windows.
 //
-// Any thread, not from a signal handler; errno is kept.
+// Any thread, not from a signal handler; errno is preserved.
 #pragma once
 
 #include "preload/base/thread_state.h"
@@ -16,7 +16,7 @@ void window_begins();
 // Without effect if none is open.
 void window_ends();
 
-// In a fork's child: it is no window's thread.
+// In a fork's child: its thread is in no window.
 inline void windows_after_fork() { t_state.windows = 0; }
 
 }  // namespace sluice::preload

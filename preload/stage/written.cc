@@ -16,15 +16,15 @@
 namespace sluice::preload {
 namespace {
 
-// A Bloom filter, as large as it is cheap.
+// A Bloom filter of written files.
 constexpr uint32_t kWrittenBits = 1U << 15;
 constinit std::atomic<uint64_t> g_written[kWrittenBits / 64] = {};
 constinit std::atomic<bool> g_wrote{false};
 
-// Files mapped before there was a stage. Of more than these the first are forgotten.
+// Files mapped before there was a stage. Beyond this number the oldest are overwritten.
 constexpr uint32_t kMappedBefore = 256;
-// Others may be shown what was there before if the optimizer does not learn of it: so a busy one is
-// waited for, longer than its silence says that it is stopped or gone.
+// If the optimizer does not learn of the change, other processes may read the old contents: so this
+// waits for a busy optimizer, for longer than the silence that marks it as stopped or dead.
 constexpr uint64_t kSettleNs = 3'000'000'000;
 
 struct Mapped {
@@ -89,7 +89,7 @@ void mapped_shared(int fd) {
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL);
   struct stat about;
   if (sys::failed(flags) || (flags & O_ACCMODE) != O_RDWR || !regular(fd, &about)) return;
-  note_written(about.st_dev, about.st_ino);  // the descriptor may be one that was handed over
+  note_written(about.st_dev, about.st_ino);  // another process may have opened the descriptor
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   if (stage == nullptr) {
     Mapped& mapped =

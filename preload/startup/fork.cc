@@ -1,5 +1,5 @@
-// What a fork does to all that the library remembers. process_after_fork() is reached from the
-// fault handler too, where nothing saw the fork: all that it calls is async-signal-safe.
+// Resets the library's state in a fork's child. process_after_fork() is also reached from the fault
+// handler, if no hook saw the fork: all functions that it calls are async-signal-safe.
 #include "preload/startup/fork.h"
 
 #include <pthread.h>
@@ -23,12 +23,12 @@
 namespace sluice::preload {
 namespace {
 
-// Nobody may be half way through registering a mapping when the memory is copied. Signals stay
-// blocked until the lock is let go: it is a Spinlock, see lock.h. Written by the lock's holder.
+// No thread may be registering a mapping when the memory is copied. Signals stay blocked until the
+// lock is released: it is a Spinlock, see lock.h. Written by the lock's holder.
 constinit sys::SignalSet g_mask_before_fork = 0;
 
 void before_fork() {
-  use_all_originals();  // shared with the child: offsets, locks
+  use_all_originals();  // offsets and locks are shared with the child
   prepare_ledger();
   const sys::SignalSet mask = sys::set_mask(sys::kAllSignals);
   g_registry_lock.lock();

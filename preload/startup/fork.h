@@ -1,4 +1,4 @@
-// Forks that libc makes: locks that must be free in the child, and what it begins anew.
+// Forks that libc makes: which locks must be free in the child, and which state is reset there.
 #pragma once
 
 namespace sluice::preload {

@@ -1,4 +1,4 @@
-// Loading and unloading. The constructor is all that a program without data ever pays.
+// Loading and unloading. A program without data pays only for the constructor.
 #include <sys/auxv.h>
 
 #include "preload/base/log.h"
@@ -17,7 +17,7 @@ namespace sluice::preload {
 namespace {
 
 __attribute__((constructor)) void loaded() {
-  if (getauxval(AT_SECURE) != 0) return;  // somebody else's rights: stay out
+  if (getauxval(AT_SECURE) != 0) return;  // runs with another user's rights: stay inactive
   remember_stderr();
   find_clock();
   read_settings();

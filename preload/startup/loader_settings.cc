@@ -16,7 +16,7 @@ bool is_ours_and_relative(const char* name, size_t length) {
          strncmp(name + length - 12, "libsluice.so", 12) == 0;
 }
 
-// What most programs are asked for alone.
+// For most programs the only check that runs.
 bool names_us_relatively(const char* list) {
   for (const char* at = list; *at != '\0';) {
     const size_t length = strcspn(at, ": ");

@@ -1,10 +1,10 @@
-// LD_PRELOAD, as our children will see it.
+// LD_PRELOAD, as this process's children inherit it.
 #pragma once
 
 namespace sluice::preload {
 
-// Makes a relative path of ours absolute: a child that starts in another folder would not find
-// "build/libsluice.so". Constructor.
+// Makes a relative path of this library absolute: a child with another working directory would not
+// find "build/libsluice.so". Constructor only.
 void make_preload_absolute();
 
 }  // namespace sluice::preload

@@ -1,11 +1,11 @@
-// Why this is safe. Nothing of Python's runs in the hook: it only adds a pending call, which
-// CPython allows from any thread, with and without the interpreter's lock. The one lock that it
-// takes is that of the list of pending calls, held by its holders for a few instructions, in which
-// they load no library; and a signal handler, which could interrupt them, may not call dlopen. The
-// interpreter makes the call in its main thread, with its lock held, between two instructions:
-// where signal handlers written in Python run too, so whatever is interrupted expects code there.
-// The call leaves no exception behind: an Exception is the adapter's own and dropped; what is none
-// (KeyboardInterrupt) was the job's to come, and is passed on.
+// Why this is safe. No Python code runs in the hook: it only adds a pending call, which CPython
+// allows from any thread, with and without the GIL. The one lock that this takes is that of the
+// list of pending calls. Its holders hold it for a few instructions, in which they load no library;
+// and a signal handler, which could interrupt them, may not call dlopen. The interpreter makes the
+// call in its main thread, with the GIL held, between two instructions: signal handlers written in
+// Python run there too, so interrupted code expects other code to run at such a point. The call
+// leaves no exception of the adapter behind: an Exception comes from the adapter and is dropped;
+// any other (KeyboardInterrupt) is meant for the job and is passed on.
 #include "preload/startup/python_late.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 namespace sluice::preload {
 namespace {
 
-// Python's functions, found in the program: objects are opaque here.
+// Python's functions, looked up in the program: objects are opaque here.
 using Object = void;
 constexpr int kFileInput = 257;  // Py_file_input, the same in every Python 3
 
@@ -75,7 +75,7 @@ bool put(const Python& python, Object* names, const char* name, const char* valu
   return done;
 }
 
-// In names of its own, by path: the file withdraws what it puts on sys.path itself.
+// Runs the adapter by path in a new namespace: the file itself removes its entry from sys.path.
 bool run_adapter(const Python& python) {
   char path[4200];
   snprintf(path, sizeof path, "%s/sitecustomize.py", late_adapter());
@@ -97,7 +97,7 @@ bool run_adapter(const Python& python) {
 
 int pending_call(void*) {
   const Python python;
-  if (python.occurred() != nullptr) return -1;  // somebody else's, and there before us
+  if (python.occurred() != nullptr) return -1;  // an earlier exception of other code
   if (run_adapter(python)) return 0;
   if (python.occurred() != nullptr && python.matches(*python.exception) == 0) return -1;
   python.clear();

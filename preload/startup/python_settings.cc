@@ -15,10 +15,10 @@ namespace {
 
 constexpr char kPath[] = "PYTHONPATH";
 constexpr char kWas[] = "SLUICE_PYTHONPATH_WAS";
-// From the library's folder: in a build, and where it was installed.
+// Relative to the library's folder: in a build, and when installed.
 constexpr const char* kFolders[] = {"../adapters/pytorch", "../share/sluice/adapters/pytorch"};
 
-// Not inlined: nearly all programs end here, and touch no more of the stack.
+// Not inlined: nearly all programs stop at this check, so that they touch no more of the stack.
 __attribute__((noinline)) bool is_python() {
   char program[4096];
   const long length =
@@ -29,8 +29,8 @@ __attribute__((noinline)) bool is_python() {
   return name != nullptr && strncmp(name + 1, "python", 6) == 0;
 }
 
-// -E and -I ignore PYTHONPATH, -S imports no sitecustomize: what we put into the environment would
-// stay there for the script to see.
+// Whether Python reads PYTHONPATH and sitecustomize. -E and -I ignore the former, -S the latter:
+// then our entries in the environment would not be removed, and the script would see them.
 bool looks_at_path() {
   char words[4096];
   const long fd =
@@ -46,7 +46,7 @@ bool looks_at_path() {
     if (word[1] == '-') continue;
     for (const char* flag = word + 1; *flag != '\0'; ++flag) {
       if (strchr("EIS", *flag) != nullptr) return false;
-      if (*flag == 'c' || *flag == 'm') return true;  // the rest is the program's
+      if (*flag == 'c' || *flag == 'm') return true;  // the rest belongs to the program
       if (*flag != 'W' && *flag != 'X') continue;
       if (flag[1] == '\0') word += strlen(word) + 1;  // its argument is the next word
       break;
@@ -56,7 +56,7 @@ bool looks_at_path() {
   return true;
 }
 
-// The adapter's folder as the kernel names it. False if it is not there.
+// The adapter's folder as the kernel names it. False if it does not exist.
 bool find_folder(char* out, size_t size) {
   for (const char* folder : kFolders) {
     char path[4096];
@@ -76,7 +76,7 @@ bool find_folder(char* out, size_t size) {
   return false;
 }
 
-// What late_adapter() says. Written by the constructor.
+// The result of late_adapter(); empty: nullptr. Written by the constructor.
 constinit char g_late[4096] = {};
 
 }  // namespace

@@ -9,9 +9,9 @@ import sys
 
 import torch
 
-SMALLEST = 1 << 20  # bytes; what is smaller is read in no time
-LARGEST = (1 << 32) - 1  # of a row
-MOST, TINY = 1 << 22, 512  # rows of an array, bytes of one: beyond these telling costs more than it gains
+SMALLEST = 1 << 20  # bytes of an array; smaller ones are read in no time
+LARGEST = (1 << 32) - 1  # bytes of a row
+MOST, TINY = 1 << 22, 512  # rows, bytes of a row: beyond these, sending costs more than it gains
 
 
 class Rows:
@@ -29,8 +29,8 @@ class Rows:
 
 
 def rows(dataset, length):
-    """The mapped array of which `dataset` has a row for each sample; the one with the largest rows,
-    where there are several: labels are small. None without one."""
+    """The Rows of the mapped array in which `dataset` has a row for each sample; of several, the
+    one with the largest rows (labels are small). None without one."""
     best = None
     if length > MOST:
         return None
@@ -55,7 +55,7 @@ def _values(dataset):
 
 
 def _layout(value, length):
-    """(address, stride, bytes of a row) of an array in memory whose rows are of one piece."""
+    """(address, stride, bytes of a row) of an array in memory whose rows are contiguous."""
     numpy = sys.modules.get("numpy")
     if type(value) is torch.Tensor:
         if value.device.type != "cpu" or value.layout != torch.strided:
@@ -80,7 +80,8 @@ def _layout(value, length):
 
 
 def _file_at(begin, end):
-    """(path, offset) of the mapped file at [begin, end); None if it is no file, or not all of it."""
+    """(path, offset) of the mapped file at [begin, end); None if it is no file, or not all of
+    it."""
     with open("/proc/self/maps", "rb") as lines:
         for line in lines:
             words = line.split(None, 5)
@@ -95,7 +96,7 @@ _MEMORY = (b"/memfd:", b"/dev/shm/")
 
 
 def _several(lines, words, first, begin, last, end):
-    """A mapping of which parts are protected in different ways is several lines."""
+    """_file_at for a mapping whose parts have different protections: it has several lines."""
     found = _file_of(words, first, begin)
     offset = int(words[2], 16) + last - first
     for line in lines:

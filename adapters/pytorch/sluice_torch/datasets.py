@@ -1,4 +1,4 @@
-"""What a dataset is called, and where its samples are when it says so."""
+"""A dataset's name, and its samples' locations where it exposes them."""
 import array
 import hashlib
 import os
@@ -9,15 +9,15 @@ from . import arrays, records, settings
 from .identity import IdentityMap
 from .told import sluice
 
-IN_MEMORY = (list, tuple, dict, range, str, bytes, bytearray)  # nothing of these is read
+IN_MEMORY = (list, tuple, dict, range, str, bytes, bytearray)  # these cause no reads
 PATHS = (str, bytes, os.PathLike)
-NAME_BYTES = 200  # of a name that people read; the rest of a long one is a digest
+NAME_BYTES = 200  # of a name's readable part; a longer one ends in a digest
 
 
 class Told:
-    """A dataset that Sluice knows. epochs: how many iterations over it have begun; last: the serial
-    number of the loader's link that began the latest one; where: see _where; searched: whether it
-    was found out if samples are parts of files."""
+    """A registered dataset. epochs: how many iterations over it have begun; last: the serial number
+    of the loader's link that began the latest one; where: see _where; searched: whether
+    _locate_parts has run."""
     __slots__ = ("number", "length", "name", "epochs", "last", "where", "searched")
 
     def __init__(self, number, length, name):
@@ -26,7 +26,7 @@ class Told:
 
 
 _told = IdentityMap()
-_by_number = {}  # epochs are counted by name, whatever objects stand for it
+_by_number = {}  # epochs are counted by name, across all objects of that name
 
 
 def left_alone(dataset):
@@ -34,8 +34,8 @@ def left_alone(dataset):
 
 
 def told(dataset, reading=False):
-    """The dataset as Sluice knows it, registered and located as needed; None: left alone.
-    `reading`: only its number is wanted, by a process that reads samples."""
+    """The Told of the dataset, registered and located as needed; None: the adapter ignores it.
+    `reading`: the caller is a process that reads samples and needs the number only."""
     known = _told.get(dataset)
     if known is not None and reading:
         return known if known.number > 0 else None
@@ -68,7 +68,7 @@ def told(dataset, reading=False):
 
 
 def _renew(known):
-    """Where there was no optimizer, or there is another one now, all is told again."""
+    """Registers it again, to be located again, if the optimizer is new or there was none."""
     number = sluice.dataset(known.name, known.length)
     if number > 0 and number != known.number:
         known.number, known.where, known.searched = number, None, False
@@ -76,7 +76,7 @@ def _renew(known):
 
 
 def name_of(dataset, length):
-    """The same in each process of a job and in its next run; other data, another name."""
+    """A name that is the same in each process and run of a job, and another one for other data."""
     text = "%s(%d)" % (_described(dataset), length)
     encoded = text.encode("utf-8", "backslashreplace").replace(b"\0", b"?")
     if len(encoded) > NAME_BYTES:
@@ -86,7 +86,7 @@ def name_of(dataset, length):
 
 def _described(dataset):
     kind = type(dataset)
-    # A spawned worker calls the job's script __mp_main__.
+    # In a spawned worker the job's script is called __mp_main__.
     words = [kind.__module__.replace("__mp_main__", "__main__") + "." + kind.__qualname__]
     if kind is torch_datasets.Subset:
         words += [_digest(dataset.indices), _described(dataset.dataset)]
@@ -113,7 +113,7 @@ def _digest(indices):
     try:
         numbers = array.array("q", _listed(indices))
         return hashlib.sha1(numbers.tobytes()).hexdigest()[:16]
-    except TypeError:  # numbered by something else than whole numbers
+    except TypeError:  # indices that are not whole numbers
         return str(len(indices))
 
 
@@ -137,7 +137,7 @@ def _starts_with_path(entry):
 
 
 def _where(dataset):
-    """Changes when the dataset's list of files is another one, as far as one sees at a glance."""
+    """A cheap fingerprint of the dataset's list of files, to notice when it is replaced."""
     if type(dataset) is torch_datasets.Subset:
         return id(dataset.indices), len(dataset.indices), _where(dataset.dataset)
     if type(dataset) is torch_datasets.ConcatDataset:
@@ -147,7 +147,7 @@ def _where(dataset):
 
 
 def _paths(dataset, length):
-    """The file of each sample, None where it is not said; None if it is said of no sample."""
+    """The file of each sample, None in the list where it is not known; None if none is known."""
     if type(dataset) is torch_datasets.Subset:
         inner = _paths(dataset.dataset, len(dataset.dataset))
         return inner and [inner[i] for i in _listed(dataset.indices)]
@@ -185,12 +185,12 @@ def _locate(known, dataset):
             return
         for first, run in _runs(paths):
             sluice.locate_files(known.number, first, run)
-    except Exception as error:  # the dataset's lists are not what they seem
+    except Exception as error:  # malformed lists in the dataset
         settings.debug("%s is not located: %s" % (type(dataset).__name__, error))
 
 
 def _locate_parts(known, dataset):
-    """Samples that are rows of a mapped array, or records of which the keys are listed."""
+    """Locates samples that are rows of a mapped array, or LMDB records with a list of keys."""
     for first, part, indices in _parts(dataset):
         length = len(part)
         rows = arrays.rows(part, length)
@@ -206,8 +206,8 @@ def _locate_parts(known, dataset):
 
 
 def _parts(dataset):
-    """(first, dataset, indices): samples `first`, ... are those samples of that plain dataset; all
-    of it in its order if indices is None."""
+    """Yields (first, dataset, indices): samples `first`, ... are the samples `indices` of that
+    plain dataset; all of it in its order if indices is None."""
     if type(dataset) is torch_datasets.ConcatDataset:
         first = 0
         for part in dataset.datasets:
@@ -219,14 +219,14 @@ def _parts(dataset):
         yield 0, dataset, None
         return
     inner = list(_parts(dataset.dataset))
-    if len(inner) == 1:  # else one would have to be taken apart
+    if len(inner) == 1:  # else parts would have to be split
         _, plain, indices = inner[0]
         chosen = _listed(dataset.indices)
         yield 0, plain, chosen if indices is None else [indices[i] for i in chosen]
 
 
 def _runs(paths):
-    """(first, paths) of each stretch without None."""
+    """Yields (first, paths) of each run without None."""
     if None not in paths:
         yield 0, paths
         return

@@ -1,9 +1,9 @@
 """Brackets each dataset[i] in the process that reads it.
 
-Where the fetcher goes through the indices of a batch one by one, it is given a list of them whose
-iteration begins and ends the samples. Where it may do something else (one sample a call, a dataset
-with `__getitems__`), it sees a stand-in for the dataset for as long as it fetches. The dataset
-itself, its class, its attributes and its pickle stay the job's.
+Where the fetcher iterates over the indices of a batch, it gets a list of them whose iteration
+begins and ends the samples. Where it may do something else (one sample a call, a dataset with
+`__getitems__`), it sees a proxy of the dataset for the duration of the fetch. The dataset itself,
+its class, its attributes and its pickle are not changed.
 """
 import functools
 import operator
@@ -14,12 +14,12 @@ from . import datasets, settings
 from .told import sluice
 
 _begin, _end = sluice.begin, sluice.end
-# For what every sample of an ordinary dataset goes through.
+# For the path that every sample of an ordinary dataset takes.
 _quick_begin, _quick_end, _SMALL = sluice.quick_begin, sluice.quick_end, sluice.SMALL
 
 
 class Bracketed:
-    """A dataset whose reads are told."""
+    """A proxy of a dataset: brackets the reads of its samples."""
     __slots__ = ("dataset", "number")
 
     def __init__(self, dataset, number):
@@ -42,7 +42,7 @@ class Bracketed:
         return value
 
     def together(self, getitems, indices):
-        """What `__getitems__` is to the fetcher: a batch with one call."""
+        """`__getitems__` as the fetcher calls it: a batch with one call."""
         if _reads_one_by_one(self.dataset):
             return [self[index] for index in indices]
         plain = [_plain(i) for i in indices] if isinstance(indices, (list, tuple)) else []
@@ -57,7 +57,7 @@ class Bracketed:
 
 
 def _reads_one_by_one(dataset):
-    """Whether __getitems__ is PyTorch's own Subset's over a dataset that has none."""
+    """Whether __getitems__ is that of PyTorch's own Subset, over a dataset without one."""
     if type(dataset) is not torch_datasets.Subset:
         return False
     while type(dataset) is torch_datasets.Subset:
@@ -73,8 +73,8 @@ def _plain(index):
 
 
 class Batch(list):
-    """A batch's indices; a sample begins when its index is handed out, and ends when the next one is
-    asked for."""
+    """A batch's indices; a sample begins when its index is yielded, and ends when the next one is
+    requested."""
     __slots__ = ("number", "running")
 
     def __init__(self, indices, number):
@@ -86,7 +86,7 @@ class Batch(list):
         return self.running
 
     def end(self):
-        """Where a sample could not be read, it has ended too."""
+        """Ends the current sample if reading it has failed."""
         if self.running is not None:
             self.running.close()
 
@@ -115,7 +115,7 @@ _NO_ATTRIBUTES = (None, getattr(torch_datasets.Dataset, "__getattr__", None))
 
 
 def _goes_one_by_one(fetcher, dataset, indices):
-    """Whether the fetcher will take dataset[i] of each index in turn. Runs no code of the job's."""
+    """Whether the fetcher will call dataset[i] for each index in turn. Runs no code of the job."""
     kind = type(dataset)
     return (type(indices) is list and fetcher.auto_collation
             and not hasattr(kind, "__getitems__")
@@ -137,7 +137,7 @@ _reads_for_others = False
 
 
 def _in_worker():
-    """A loader's worker: the loop that takes its batches says how long it waited."""
+    """In a loader's worker: declares that the loop that takes its batches reports the waits."""
     global _reads_for_others
     if not _reads_for_others and _utils.worker.get_worker_info() is not None:
         _reads_for_others = True
@@ -145,7 +145,7 @@ def _in_worker():
 
 
 def in_workers(original):
-    """_IterableDatasetFetcher.fetch, whose samples have no numbers."""
+    """Wraps _IterableDatasetFetcher.fetch, whose samples have no numbers."""
     @functools.wraps(original)
     def fetch(self, possibly_batched_index):
         _in_worker()
@@ -154,16 +154,16 @@ def in_workers(original):
 
 
 def bracketing(original):
-    """_MapDatasetFetcher.fetch, told."""
+    """Wraps _MapDatasetFetcher.fetch: brackets its samples and the fetch itself."""
     @functools.wraps(original)
     def fetch(self, possibly_batched_index):
         _in_worker()
         real = self.dataset
-        # A stand-in: another thread is fetching with the same fetcher.
+        # A Bracketed here: another thread is fetching with the same fetcher.
         number = None if settings.is_off() or type(real) is Bracketed else _number(real)
         if number is None:
             return original(self, possibly_batched_index)
-        # The batch is made of the samples in here too (collate_fn): what it decodes late is open.
+        # collate_fn runs within the fetch too: files that it decodes only then may still be open.
         sluice.fetch_begin(number)
         try:
             if not sluice.wanted():

@@ -1,4 +1,5 @@
-"""Has the DataLoader patched as soon as it is imported. Imports nothing that `site` has not."""
+"""Patches the DataLoader as soon as it is imported. Imports nothing that `site` has not
+imported."""
 import sys
 
 TARGET = "torch.utils.data.dataloader"
@@ -9,7 +10,7 @@ class _Finder:
     """First on sys.meta_path until TARGET has been imported; finds nothing itself."""
 
     def __init__(self):
-        self.asking = False  # another such hook may ask all finders in its turn
+        self.asking = False  # a similar hook may query all finders too
 
     def find_spec(self, name, path=None, target=None):
         if name != TARGET or self.asking:
@@ -27,7 +28,7 @@ class _Finder:
         return None
 
     def watch(self, loader):
-        """What `loader` executes next is patched; the loader stays itself."""
+        """Patches the module that `loader` executes next; the loader remains the same object."""
         execute = loader.exec_module
 
         def exec_module(module):
@@ -39,7 +40,7 @@ class _Finder:
 
         try:
             loader.exec_module = exec_module
-        except AttributeError:  # a loader without attributes of its own
+        except AttributeError:  # a loader whose attributes cannot be set
             pass
 
 
@@ -52,12 +53,12 @@ def _install(module):
             install.install(module)
         except Exception as error:
             settings.switch_off("this PyTorch is not known: %s" % error)
-    except Exception:  # the package is gone or broken: the job goes on without it
+    except Exception:  # the package is missing or broken: the job continues without it
         pass
 
 
 def arrange():
-    """Patches the DataLoader now if it is there, when it is imported otherwise."""
+    """Patches the DataLoader now if it is imported, otherwise when it is."""
     module = sys.modules.get(TARGET)
     if module is not None:
         _install(module)

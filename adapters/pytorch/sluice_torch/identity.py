@@ -1,10 +1,10 @@
-"""What the adapter remembers of the job's objects, without a trace on them."""
+"""Data of the adapter about objects of the job, stored without modifying them."""
 import weakref
 
 
 class IdentityMap:
-    """Values by the identity of their key, whatever its class thinks of == and hash(). An entry
-    goes with its key, which it does not keep alive: no value may hold its key."""
+    """Values by the identity of their key, independent of its == and hash(). An entry is removed
+    when its key dies; it does not extend the key's life, so no value may refer to its key."""
 
     def __init__(self):
         self._entries = {}
@@ -14,7 +14,7 @@ class IdentityMap:
         return entry[1] if entry is not None and entry[0]() is key else None
 
     def put(self, key, value):
-        """TypeError if `key` is of a kind that cannot be referred to weakly."""
+        """TypeError if `key` does not support weak references."""
         name, entries = id(key), self._entries
 
         def gone(reference):

@@ -1,8 +1,8 @@
-"""What each sample's loss is (SLUICE_IMPORTANCE=loss), and epochs that fetch by it (iis).
+"""The loss of each sample (SLUICE_IMPORTANCE=loss), and epochs that select samples by it (iis).
 
-The common losses are computed a second time, sample by sample, where a model is trained: the result
-that the job gets is the one that it asked for, nothing of it is touched, and no random number is
-drawn. Whose losses they are is known from the loader: the batch that it gave out last.
+Where a model is trained, the common losses are computed a second time, sample by sample: the job's
+own result is not touched, and no random number is drawn. Losses are attributed to the samples of
+the batch that the loader returned last.
 """
 import functools
 import inspect
@@ -21,11 +21,11 @@ FUNCTIONAL = "torch.nn.functional"
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
           "mse_loss")
 CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
-TOGETHER = 4096  # values reported with one message, at least, or what an epoch's end leaves
+TOGETHER = 4096  # least values of one message, except at an epoch's end
 
 _level = sluice.importance()
-_ended = False  # something went wrong in observing
-_current = threading.local()  # .batch: what a loader gave out last in this thread
+_ended = False  # observing has failed
+_current = threading.local()  # .batch: the latest that a loader returned in this thread
 
 
 def observes():
@@ -33,14 +33,15 @@ def observes():
 
 
 def selects():
-    """Where ranks need not be alike; those go on without observing, see `ranks`."""
+    """For loaders without a plan; ranks with one select even if observing has failed, see
+    `ranks`."""
     return _level >= 2 and not _ended
 
 
 class Batch:
-    """A batch that was given out. indices: of its samples; value: what they matter, as far as losses
-    were computed of it (several in a step add up); labels: their classes, where the losses told them
-    by one target."""
+    """A batch that the loader returned. indices: of its samples; value: their losses as far as they
+    are computed (several in a step add up); labels: their classes, if the losses have one target
+    that contains them."""
     __slots__ = ("told", "indices", "value", "labels", "target")
 
     def __init__(self, told, indices):
@@ -49,9 +50,9 @@ class Batch:
 
 
 class Reports:
-    """Values of one dataset that were not reported yet; they stay where they were computed until
-    then, since fetching each from a GPU would wait for it. Doubted for the rest of an epoch in
-    which it cannot be told whose losses are computed: all of it is left out."""
+    """Values of one dataset that were not reported yet; until then they remain on their device,
+    since copying each from a GPU would wait for it. doubted: for the rest of an epoch in which
+    losses cannot be attributed to samples its values are discarded."""
 
     def __init__(self, number):
         self.number, self.batches, self.samples, self.doubted = number, [], 0, False
@@ -110,14 +111,14 @@ def _guarded(function):
 
 @_guarded
 def given_out(told, indices):
-    """A loader is about to give out the batch of these samples; None: it is not known which."""
+    """A loader is about to return the batch of these samples; None: it is not known which."""
     before, _current.batch = getattr(_current, "batch", None), None
     after = Batch(told, indices) if indices and torch.is_grad_enabled() else None
     if before is not None and before.value is not None:
         _reports_of(before.told).add(before)
     elif before is not None and after is not None:
-        # Who reads a batch ahead, or of two loaders in turns, computes losses of another batch than
-        # the one that came last.
+        # A job that reads a batch ahead, or from two loaders in turns, computes losses of another
+        # batch than the latest.
         _doubt(before)
         if after.told is not before.told:
             _doubt(after)
@@ -126,7 +127,7 @@ def given_out(told, indices):
 
 @_guarded
 def epoch_ends(told):
-    """The loader has no more batches, or another epoch of it begins: what is known is reported."""
+    """The loader has no more batches, or another epoch of it begins: reports the values so far."""
     batch = getattr(_current, "batch", None)
     if batch is not None and batch.told is told:
         if batch.value is not None:
@@ -142,7 +143,7 @@ def _each(original, bound, values, result):
     """The loss of each sample, or of each of its parts."""
     if result.dim() != 0:
         return result.detach()
-    if original.__name__ == "mse_loss":  # would warn of sizes once more
+    if original.__name__ == "mse_loss":  # would repeat its warning about sizes
         return (values.detach() - bound["target"].detach()) ** 2
     for name in ("size_average", "reduce"):
         bound.pop(name, None)
@@ -152,7 +153,7 @@ def _each(original, bound, values, result):
 
 
 def _observe(original, signature, arguments, named, result):
-    """Adds the losses of the present batch's samples, if the call was about them."""
+    """Adds the losses of the present batch's samples, if these are what the call computed."""
     batch = getattr(_current, "batch", None)
     bound = signature.bind(*arguments, **named).arguments
     values = bound.get("input")
@@ -177,7 +178,7 @@ def _note_labels(batch, target, each):
     if batch.target is not None and batch.target is not target:
         batch.labels = None
     elif batch.target is None and target.shape == each.shape:
-        batch.labels = target.detach().clone()  # the job may use its memory again
+        batch.labels = target.detach().clone()  # the job may reuse its memory
     batch.target = target
 
 
@@ -185,8 +186,9 @@ _busy = threading.local()  # cross_entropy calls nll_loss, in some versions
 
 
 def observed(original):
-    """A loss of torch.nn.functional. TorchScript, which compiles such functions from their source, finds
-    the original's source and names: all that the wrapper itself needs is in its closure."""
+    """Wraps a loss of torch.nn.functional. TorchScript, which compiles such functions from their
+    source, finds the original's source and globals: all that the wrapper itself needs is in its
+    closure."""
     signature = inspect.signature(original)
     watch = _guarded(functools.partial(_observe, original, signature))
     busy, current = _busy, _current
@@ -209,16 +211,16 @@ def observed(original):
 
 
 def watch_losses():
-    """Puts observed() on the losses. Their Module forms call them by these names."""
+    """Wraps the losses in observed(). Their Module forms call them by these names."""
     functional = sys.modules[FUNCTIONAL]
     for name in LOSSES:
         setattr(functional, name, observed(getattr(functional, name)))
 
 
 class Selection:
-    """What an epoch fetches. epoch: its number, as the optimizer was told; allowed: 1 or 0 by sample,
-    which are the loader's; chosen: the same, which it fetches, None: all; batches: how many it has,
-    where it does not fetch all."""
+    """What an epoch fetches. epoch: its number in requests to the optimizer; allowed: by sample, 1
+    if it is in the loader's part, else 0; chosen: by sample, 1 if it is fetched, else 0; None: all
+    are; batches: the number of batches, where the epoch does not fetch all."""
     __slots__ = ("epoch", "allowed", "chosen", "batches")
 
     def __init__(self, epoch, allowed, chosen, batches):
@@ -226,7 +228,7 @@ class Selection:
 
 
 def _candidates(sampler, length):
-    """The samples that an epoch of the sampler takes, each once; None: that is not how it is."""
+    """The samples that an epoch of the sampler draws, if it draws each exactly once; else None."""
     kind = type(sampler)
     if kind is samplers.RandomSampler:
         if sampler.replacement or not sampler.num_samples == len(sampler.data_source) == length:
@@ -249,8 +251,8 @@ def _ranks():
 
 
 def _fill_up(chosen, candidates, count, size, drop_last, turn):
-    """Adds samples until the last batch is as long as it is in an epoch of all (a model may not
-    bear one of a single sample), and there is one. Returns how many there are then."""
+    """Adds samples until the last batch is as long as in an epoch of all samples (a model may not
+    support a batch of one sample), and there is a batch. Returns the number of samples then."""
     wanted = count + (len(candidates) - count) % size
     if drop_last:
         wanted = max(wanted, size)
@@ -262,7 +264,8 @@ def _fill_up(chosen, candidates, count, size, drop_last, turn):
 
 
 def batching(loader):
-    """(sampler, size, drop_last): what the loader's batches are made of; no sampler if that is not known."""
+    """(sampler, size, drop_last): what the loader's batches are made of; no sampler if that is not
+    known."""
     sampler = loader._index_sampler
     if not loader._auto_collation:
         return sampler, 1, False
@@ -279,8 +282,8 @@ def _flags(length, indices):
 
 
 def selection_for(told, course, loader):
-    """(turn, selection): what the loader's epoch that begins fetches. Without a selection, all samples; it is
-    none of the epochs that are counted without a turn, too. Not for ranks that have a plan."""
+    """(turn, selection) of the loader's epoch that begins. selection None: it fetches all samples;
+    turn None: it is not one of the counted epochs either. Not for ranks that have a plan."""
     if not torch.is_grad_enabled():
         return None, None  # nothing is trained
     epoch_ends(told)
@@ -313,8 +316,9 @@ def selection_for(told, course, loader):
 
 
 def selection_of_rank(told, plan, drawn):
-    """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as many as it
-    has planned; all if `chosen` is None. No selection if nobody has answered: they are an even part then."""
+    """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as
+    many as planned; all if `chosen` is None. selection None: the optimizer did not answer, and the
+    chosen samples are evenly spread ones."""
     allowed = _flags(told.length, drawn)
     answer = sluice.select(told.number, plan.number, allowed)
     chosen = None
@@ -327,8 +331,8 @@ def selection_of_rank(told, plan, drawn):
 
 
 def select_from(iterator, chosen, served):
-    """The iterator's indices, or batches of them, without the samples that were not chosen, and with
-    served(index) in place of each. The sampler makes the draws that it would make."""
+    """Makes the iterator yield indices, or batches of them, of the chosen samples only, with
+    served(index) in place of each. The sampler makes the same draws as without this."""
     index_sampler = iterator._index_sampler
     if iterator._auto_collation:
         iterator._sampler_iter = batches(
@@ -344,7 +348,7 @@ def _samples(sampler, chosen, served):
 
 
 def batches(batch_sampler, samples):
-    """As BatchSampler makes them, of these samples."""
+    """Batches of these samples, as BatchSampler makes them."""
     batch = []
     for index in samples:
         batch.append(index)

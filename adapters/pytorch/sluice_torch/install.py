@@ -7,8 +7,8 @@ from .told import sluice
 
 
 def install(module):
-    """`module` is torch.utils.data.dataloader. AttributeError if it is not as it was from
-    PyTorch 1.7 on; nothing is patched then, nor where the process has no Sluice."""
+    """`module` is torch.utils.data.dataloader. AttributeError if it lacks what it has had since
+    PyTorch 1.7; nothing is patched then, nor in a process without Sluice."""
     if not sluice.available:
         settings.debug("no libsluice.so in this process")
         return
@@ -37,7 +37,7 @@ def install(module):
         setattr(owner, name, wrapper)
 
 
-# What `ranks` does has guards of its own: it goes on where the adapter is off.
+# The functions of `ranks` have guards of their own: they continue when the adapter is off.
 
 def _after(original, of_ranks, told):
     told = settings.guarded(told)
@@ -73,8 +73,8 @@ _thread_time = getattr(time, "thread_time_ns", lambda: 0)  # from Python 3.7 on
 
 
 def _timed(original):
-    """Tells how long the loop waits for a batch: what it is off the processor meanwhile. What it computes
-    itself, where it has no workers, is no wait."""
+    """Reports how long the loop waits for a batch: the time in which its thread is off the CPU.
+    What it computes itself, where it has no workers, is no wait."""
     clock = getattr(time, "perf_counter_ns", lambda: int(time.perf_counter() * 1e9))
 
     @functools.wraps(original)

@@ -1,9 +1,9 @@
-"""Epochs: the order that a loader will take is published before it takes the first sample, and
-compared with what it takes.
+"""Epochs: publishes the order of a loader's samples before the first is drawn, and compares it with
+the draws.
 
-An epoch's order is predicted when its iterator has been made (PyTorch has drawn the base seed by
-then, or, with persistent workers, has left it), and again at the first sample if the generator
-has been drawn from in between.
+An epoch's order is predicted when its iterator has been created (PyTorch has drawn the base seed by
+then, or, with persistent workers, does not draw it), and again at the first sample if the
+generator's state has changed in between.
 """
 import array
 import collections
@@ -23,15 +23,15 @@ _links = IdentityMap()   # by loader
 
 
 class Link:
-    """What one epoch of a loader says of its next one, so far.
+    """What the epochs of a loader so far imply for its next one.
 
-    serial           tells links apart
+    serial           identifies the link
     epoch, sampler   the latest epoch and the id of its sampler, which lives as long as the loader
-    state, at_epoch  the generator's state, and DistributedSampler's epoch, with which a next epoch
-                     is expected to begin
+    state            the generator's state with which the next epoch is expected to begin
+    at_epoch         DistributedSampler's epoch in the latest epoch
     ahead            (epoch, order) as published before the epoch began, or None
     batches          of the latest epoch, where it does not fetch all samples, else None
-    course           counts the epochs that were selected for
+    course           counts the epochs that a selection is made for
     """
 
     _serials = itertools.count(1)
@@ -44,8 +44,8 @@ class Link:
 
 
 class Epoch:
-    """One pass of a loader. order: what is predicted, None where the job's batches are published
-    as they are drawn; position: samples drawn so far; plan: of a rank, as `ranks` has it, or None."""
+    """One pass of a loader. order: as predicted, None where the job's batches are published as they
+    are drawn; position: samples drawn so far; plan: the rank's ranks.Plan, or None."""
 
     def __init__(self, told, loader, link, plan):
         self.told, self.link = told, link
@@ -55,8 +55,8 @@ class Epoch:
         self.batched = loader._auto_collation
         self.recipe, self.batch = _recipe(loader)
         self.seed_too = False  # whether the base seed comes from the sampler's generator
-        # The state and DistributedSampler's epoch that the order follows from; a clone of the
-        # generator as it will be after the epoch.
+        # The generator's state and DistributedSampler's epoch that determine the order; a clone of
+        # the generator in its state after the epoch.
         self.state = self.at_epoch = self.after = None
         if self.recipe is not None:
             self.seed_too = (loader.generator is self.recipe.generator
@@ -64,20 +64,20 @@ class Epoch:
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
         self.batches = self.selection = self.serving = self.turn = None
         self.plan = plan
-        if plan is not None:  # the sampler's epoch may be set until the first draw
+        if plan is not None:  # set_epoch() may be called until the first draw
             importance.epoch_ends(told)
         elif importance.selects():
             self.turn, self.selection = importance.selection_for(told, link.course, loader)
             if self.selection is not None:
                 self.chosen, self.batches = self.selection.chosen, self.selection.batches
             link.batches = self.batches
-        # Batches that were drawn and not given out yet, where it matters whose losses are computed.
+        # Batches that were drawn and not returned yet, to attribute losses to samples.
         self.pending = collections.deque() if importance.observes() else None
         self.order, self.position = None, 0
         self.begun = self.done = self.silent = False
 
     def predict(self):
-        """Predicts the whole order from the state as it is now, and publishes it."""
+        """Predicts the whole order from the current state, and publishes it."""
         try:
             self.state, self.at_epoch = self._state(), self.recipe.epoch()
             generator = None
@@ -90,12 +90,12 @@ class Epoch:
             if self.recipe.given and not self._exist(self.order):
                 raise orders.Unknown("not numbered from 0 to the dataset's length")
             self.after = generator if self.recipe.own else None
-        except Exception as error:  # weights, lists or lengths that are not what they seem
+        except Exception as error:  # malformed weights, lists or lengths
             settings.debug("order not predicted: %s" % error)
             self.recipe = self.order = None
             return
         if self.selection is not None:
-            return  # who is served for whom is decided when the epoch begins
+            return  # substitutions are decided when the epoch begins
         ahead = self.link.ahead
         if not (ahead and ahead[0] == self.epoch and ahead[1] == self.order.tobytes()):
             self.publish(self.order, 0, True)
@@ -105,7 +105,7 @@ class Epoch:
         return None if generator is None else generator.get_state()
 
     def _whole(self, order):
-        """Without what is not fetched and what drop_last drops."""
+        """The order without samples that are not fetched or that drop_last drops."""
         if self.chosen is not None:
             order = orders.flat([index for index in order.tolist() if self.chosen[index]])
         return order[:len(order) // self.batch * self.batch] if self.batch else order
@@ -127,13 +127,13 @@ class Epoch:
             self._look_ahead()
         if self.order is not None and self.selection is not None:
             requested = self.order.tolist()
-            self.order = array.array("q", requested)  # of its own: it is written to
+            self.order = array.array("q", requested)  # a private copy: it is modified
             self.serving = Serving(self.number, self.selection.epoch, requested,
                                    self.selection.allowed)
             self._serve_on()
 
     def _serve_on(self):
-        """Has more positions decided, and publishes what will be read at them."""
+        """Gets decisions for more positions, and publishes what will be read at them."""
         first, serving = len(self.serving.served), self.serving
         samples = serving.extend()
         after = first + len(samples)
@@ -141,7 +141,8 @@ class Epoch:
         self.publish(samples, first, after == len(serving.requested))
 
     def serve(self, index):
-        """The sampler has drawn `index`: what is read in its place. Called by the job's own iterator."""
+        """The sampler has drawn `index`: returns the sample to read for it. Called by the job's own
+        iterator."""
         try:
             if self.serving.running_out():
                 self._serve_on()
@@ -158,11 +159,12 @@ class Epoch:
         return self.recipe.epoch() != self.at_epoch
 
     def _look_ahead(self):
-        """Publishes the next epoch's order where the last step from epoch to epoch was certain:
-        the generator began exactly where the sampler had left it, or set_epoch went one up."""
+        """Publishes the next epoch's order if the latest step from epoch to epoch was predictable:
+        the generator began in the state in which the sampler had left it, or set_epoch went up by
+        at most one."""
         link, recipe = self.link, self.recipe
         if self.plan is not None or importance.selects():
-            return  # which samples that fetches is decided when it begins
+            return  # which samples the next epoch fetches is decided when it begins
         same = (self.alone and link.sampler == id(recipe.sampler) and link.epoch == self.epoch - 1)
         link.ahead = None
         upcoming = None
@@ -195,7 +197,7 @@ class Epoch:
                 self.position = last
                 return
         drawn = _numbers(drawn)
-        if drawn is None or not self._exist(drawn):  # nothing can be said of these
+        if drawn is None or not self._exist(drawn):  # these cannot be published
             self.silent, self.order = True, None
             return
         last = self.position = first + len(drawn)
@@ -209,8 +211,9 @@ class Epoch:
         self.publish(drawn, first, False)
 
     def _predict_rest(self, first, drawn):
-        """Whether the order is known again from `first` on: somebody else has drawn from the
-        sampler's generator before this batch, whose own draws start in `self.state`."""
+        """Predicts the order anew from `first` on, and returns whether it agrees with `drawn`:
+        other code drew from the sampler's generator before this batch, whose draws start in
+        `self.state`."""
         chunk = self.recipe.chunk
         if not chunk or self.chosen is not None:
             return False
@@ -223,7 +226,7 @@ class Epoch:
         return self.order[first:first + len(drawn)].tolist() == drawn
 
     def end(self):
-        """The sampler has no more."""
+        """The sampler is exhausted."""
         if not self.done and not self.silent:
             self.done = True
             if self.order is None or self.position != len(self.order):
@@ -231,7 +234,8 @@ class Epoch:
 
 
 def _numbers(drawn):
-    """The indices of a batch as plain numbers; None if they are not that, or can be read once."""
+    """The indices of a batch as plain numbers; None if they are no numbers, or if they may be
+    iterated over only once."""
     if not isinstance(drawn, (list, tuple)):
         if not hasattr(drawn, "tolist"):
             return None
@@ -243,8 +247,8 @@ def _numbers(drawn):
 
 
 def _recipe(loader):
-    """(recipe, batch): the recipe of the sampler under `loader`, None if unknown, and the size of
-    batches of which an incomplete one is dropped, else 0."""
+    """(recipe, batch): the recipe of the sampler under `loader`, None if unknown; the size of its
+    batches if an incomplete last one is dropped, else 0."""
     sampler, batch = loader._index_sampler, 0
     try:
         if loader._auto_collation:
@@ -256,7 +260,7 @@ def _recipe(loader):
             else:
                 return None, 0
         return orders.known(sampler), batch
-    except Exception as error:  # its length or its attributes
+    except Exception as error:  # raised by its length or its attributes
         settings.debug("%s is not known: %s" % (type(sampler).__name__, error))
         return None, 0
 
@@ -282,8 +286,8 @@ def created(iterator, arguments, named):
 
 
 def reset(iterator, arguments, named):
-    """_BaseDataLoaderIter._reset has run: persistent workers go on with another epoch, or, the
-    first time, with the one that __init__ began."""
+    """_BaseDataLoaderIter._reset has run: persistent workers begin another epoch or, the first
+    time, continue the one that __init__ began."""
     first = arguments[1] if len(arguments) > 1 else named.get("first_iter", False)
     if not first:
         created(iterator, arguments, named)
@@ -316,7 +320,7 @@ def taken(iterator, index):
 
 
 def given_out(iterator):
-    """The iterator has the next batch, and is about to return it."""
+    """The iterator is about to return its next batch."""
     epoch = _epochs.get(iterator)
     if epoch is None:
         importance.given_out(None, None)
@@ -328,7 +332,7 @@ def given_out(iterator):
 
 
 def failed(iterator):
-    """The iterator has raised something: it is not known which batch it gives out next."""
+    """The iterator has raised an exception: it is not known which batch it returns next."""
     epoch = _epochs.get(iterator)
     if epoch is not None:
         epoch.pending = None
@@ -345,19 +349,20 @@ def finished(iterator):
 
 
 def length(loader):
-    """How many batches the loader's latest epoch has where it does not fetch all samples, else None."""
+    """The number of batches of the loader's latest epoch if that does not fetch all samples, else
+    None."""
     link = _links.get(loader)
     return None if link is None else link.batches
 
 
 def length_left(iterator):
-    """The same for an iterator, which says what its loader says."""
+    """The same for the epoch of an iterator."""
     epoch = _epochs.get(iterator)
     return None if epoch is None else epoch.batches
 
 
 def ended(iterator):
-    """No index was left."""
+    """The iterator's sampler has no index left."""
     epoch = _epochs.get(iterator)
     if epoch is not None:
         epoch.end()

@@ -1,9 +1,9 @@
 """What PyTorch's own samplers will draw, replayed on a copy of their generator's state.
 
 Only exact types are known: a subclass may draw anything. A replay makes the draws that the sampler
-makes, in its order and sizes, and none of PyTorch's parallel operations, which would start threads
-that the job's forked workers do not expect. Orders are flat arrays of 64-bit integers (numpy's
-where the job has numpy).
+makes, in its order and sizes, and uses none of PyTorch's parallel operations, which would start
+threads that the job's forked workers do not expect. Orders are flat arrays of 64-bit integers
+(numpy's where the job has numpy).
 """
 import abc
 import array
@@ -42,19 +42,19 @@ def distributed(sampler):
 
 
 def clone(state):
-    """A generator of our own in that state."""
+    """A new generator in that state."""
     generator = torch.Generator()
     generator.set_state(state)
     return generator
 
 
 def draw_seed(generator):
-    """As DataLoader draws its base seed and RandomSampler the seed of its own generator."""
+    """Draws as DataLoader does for its base seed and RandomSampler for its own generator's seed."""
     return int(torch.empty((), dtype=torch.int64, device="cpu").random_(generator=generator).item())
 
 
 def flat(values):
-    """A tensor or a sequence of whole numbers as an order. TypeError if they are not that."""
+    """A tensor or a sequence of whole numbers as an order. TypeError for other values."""
     if isinstance(values, torch.Tensor):
         if "numpy" in sys.modules:
             return values.numpy()
@@ -69,7 +69,7 @@ class Recipe(abc.ABC):
     own        whether that generator is the sampler's own, not the process's
     chunk      positions whose draws are made together; 0: all before the first sample
     eager      whether replaying is safe while workers are still to be forked
-    given      whether the job made up the numbers, which may be any"""
+    given      whether the job supplied the numbers, which may be out of range"""
     generator, own, chunk, eager, given = None, False, 0, True, False
 
     def __init__(self, sampler):
@@ -90,8 +90,8 @@ class Recipe(abc.ABC):
 
 
 class Fixed(Recipe):
-    """The same whatever is drawn: SequentialSampler, lists and ranges, and DistributedSampler,
-    which seeds a generator for each epoch."""
+    """Orders that depend on no generator: SequentialSampler, lists and ranges, and
+    DistributedSampler, which seeds a generator of its own for each epoch."""
 
     def __init__(self, sampler):
         super().__init__(sampler)
@@ -136,7 +136,7 @@ class Random(Recipe):
             return self.with_replacement(generator, count)
         parts = [torch.randperm(self.size, generator=generator, device="cpu")
                  for _ in range(count // self.size)]
-        # The sampler makes this draw too where it takes nothing of it.
+        # The sampler makes this draw even where it uses nothing of it.
         if self.own or count % self.size:
             rest = torch.randperm(self.size, generator=generator, device="cpu")
             parts.append(rest[:count % self.size])
@@ -186,4 +186,4 @@ class Weighted(Recipe):
 
 
 class Unknown(Exception):
-    """This sampler's order cannot be replayed without running code of the job's."""
+    """The sampler's order cannot be replayed (without running code of the job) or published."""

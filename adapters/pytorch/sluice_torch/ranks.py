@@ -1,7 +1,7 @@
-"""Ranks of one job (DistributedSampler) that fetch by importance: all have equally many batches.
+"""Ranks of one job (DistributedSampler) that select by importance: all have equally many batches.
 
-What is planned here is the same on all ranks, and stays in force whatever else of the adapter fails on one
-of them, or is not answered there: `loader` and `importance` only say which samples it should be.
+The plan is the same on all ranks, and holds even if another part of the adapter fails on one of
+them or the optimizer does not answer there: `loader` and `importance` only choose the samples.
 """
 import os
 
@@ -13,17 +13,18 @@ from .told import sluice
 
 _plans = IdentityMap()    # by iterator
 _courses = IdentityMap()  # by loader
-_rule = sluice.selection()  # asked once: it holds whatever becomes of the library
+_rule = sluice.selection()  # read once: it holds whatever happens to the library
 
 
 class Course(turns.Course):
-    """plan: of the pass that was begun last, None if it fetches all samples."""
+    """plan: of the latest pass, None if that is not a rank's training."""
     plan = None
 
 
 class Plan(turns.Turn):
-    """One pass. length: of the rank's shard, of which `wanted` are fetched, in so many batches. chosen: by
-    sample, which; None: an even part. served: called with each, says who is read in its place."""
+    """One pass. length: of the rank's shard, of which `wanted` samples are fetched, in `batches`.
+    chosen: by sample, which ones; None: evenly spread ones. served: maps a drawn sample to the one
+    to read; None: itself."""
 
     def __init__(self, course, length, size, drop_last, rule):
         super().__init__(course)
@@ -33,7 +34,7 @@ class Plan(turns.Turn):
         self.answered = self.drawing = False
 
     def give(self):
-        """Half an epoch counts: more than a rank that shows some batches of its own takes."""
+        """A pass counts from half an epoch on: a rank that only shows some batches takes fewer."""
         self.given += 1
         if self.given > 1 and self.given * 2 >= self.batches:
             self.count()
@@ -53,7 +54,7 @@ class Plan(turns.Turn):
 
 
 def _safe(function):
-    """An exception of ours is none of the job's."""
+    """No exception of the adapter reaches the job."""
     def call(*arguments):
         try:
             return function(*arguments)
@@ -65,7 +66,7 @@ def _safe(function):
 
 @_safe
 def _say_whose(sampler):
-    """By what the ranks of a job have alike on one host, and those of other jobs have not."""
+    """Declares the rank's job, by values that its ranks on one host share and other jobs do not."""
     values = [os.environ.get(name, "") for name in ("MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")]
     if not values[0]:
         values = [str(os.getppid())]
@@ -74,7 +75,7 @@ def _say_whose(sampler):
 
 
 def _planned(loader, course):
-    """The plan of a pass that begins; None: it is none of a rank that trains."""
+    """The plan of a pass that begins; None: the pass is not a rank's training."""
     if not torch.is_grad_enabled() or datasets.left_alone(loader.dataset):
         return None
     sampler, size, drop_last = importance.batching(loader)
@@ -115,7 +116,7 @@ def plan_of(iterator):
 
 @_safe
 def before(iterator):
-    """An index is about to be drawn; `loader` has said of which samples, if it could."""
+    """An index is about to be drawn; `loader` has set the plan's samples, if it could."""
     plan = _plans.get(iterator)
     if plan is None or plan.drawing:
         return

@@ -6,13 +6,13 @@ _LISTS = (list, tuple)
 
 
 def keys(dataset, length):
-    """(path of data.mdb, keys) if the dataset has an LMDB and a list of `length` keys; else None."""
+    """(path of data.mdb, keys) if the dataset has an LMDB and a list of `length` keys; or None."""
     attributes = getattr(dataset, "__dict__", {})
     found = None
     for value in list(attributes.values()):
         if type(value) in _LISTS and len(value) == length and _are_keys(value):
             if found is not None:
-                return None  # captions, say: which of them are keys is not known
+                return None  # captions, say: which of the lists has the keys is not known
             found = value
     path = found and _database(attributes)
     if not path:
@@ -44,7 +44,7 @@ def _database(attributes):
 
 
 def _file(path):
-    """By its name alone: opening and closing a file would take the job's locks on it away."""
+    """Decides by the name alone: opening and closing a file would release the job's locks on it."""
     path = os.fsencode(path)
     for name in (os.path.join(path, b"data.mdb"), path):
         if name.endswith((b".mdb", b".lmdb")) and os.path.isfile(name):

@@ -1,31 +1,32 @@
-"""Which sample is read and trained at each position of an epoch (SLUICE_SUBSTITUTE): decided by the
-optimizer ahead of the sampler's draws, a few thousand positions with each question, and checked here:
-whatever it answers, an epoch serves no sample twice, and none that is not the loader's."""
+"""Which sample is read and trained at each position of an epoch (SLUICE_IMPORTANCE=iis): decided by
+the optimizer ahead of the sampler's draws, thousands of positions with each request, and checked
+here: whatever it answers, an epoch delivers no sample twice, and none outside the loader's part."""
 import array
 import operator
 
 from . import settings
 from .told import sluice
 
-TOGETHER = 1 << 14  # positions of one question: as many as the optimizer answers
-AHEAD = TOGETHER // 2  # positions that are left undrawn when the next question is asked
+TOGETHER = 1 << 14  # positions of one request: as many as the optimizer answers
+AHEAD = TOGETHER // 2  # decided positions that are left when the next request is sent
 
 
 class Serving:
-    """One epoch. requested: what its sampler is expected to draw; allowed: by sample, whether it is the
-    loader's."""
+    """One epoch. requested: what its sampler is expected to draw; allowed: by sample, whether it is
+    in the loader's part."""
 
     def __init__(self, number, epoch, requested, allowed):
         self.number, self.epoch = number, epoch
         self.requested, self.allowed = requested, allowed
         self.served = array.array("q")  # by position, as far as it is decided
         self.taken = bytearray(len(allowed))  # by sample, whether it is in `served`
-        self.instead = {}  # who was asked for, by who is served there, where that is another
+        self.instead = {}  # by delivered sample: the requested one, if another
         self.drawn = 0
         self.decides = True
 
     def extend(self):
-        """Decides the next positions; all that are left where nobody answers. Their samples."""
+        """Decides the next positions, or all that are left if the optimizer does not answer.
+        Returns their samples."""
         first = len(self.served)
         asked = array.array("q", self.requested[first:first + TOGETHER])
         answer = sluice.serve(self.number, self.epoch, first, asked)
@@ -47,8 +48,9 @@ class Serving:
             self.instead[sample] = requested
 
     def _due(self, requested):
-        """Itself, unless it stood in for another; then that one, or who is due for it in its turn. Itself
-        where the sampler draws it a second time."""
+        """`requested`, unless it was delivered as a substitute: then the sample that it replaced,
+        or what is due for that one in turn. `requested` also where the sampler draws it a second
+        time."""
         due = requested
         for _ in range(len(self.instead) + 1):
             if due is None or not self.taken[due]:
@@ -61,7 +63,8 @@ class Serving:
             and len(self.served) < len(self.requested)
 
     def take(self, requested):
-        """The sampler has drawn `requested`: who is read. Itself as it came, or a number of its kind."""
+        """The sampler has drawn `requested`: returns the sample to read, that object itself or a
+        number of its type."""
         place, number = self.drawn, operator.index(requested)
         self.drawn += 1
         if place >= len(self.requested):  # of a last batch that is dropped
@@ -78,7 +81,7 @@ class Serving:
         return type(requested)(sample)
 
     def _forget_from(self, place):
-        """The sampler draws otherwise than it was expected to: nothing is decided ahead any more."""
+        """The sampler does not draw what was predicted: nothing is decided ahead any more."""
         for sample in self.served[place:]:
             self.taken[sample] = 0
             self.instead.pop(sample, None)

@@ -1,4 +1,4 @@
-"""What the environment says, and how the adapter goes out of the job's way."""
+"""Settings from the environment, and how the adapter switches itself off."""
 import os
 import sys
 
@@ -10,7 +10,7 @@ def is_off():
 
 
 def debug(line):
-    """One line on standard error, as the library's own, with SLUICE_LOG=debug or trace."""
+    """Prints a line on standard error, like the library's, if SLUICE_LOG is debug or trace."""
     if os.environ.get("SLUICE_LOG", "").lower() in ("debug", "trace"):
         try:
             sys.stderr.write("sluice: pytorch: " + line + "\n")
@@ -22,7 +22,7 @@ _said = set()
 
 
 def warn_once(line):
-    """One line on standard error, once, but with SLUICE_LOG=off or error."""
+    """Prints a line on standard error, once, unless SLUICE_LOG is off or error."""
     if line in _said or os.environ.get("SLUICE_LOG", "").lower() in ("off", "error"):
         return
     _said.add(line)
@@ -33,7 +33,7 @@ def warn_once(line):
 
 
 def switch_off(why):
-    """For the rest of the process the adapter does nothing. The first reason is told."""
+    """For the rest of the process the adapter does nothing. The first reason is logged."""
     global _off
     if not _off:
         _off = True
@@ -41,8 +41,8 @@ def switch_off(why):
 
 
 def guarded(function):
-    """`function`, which is the adapter's own and returns None, made safe to call from the job: an
-    exception in it switches the adapter off. KeyboardInterrupt and its like are the job's."""
+    """Wraps `function`, which is the adapter's and returns None, to be called from the job: an
+    exception in it switches the adapter off. KeyboardInterrupt and its like reach the job."""
     def call(*arguments):
         if not _off:
             try:

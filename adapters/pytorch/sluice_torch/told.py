@@ -1,4 +1,4 @@
-"""The public module `sluice`, under a name of its own: the job may have one called that."""
+"""The public module `sluice`, under a private name: the job may have a module of that name."""
 import importlib.util
 import os
 

@@ -1,18 +1,19 @@
-"""How many samples the epochs of a rank fetch, and at which of its sampler's draws. All ranks of a job must
-come to the same number without asking anybody, or those with a batch more would wait for the others for
-ever: it follows from what all of them have alike. Nothing here can fail on one of them alone."""
+"""How many samples the epochs of a rank fetch, and at which of its sampler's draws. All ranks of a
+job must compute the same number without communication, or those with a batch more would wait
+forever: it follows from what all have in common. Nothing here can fail on one rank alone."""
 
 
 class Course:
-    """The epochs of one loader. trained: how many count; who only looks at a batch has not trained one."""
+    """The epochs of one loader. trained: how many count; a job that takes only one batch of a pass
+    has not trained an epoch."""
 
     def __init__(self):
         self.trained = 0
 
 
 class Turn:
-    """One pass of a loader. number: of its epoch, from 0; the next pass has the same unless this one counts,
-    by its second batch or by its end."""
+    """One pass of a loader. number: of its epoch, from 0. A pass counts from its second batch or
+    its end on; the pass after one that does not count has the same number."""
 
     def __init__(self, course):
         self.course, self.number, self.given = course, course.trained, 0
@@ -31,15 +32,15 @@ class Turn:
 
 
 def fetches_all(epoch, warm_up, full_every):
-    """As policy/importance/selector.cc has it."""
+    """The same as Selector::fetches_all() in policy/importance/selector.cc."""
     if epoch < warm_up:
         return True
     return full_every != 0 and (epoch - warm_up + 1) % full_every == 0
 
 
 def due(length, size, epoch, rule):
-    """How many of a shard's `length` samples epoch `epoch` fetches, in batches of `size`: whole ones, of which
-    there is one at least, or all. rule: sluice.selection()."""
+    """How many of a shard's `length` samples epoch `epoch` fetches: whole batches of `size`, at
+    least one, or all samples. rule: sluice.selection()."""
     warm_up, full_every, share = rule
     if fetches_all(epoch, warm_up, full_every):
         return length
@@ -48,13 +49,13 @@ def due(length, size, epoch, rule):
 
 
 def spread(values, count, turn):
-    """`count` of the values, which are no fewer, evenly spread; others as `turn` goes on."""
+    """`count` of the values, which are no fewer, evenly spread; another `turn` gives others."""
     return [values[(number * len(values) // count + turn) % len(values)] for number in range(count)]
 
 
 def fitted(drawn, chosen, count, turn):
-    """`count` of the samples that are drawn: those that were chosen (by sample, not 0), less or more as many
-    as it takes."""
+    """`count` of the samples that are drawn: those that were chosen (by sample, not 0), reduced or
+    filled up to that number."""
     picked = [index for index in drawn if chosen[index]]
     if len(picked) >= count:
         return spread(picked, count, turn)
@@ -62,8 +63,8 @@ def fitted(drawn, chosen, count, turn):
 
 
 def exactly(drawn, wanted, length, takes):
-    """`wanted` of the `length` samples that are drawn: where takes(position, sample) says so, as far as that
-    gives as many."""
+    """Yields `wanted` of the `length` samples that are drawn: those for which takes(position,
+    sample) is true, up to that number; if they are too few, the last drawn samples too."""
     left = wanted
     for position, index in enumerate(drawn):
         if left > 0 and (left >= length - position or takes(position, index)):

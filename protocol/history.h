@@ -12,35 +12,35 @@
 #include "protocol/metrics.h"
 
 // One point. Figures that count from the session's start say "so far".
-#define SLUICE_HISTORY_FIELDS(X)                                                                 \
-  X(time_ns, "ns", "time since the session began")                                               \
-  X(read_bytes, "bytes", "what readers have passed of followed files so far")                    \
-  X(ahead_bytes, "bytes", "in memory and not passed yet: how far the frontier is ahead")         \
-  X(precached_bytes, "bytes", "read ahead from storage so far")                                  \
-  X(late_bytes, "bytes", "passed before the pre-cache got there, so far")                        \
-  X(stall_ns, "ns", "time that the job has waited for data so far")                              \
-  X(outstanding_bytes, "bytes", "of the budget in use: read ahead and not passed, or under way") \
-  X(budget_bytes, "bytes", "the most that may be in use")                                        \
-  X(in_flight, "count", "reads under way: the queue's depth")                                    \
-  X(depth, "count", "reads that may be under way; 0: nothing is followed")                       \
-  X(bandwidth, "bytes/s", "what the storage was seen to deliver at most; 0: not known")          \
-  X(sample_hits, "count", "samples in memory when begun, so far")                                \
-  X(sample_late, "count", "samples still being fetched then, so far")                            \
-  X(sample_misses, "count", "samples that were not, so far")                                     \
+#define SLUICE_HISTORY_FIELDS(X)                                                           \
+  X(time_ns, "ns", "time since the session began")                                         \
+  X(read_bytes, "bytes", "bytes of followed files passed by readers so far")               \
+  X(ahead_bytes, "bytes", "prefetched and not yet passed")                                 \
+  X(precached_bytes, "bytes", "read ahead from storage so far")                            \
+  X(late_bytes, "bytes", "not yet prefetched when passed, so far")                         \
+  X(stall_ns, "ns", "time that the job has waited for data so far")                        \
+  X(outstanding_bytes, "bytes", "budget in use: prefetched and not passed, or in flight")  \
+  X(budget_bytes, "bytes", "the most that may be in use")                                  \
+  X(in_flight, "count", "reads in flight")                                                 \
+  X(depth, "count", "maximum reads in flight; 0: nothing is followed")                     \
+  X(bandwidth, "bytes/s", "highest observed rate of the storage; 0: not known")            \
+  X(sample_hits, "count", "samples in memory when begun, so far")                          \
+  X(sample_late, "count", "samples still being fetched then, so far")                      \
+  X(sample_misses, "count", "samples of known location, not in memory when begun, so far") \
   X(epoch, "number", "the epoch that is running")
 
 // One epoch. Without samples it is a pass: a reader has come back near the start of a file of which
 // at least half was read since.
-#define SLUICE_EPOCH_FIELDS(X)                                                                 \
-  X(epoch, "number", "as the job counts them, or the number of the pass")                      \
-  X(begin_ns, "ns", "time of its first reading, since the session began")                      \
-  X(end_ns, "ns", "time of its last reading")                                                  \
-  X(sample_hits, "count", "samples in memory when a worker began them")                        \
-  X(sample_late, "count", "samples still being fetched then")                                  \
-  X(sample_misses, "count", "samples that were not, though it was known where they are")       \
-  X(sample_unknown, "count", "samples of which it was not known yet where they are")           \
-  X(read_bytes, "bytes", "what readers passed")                                                \
-  X(memory_bytes, "bytes", "of these, read ahead or found in the page cache before they came") \
+#define SLUICE_EPOCH_FIELDS(X)                                                     \
+  X(epoch, "number", "as the job counts them, or the number of the pass")          \
+  X(begin_ns, "ns", "time of its first reading, since the session began")          \
+  X(end_ns, "ns", "time of its last reading")                                      \
+  X(sample_hits, "count", "samples in memory when a worker began them")            \
+  X(sample_late, "count", "samples still being fetched then")                      \
+  X(sample_misses, "count", "samples of known location, not in memory when begun") \
+  X(sample_unknown, "count", "samples of unknown location")                        \
+  X(read_bytes, "bytes", "what readers passed")                                    \
+  X(memory_bytes, "bytes", "of these, prefetched or already cached")               \
   X(late_bytes, "bytes", "of these, expected and not in memory yet")
 
 namespace sluice::protocol {

@@ -38,28 +38,27 @@ struct ImportanceKeyInfo {
 inline constexpr uint64_t kMostEpochs = 1'000'000;
 inline constexpr ImportanceKeyInfo kImportanceKeys[] = {
     {ImportanceKey::kShare, "share", "", 1, 100, 0, "by percentile",
-     "percent of the samples that an epoch fetches, with chances in proportion to their loss; "
-     "without it each is fetched with the chance that the percentile of its loss is"},
+     "percent of the samples that an epoch fetches, with probability proportional to loss; "
+     "without it, a sample's probability is the percentile of its loss"},
     {ImportanceKey::kWarmUp, "warmup", "", 0, kMostEpochs, 5, "5",
-     "epochs that fetch all samples to begin with"},
+     "initial epochs that fetch all samples"},
     {ImportanceKey::kFullEvery, "full-every", "", 0, kMostEpochs, 3, "3",
-     "after them each so manieth epoch fetches all; 0 is none"},
+     "afterwards, every Nth epoch fetches all samples; 0: none"},
     {ImportanceKey::kBeta, "beta", "", 0, 10000, 100, "100",
-     "the percentile's power, in hundredths; more fetches less"},
+     "power of the percentile, in hundredths; a higher one fetches fewer"},
     {ImportanceKey::kHistory, "history", "", 1, 1'000'000, 1024, "1024",
-     "losses among which the percentile is taken"},
+     "number of recent losses for the percentile"},
     {ImportanceKey::kHShare, "h-share", "", 0, 100, 70, "70",
-     "percent of the fetched samples that matter much: they are kept first, and none stands in for "
-     "them"},
+     "percent of the fetched samples that are important (H-samples): retained first and never "
+     "substituted"},
     {ImportanceKey::kSubstitute, "substitute", "never|class|any", 0, 0, 0, "never",
-     "whether a sample that matters little and is not in memory may be stood in for by another "
-     "that "
-     "is: by any, by one of its class, or never"},
+     "substitute for an unimportant sample (L-sample) that is not in memory: any that is, one "
+     "of its class, or never"},
     {ImportanceKey::kMostSubstituted, "most-substituted", "", 0, 100, 12, "12",
-     "percent of an epoch's samples that others may stand in for"},
+     "most percent of an epoch's samples that may be substituted"},
     {ImportanceKey::kSeed, "seed", "", 0, UINT64_MAX, 1, "the job's own",
-     "of the choice of samples; the job's own is `torch.initial_seed()` of the first rank that "
-     "trains, and 1 for programs that tell none"},
+     "seed of the selection; the job's own is `torch.initial_seed()` of the first rank that "
+     "trains, and 1 for programs that declare none"},
 };
 static_assert(sizeof kImportanceKeys / sizeof *kImportanceKeys == kImportanceKeyCount);
 

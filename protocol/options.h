@@ -78,64 +78,64 @@ inline constexpr OptionInfo kOptions[] = {
      "75", "percent of the pre-cached size at which the next pre-cache begins"},
     {Option::kCheckpoint, "checkpoint", "SLUICE_CHECKPOINT", OptionKind::kChoice, false,
      "auto|cell|page|observe|off", 0, 0, "auto",
-     "how reads of mapped files are seen: cells for LMDB and observation for the rest (auto), "
-     "one of them, or not at all"},
+     "how accesses to mapped files are detected: cells for LMDB and observation for the rest "
+     "(auto), one of them, or not at all"},
     {Option::kPrefetch, "prefetch", "SLUICE_PREFETCH", OptionKind::kSwitch, false, "", 0, 0, "on",
-     "off detects and never reads"},
+     "off: detect only, never prefetch"},
     {Option::kMemory, "memory", "SLUICE_MEMORY", OptionKind::kBytes, true, "", 1 << 20, kNoLimit,
      "auto",
      "byte budget for staged and pre-cached data; auto is 20 % of what the memory cgroup leaves",
      true},
     {Option::kStage, "stage", "SLUICE_STAGE", OptionKind::kChoice, false, "auto|always|never", 0, 0,
      "auto",
-     "which sample files are copied to memory before they are opened: those on a network or FUSE "
-     "mount, all, or none"},
+     "which sample files are copied to memory before they are opened: those on network or FUSE "
+     "mounts, all, or none"},
     {Option::kStale, "stale", "SLUICE_STALE", OptionKind::kNumber, false, "", 0, 86400, "3",
-     "seconds after which a change made on another host is seen in a staged file"},
+     "seconds until a change made on another host is noticed in a staged file"},
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
      "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed", 0, 0, "auto",
-     "which staged files are kept for the next epoch when not all fit the budget"},
+     "replacement policy for staged files that do not all fit the budget"},
     {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kImportance, false, "", 0,
      0, "off",
-     "what a PyTorch job trains on: all samples (off); all, observing what loss each has (loss); "
-     "or, after some epochs, those that matter more by that (iis), which changes what is trained",
+     "what a PyTorch job trains on: all samples (off); all, recording each sample's loss "
+     "(loss); or, after some epochs, the more important ones by loss (iis), which changes what "
+     "is trained",
      true},
     {Option::kCacheDir, "cache-dir", "SLUICE_CACHE_DIR", OptionKind::kText, false, "", 0, 0, "",
-     "folder on a fast disk: for packs of the samples that were fetched, which are read from there "
-     "instead of once more from their storage, and for staged files where no memory file system "
-     "can take them",
+     "folder on a fast disk for packs of fetched samples, which are read there instead of from "
+     "their storage again, and for staged files that do not fit a memory file system",
      true},
     {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
-     "bytes that packs may take in the cache folder; 0 is none"},
+     "bytes that packs may take in the cache folder; 0: none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
-     "absolute folder in which is kept where the samples of datasets are, for the next run; `off` "
-     "is none, empty is `sluice` in the user's cache folder"},
+     "absolute folder that stores the locations of datasets' samples for the next run; `off`: "
+     "none, empty: `sluice` in the user's cache folder"},
     {Option::kSocket, "socket", "SLUICE_SOCKET", OptionKind::kText, false, "", 0, 0, "",
-     "where the optimizer listens; empty is one per user, memory cgroup and mount namespace"},
+     "socket of the optimizer; empty: one per user, memory cgroup and mount namespace"},
     {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",
-     "seconds that the optimizer outlives its last job"},
+     "seconds that the optimizer keeps running after its last job"},
     {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
      "off|error|warn|info|debug|trace", 0, 0, "warn",
      "log level; the end-of-run line is printed at warn and above", true},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",
-     "file that gets the end-of-run figures of all processes of a job as JSON", true},
+     "file for the end-of-run figures of all processes of a job, as JSON", true},
     {Option::kRecord, "record", "SLUICE_RECORD", OptionKind::kText, false, "", 0, 0, "",
-     "file that gets the trace of the job's samples, for `sluice simulate`; what it held is lost, "
-     "but with a + in front it is added to"},
+     "file for the trace of the job's samples, for `sluice simulate`; overwritten, or appended "
+     "to with a leading +"},
     {Option::kOff, "off", "SLUICE_OFF", OptionKind::kSwitch, false, "", 0, 0, "off",
-     "on passes everything through", true},
+     "on: disable Sluice", true},
     {Option::kPython, "python", "SLUICE_PYTHON", OptionKind::kSwitch, false, "", 0, 0, "on",
-     "off leaves Python programs without the PyTorch adapter"},
+     "off: no PyTorch adapter in Python programs"},
     {Option::kCallsites, "callsites", "SLUICE_CALLSITES", OptionKind::kSwitch, false, "", 0, 0,
-     "off", "on attributes bytes read to the code that touched them first"},
+     "off", "on: attribute bytes read to the code that first touched them"},
     {Option::kCrashTrace, "crash-trace", "SLUICE_CRASH_TRACE", OptionKind::kSwitch, false, "", 0, 0,
-     "off", "on prints a backtrace on a real crash before passing it on"},
+     "off", "on: print a backtrace on a real crash before forwarding it"},
     {Option::kConfig, "config", "SLUICE_CONFIG", OptionKind::kText, false, "", 0, 0, "",
      "TOML file with these options", true},
     {Option::kForceFallback, "force-fallback", "SLUICE_FORCE_FALLBACK", OptionKind::kText, false,
      "", 0, 0, "",
-     "for tests: comma-separated noguard, nocachestat, nopagemapscan, nouring; acts as an older "
-     "kernel would"},
+     "for tests: comma-separated noguard, nocachestat, nopagemapscan, nouring; emulates an "
+     "older kernel"},
 };
 static_assert(sizeof(kOptions) / sizeof(kOptions[0]) == kOptionCount);
 

@@ -22,7 +22,7 @@ using optimizer::OpenedPack;
 using optimizer::pack_name;
 using optimizer::PackFile;
 
-int complain(const std::string& problem, int status) {
+int report_error(const std::string& problem, int status) {
   fmt::print(stderr, "sluice: {}\n", one_line(problem));
   return status;
 }
@@ -36,17 +36,17 @@ struct Folder {
 int open_folder(const std::string& given, Folder* folder) {
   std::string problem;
   const std::string base = chosen_cache_dir(given, &problem);
-  if (base.empty()) return complain("packs: " + problem, kExitUsage);
+  if (base.empty()) return report_error("packs: " + problem, kExitUsage);
   struct stat about {};
   if (stat(base.c_str(), &about) != 0) {
-    return complain(base + ": " + strerror(errno), kExitProblem);
+    return report_error(base + ": " + strerror(errno), kExitProblem);
   }
   int error = 0;
   folder->fd = optimizer::open_packs_folder(optimizer::packs_folder(base), false, &error, &problem);
-  if (!folder->fd && error != ENOENT) return complain(problem, kExitProblem);
+  if (!folder->fd && error != ENOENT) return report_error(problem, kExitProblem);
   if (!folder->fd) return 0;
   error = optimizer::list_packs(folder->fd.get(), &folder->names);
-  return error == 0 ? 0 : complain(base + ": " + strerror(error), kExitProblem);
+  return error == 0 ? 0 : report_error(base + ": " + strerror(error), kExitProblem);
 }
 
 struct Sum {

@@ -79,7 +79,7 @@ bool same_file(const std::string& one, const std::string& other) {
          a.st_ino == b.st_ino;
 }
 
-int complain(const std::string& path, const std::string& problem) {
+int report_error(const std::string& path, const std::string& problem) {
   fmt::print(stderr, "sluice: {}: {}\n", one_line(path), problem);
   return kExitProblem;
 }
@@ -89,15 +89,16 @@ int complain(const std::string& path, const std::string& problem) {
 int report(const ReportOptions& options) {
   std::string text;
   std::string problem = read_whole(options.file, &text);
-  if (!problem.empty()) return complain(options.file, problem);
+  if (!problem.empty()) return report_error(options.file, problem);
   const std::optional<ReportInput> input = parse_report(text, &problem);
-  if (!input) return complain(options.file, problem);
-  if (same_file(options.file, options.out)) return complain(options.out, "is what is to be read");
+  if (!input) return report_error(options.file, problem);
+  if (same_file(options.file, options.out))
+    return report_error(options.out, "is what is to be read");
   const auto* run = std::get_if<RunReport>(&*input);
   const std::string page = run != nullptr ? run_page(*run, options.file)
                                           : bench_page(std::get<BenchReport>(*input), options.file);
   problem = replace_file(options.out, page);
-  if (!problem.empty()) return complain(options.out, problem);
+  if (!problem.empty()) return report_error(options.out, problem);
   fmt::print("{}\n", one_line(options.out));
   return fflush(stdout) == 0 ? 0 : kExitProblem;
 }

@@ -6,7 +6,7 @@
 namespace sluice::cli {
 namespace {
 
-void tell(optimizer::Policy* policy, std::span<const Access> accesses) {
+void pass_order(optimizer::Policy* policy, std::span<const Access> accesses) {
   std::array<optimizer::SampleId, 4096> order{};
   while (!accesses.empty()) {
     const size_t count = std::min(order.size(), accesses.size());
@@ -46,11 +46,11 @@ Outcome play(Workload* workload, const optimizer::PolicyInfo& info, uint64_t mem
   Outcome outcome{&info, memory, {}};
   const auto policy = info.make(memory, workload->samples());
   std::vector<optimizer::SampleId> evicted;
-  if (info.wants_order) tell(policy.get(), workload->round(0));
+  if (info.wants_order) pass_order(policy.get(), workload->round(0));
   for (unsigned round = 0; round < workload->rounds(); ++round) {
     const std::span<const Access> accesses = workload->round(round);
     if (info.wants_order && round + 1 < workload->rounds()) {
-      tell(policy.get(), workload->round(round + 1));
+      pass_order(policy.get(), workload->round(round + 1));
     }
     uint64_t hits = 0, asked = 0, fetched = 0;
     for (const Access& access : accesses) {

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::chrono::seconds kWatchInterval{1};
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
-int complain(const Reply& reply) {
+int report_error(const Reply& reply) {
   fmt::print(stderr, "sluice: {}{}{}\n", reply.text, reply.mend.empty() ? "" : "; ", reply.mend);
   return kExitProblem;
 }
@@ -34,10 +34,10 @@ int print_status(const StatusOptions& options) {
     const Reply reply = ask_status(socket);
     // While watching, the optimizer's end is no error.
     if (reply.answer == Answer::kNone && !first) return 0;
-    if (reply.answer != Answer::kGood) return complain(reply);
+    if (reply.answer != Answer::kGood) return report_error(reply);
     const Json status = Json::parse(reply.text, nullptr, false);
     if (!status.is_object())
-      return complain({Answer::kProblem, "the optimizer's status is no JSON"});
+      return report_error({Answer::kProblem, "the optimizer's status is no JSON"});
     if (options.json) {
       fmt::print("{}\n", status.dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
@@ -62,7 +62,7 @@ int stop(const std::string& socket) {
     case Answer::kProblem:
       break;
   }
-  return complain(reply);
+  return report_error(reply);
 }
 
 }  // namespace sluice::cli

@@ -57,7 +57,7 @@ class Job {
   explicit Job(uint32_t samples) : samples_(samples) {
     options_.selection.warm_up = 0;
     options_.selection.full_every = 0;
-    options_.stand_ins = ImportanceOptions::StandIns::kAny;
+    options_.substitution = ImportanceOptions::Substitution::kAny;
   }
 
   // All samples were trained.

@@ -78,7 +78,7 @@ class Run {
   void begin_epoch(Job* job);
   void ask(Job* job);
   void run_batch(Job* job);
-  void foretell();
+  void predict();
   void keep_by(const char* policy);
   Job& other(const Job& job) { return jobs_[job.who.job % kJobs]; }
 
@@ -99,7 +99,7 @@ Run::Run(const Variant& variant, uint64_t seed)
     : variant_(variant),
       random_(mixed(seed)),
       memory_(find_policy(variant.policy)->make(capacity_, kSamples)) {
-  options_.stand_ins = ImportanceOptions::StandIns::kAny;
+  options_.substitution = ImportanceOptions::Substitution::kAny;
   options_.selection.seed = seed;
   const auto loss = [this] { return static_cast<float>(-std::log(random_.unit())); };
   std::vector<float> common(kSamples);
@@ -151,7 +151,7 @@ void Run::ask(Job* job) {
   orders_new_ = true;
 }
 
-void Run::foretell() {
+void Run::predict() {
   if (!orders_new_) return;
   orders_new_ = false;
   memory_->forget_order();
@@ -170,7 +170,7 @@ void Run::keep_by(const char* policy) {
 }
 
 void Run::run_batch(Job* job) {
-  foretell();
+  predict();
   const size_t end = std::min(job->at + kBatch, job->requested.size());
   const auto size = static_cast<double>(end - job->at);
   double missed = 0;

@@ -24,7 +24,7 @@
 namespace sluice::slowfs {
 namespace {
 
-void complain(const std::string& text) { std::fprintf(stderr, "slowfs: %s\n", text.c_str()); }
+void report_error(const std::string& text) { std::fprintf(stderr, "slowfs: %s\n", text.c_str()); }
 
 void log_line(fuse_log_level, const char* format, va_list arguments) {
   char text[512];
@@ -42,7 +42,7 @@ bool write_figures(const Filesystem& fs) {
   bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr && std::fclose(file) != 0) good = false;
   if (!good || std::rename(fresh.c_str(), path.c_str()) != 0) {
-    complain(path + ": " + std::strerror(errno));
+    report_error(path + ": " + std::strerror(errno));
     return false;
   }
   return true;
@@ -125,7 +125,7 @@ class Ready {
     const Settings& settings = fs.settings;
     const std::string problem = set_read_ahead(settings.mountpoint, settings.read_ahead_kib);
     if (!problem.empty()) {
-      complain(problem);
+      report_error(problem);
       failed_ = true;
       kill(getpid(), SIGTERM);
       return;
@@ -186,7 +186,7 @@ int serve(const Settings& settings, int root, int ready_fd) {
   std::thread teller;
   if (const int error = fuse_session_custom_io(session, &io, fuse_session_fd(session));
       error != 0) {
-    complain(std::string("cannot take over the session: ") + std::strerror(-error));
+    report_error(std::string("cannot take over the session: ") + std::strerror(-error));
   } else {
     fs.gate.watch(fuse_session_fd(session));
     fs.on_mounted = [&] { teller = std::thread([&] { ready.tell(fs); }); };
@@ -212,7 +212,7 @@ int run(const Settings& settings) {
   // Before anything is mounted: MOUNTPOINT may be SOURCE itself.
   const int root = open(settings.source.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) {
-    complain(settings.source + ": " + std::strerror(errno));
+    report_error(settings.source + ": " + std::strerror(errno));
     return 1;
   }
   if (settings.foreground) return serve(settings, root, -1);
@@ -220,7 +220,7 @@ int run(const Settings& settings) {
   if (pipe2(ends, O_CLOEXEC) != 0) return 1;
   const pid_t child = fork();
   if (child < 0) {
-    complain(std::string("fork: ") + std::strerror(errno));
+    report_error(std::string("fork: ") + std::strerror(errno));
     return 1;
   }
   if (child == 0) {

@@ -35,7 +35,7 @@ Signals: SIGHUP writes the stats file, SIGUSR1 hangs every read, SIGUSR2 release
 ends --hang-after), SIGTERM and SIGINT unmount. MOUNTPOINT/.slowfs-stats, which no listing
 shows, reads as the current figures at no delay, while reads hang too.)";
 
-bool complain(const std::string& text) {
+bool report_error(const std::string& text) {
   std::cerr << "slowfs: " << text << '\n';
   return false;
 }
@@ -68,18 +68,19 @@ bool check_folders(Settings* settings) {
     struct stat info {};
     if (stat(folder->c_str(), &info) != 0) {
       const int error = errno;
-      return complain(*folder + ": " + std::strerror(error) +
-                      (error == ENOTCONN ? " (a dead mount: fusermount3 -u removes it)" : ""));
+      return report_error(*folder + ": " + std::strerror(error) +
+                          (error == ENOTCONN ? " (a dead mount: fusermount3 -u removes it)" : ""));
     }
-    if (!S_ISDIR(info.st_mode)) return complain(*folder + ": not a folder");
+    if (!S_ISDIR(info.st_mode)) return report_error(*folder + ": not a folder");
     std::error_code error;
     const fs::path real = fs::canonical(*folder, error);
-    if (error) return complain(*folder + ": " + error.message());
+    if (error) return report_error(*folder + ": " + error.message());
     *folder = real.string();
   }
   const std::string prefix = settings->source == "/" ? "/" : settings->source + "/";
   if (settings->mountpoint.starts_with(prefix)) {
-    return complain(settings->mountpoint + ": lies inside SOURCE, which would then contain itself");
+    return report_error(settings->mountpoint +
+                        ": lies inside SOURCE, which would then contain itself");
   }
   if (!settings->stats.empty()) settings->stats = fs::absolute(settings->stats).string();
   return true;
@@ -145,7 +146,7 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
     *status = app.exit(call);
     return false;
   } catch (const CLI::ParseError& error) {
-    complain(error.what());
+    report_error(error.what());
     *status = 2;
     return false;
   }

@@ -57,8 +57,9 @@ void apply_fallbacks(std::string_view list, SessionOptions* options) {
 
 ImportanceOptions importance_options(const protocol::Importance& chosen) {
   using Key = protocol::ImportanceKey;
-  using StandIns = ImportanceOptions::StandIns;
-  static constexpr StandIns kStandIns[] = {StandIns::kNever, StandIns::kSameLabel, StandIns::kAny};
+  using Substitution = ImportanceOptions::Substitution;
+  static constexpr Substitution kStandIns[] = {Substitution::kNever, Substitution::kSameLabel,
+                                               Substitution::kAny};
   const auto hundredths = [&chosen](Key key) {
     return static_cast<double>(chosen.value(key)) / 100.0;
   };
@@ -72,7 +73,7 @@ ImportanceOptions importance_options(const protocol::Importance& chosen) {
                        .seed = chosen.value(Key::kSeed)};
   options.seed_given = chosen.has(Key::kSeed);
   options.h_share = hundredths(Key::kHShare);
-  options.stand_ins = kStandIns[chosen.value(Key::kSubstitute)];
+  options.substitution = kStandIns[chosen.value(Key::kSubstitute)];
   options.most_substituted = hundredths(Key::kMostSubstituted);
   return options;
 }
@@ -262,12 +263,13 @@ Message parse_packet(std::span<const std::byte> packet) {
     case MessageKind::kLocateKeys: {
       LocateMessage locate{header.kind, {}};
       if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
-      const protocol::Samples& told = locate.samples;
-      if (told.count > kMaxPlaces || told.first > protocol::kMaxSamples || told.bytes > kMaxPaths) {
+      const protocol::Samples& request = locate.samples;
+      if (request.count > kMaxPlaces || request.first > protocol::kMaxSamples ||
+          request.bytes > kMaxPaths) {
         return BadMessage{"too many places at once"};
       }
       const bool extents = header.kind == MessageKind::kLocateExtents;
-      if (extents && told.bytes != told.count * sizeof(protocol::Place)) {
+      if (extents && request.bytes != request.count * sizeof(protocol::Place)) {
         return BadMessage{"places that are no places"};
       }
       return locate;
@@ -277,13 +279,13 @@ Message parse_packet(std::span<const std::byte> packet) {
     case MessageKind::kServe: {
       ImportanceMessage message{header.kind, {}};
       if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
-      const protocol::Samples& told = message.samples;
+      const protocol::Samples& request = message.samples;
       const uint64_t each = header.kind == MessageKind::kImportance
                                 ? sizeof(protocol::SampleImportance)
                             : header.kind == MessageKind::kServe ? sizeof(uint32_t)
                                                                  : 1;
       const uint64_t most = header.kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
-      if (told.count > most || told.bytes != told.count * each) {
+      if (request.count > most || request.bytes != request.count * each) {
         return BadMessage{"importance that makes no sense"};
       }
       return message;

@@ -271,7 +271,7 @@ void Optimizer::pump() {
 }
 
 void Optimizer::start_reads(uint64_t now) {
-  foretell(now);
+  predict(now);
   scheduler_.plan(now, &planned_);
   stage_.carry_out(&scheduler_.fetches());
   size_t started = 0;

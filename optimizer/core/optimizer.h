@@ -104,9 +104,11 @@ class Optimizer : private Residency {
   void handle(const Peer& peer, const SamplesMessage& order, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const LocateMessage& locate, std::vector<UniqueFd> fds);
   bool may_name_paths(const Peer& peer, Session* session);
-  bool locate_files(const Session& session, const protocol::Samples& told, std::string_view text);
-  bool locate_extents(const Session& session, const protocol::Samples& told, std::string_view text);
-  bool locate_keys(const Session& session, const protocol::Samples& told, std::string_view text);
+  bool locate_files(const Session& session, const protocol::Samples& request,
+                    std::string_view text);
+  bool locate_extents(const Session& session, const protocol::Samples& request,
+                      std::string_view text);
+  bool locate_keys(const Session& session, const protocol::Samples& request, std::string_view text);
   void handle(const Peer& peer, const SeenMessage& seen, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const FileUseMessage& message, std::vector<UniqueFd> fds);
   bool on_sample_event(Session& session, const TakenEvent& event);
@@ -126,14 +128,14 @@ class Optimizer : private Residency {
 
   // optimizer_importance.cc: importance of samples, and which of them an epoch fetches
   void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
-  bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& told, int fd);
+  bool take_importance(const ImportanceBook::Who& who, const protocol::Samples& request, int fd);
   void answer_importance(uint64_t connection, bool good);
   // True: the answer is sent later.
   bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
-              const protocol::Samples& told, UniqueFd memory);
+              const protocol::Samples& request, UniqueFd memory);
   void begin_epoch();
-  bool serve(const Session& session, const ImportanceBook::Who& who, const protocol::Samples& told,
-             int fd);
+  bool serve(const Session& session, const ImportanceBook::Who& who,
+             const protocol::Samples& request, int fd);
   uint64_t importance_capacity(uint32_t dataset);
   struct ByImportance {
     bool files = false, records = false;  // which of a session's are retained by importance
@@ -156,7 +158,7 @@ class Optimizer : private Residency {
   void handle(const Peer& peer, const StageMessage& stage, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const SettleMessage& settle, std::vector<UniqueFd> fds);
   bool may_stage(const Session& session) const;
-  void foretell(uint64_t now_ns);
+  void predict(uint64_t now_ns);
   void share_budget(uint64_t now_ns);
   nlohmann::json stage_status() const;
 
@@ -255,8 +257,8 @@ class Optimizer : private Residency {
   std::map<uint64_t, Read> reads_;    // submitted to the engine, by token
   std::vector<PlannedRead> planned_;  // waiting for room in the engine
   MemoryShares shares_;
-  uint64_t next_foretelling_ns_ = 0;  // when predictions may be computed from the orders again
-  bool orders_new_ = false;           // and whether the orders have changed
+  uint64_t next_prediction_ns_ = 0;  // when predictions may be computed from the orders again
+  bool orders_new_ = false;          // and whether the orders have changed
   bool said_no_stage_ = false, said_table_full_ = false;
   uint32_t doomed_ = 0;  // a session that failed and could not be ended yet; 0: none
   // No read or fetch is under way. Written by the core thread, read by the ring readers.

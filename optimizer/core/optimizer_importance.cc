@@ -30,26 +30,26 @@ bool by_importance(std::optional<PolicyKind> policy) {
 
 void Optimizer::handle(const Peer& peer, const ImportanceMessage& message,
                        std::vector<UniqueFd> fds) {
-  const protocol::Samples& told = message.samples;
-  Session* session = session_or_refuse(peer, told.session, told.token);
+  const protocol::Samples& request = message.samples;
+  Session* session = session_or_refuse(peer, request.session, request.token);
   if (session == nullptr) return;
-  const SampleSet* set = samples_.set(told.dataset);
-  if (set == nullptr || !samples_.uses(session->id, told.dataset) ||
+  const SampleSet* set = samples_.set(request.dataset);
+  if (set == nullptr || !samples_.uses(session->id, request.dataset) ||
       set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
       !is_memory(fds.front().get())) {
     server_.refuse(peer.connection, "importance of samples that there are not");
     return;
   }
-  const ImportanceBook::Who who{job_of(*session, told.group), session->id, peer.pid, told.dataset,
-                                set->samples()};
+  const ImportanceBook::Who who{job_of(*session, request.group), session->id, peer.pid,
+                                request.dataset, set->samples()};
   const int fd = fds.front().get();
-  bool good = is_as_long(fd, told.bytes);
+  bool good = is_as_long(fd, request.bytes);
   if (good && message.kind == MessageKind::kSelect) {
-    if (select(peer, session, who, told, std::move(fds.front()))) return;
+    if (select(peer, session, who, request, std::move(fds.front()))) return;
     good = false;
   }
-  good = good && (message.kind == MessageKind::kImportance ? take_importance(who, told, fd)
-                                                           : serve(*session, who, told, fd));
+  good = good && (message.kind == MessageKind::kImportance ? take_importance(who, request, fd)
+                                                           : serve(*session, who, request, fd));
   answer_importance(peer.connection, good);
 }
 
@@ -66,11 +66,11 @@ uint64_t Optimizer::job_of(const Session& session, uint64_t group) const {
   return group != 0 ? group | uint64_t{1} << 63 : samples_.origin(session.id);
 }
 
-bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::Samples& told,
+bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::Samples& request,
                                 int fd) {
   std::vector<protocol::SampleImportance> values;
-  for (uint64_t at = 0; at < told.count; at += values.size()) {
-    values.resize(std::min(kBlock, told.count - at));
+  for (uint64_t at = 0; at < request.count; at += values.size()) {
+    values.resize(std::min(kBlock, request.count - at));
     if (!read_memory(fd, values.data(), values.size() * sizeof values[0], at * sizeof values[0])) {
       return false;
     }
@@ -84,20 +84,20 @@ bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::
 // Choosing among millions of samples takes seconds: it runs on another thread, and the job is sent
 // kWorking meanwhile.
 bool Optimizer::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
-                       const protocol::Samples& told, UniqueFd memory) {
-  if (told.count != who.samples) return false;
+                       const protocol::Samples& request, UniqueFd memory) {
+  if (request.count != who.samples) return false;
   // First of all: reading the request takes time, too.
   server_.send(peer.connection, MessageKind::kWorking, {});
-  std::vector<uint8_t> bytes(told.count);
+  std::vector<uint8_t> bytes(request.count);
   if (choosers_.waiting(kNoMount) >= kMostWaiting ||
       !read_memory(memory.get(), bytes.data(), bytes.size())) {
     return false;
   }
   judge_benefit(session, who);
   ImportanceOptions options = session->options.importance;
-  if (!options.seed_given) options.selection.seed = told.first;
+  if (!options.seed_given) options.selection.seed = request.first;
   const std::weak_ptr<EpochChoice> asked =
-      importance_.ask(who, told.epoch, options, std::move(bytes));
+      importance_.ask(who, request.epoch, options, std::move(bytes));
   if (asked.expired()) return false;
   choosing_.insert(peer.connection);
   choosers_.run(kNoMount, [this, asked, who, connection = peer.connection, mailbox = mailbox_,
@@ -176,12 +176,12 @@ double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
 // Substitutes are decided in advance, by what will be retained and read by then: the job's order
 // then is as certain as its plan, and no request is needed while samples are read.
 bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
-                      const protocol::Samples& told, int fd) {
-  std::vector<uint32_t> samples(told.count);
-  if (!read_memory(fd, samples.data(), told.bytes) ||
+                      const protocol::Samples& request, int fd) {
+  std::vector<uint32_t> samples(request.count);
+  if (!read_memory(fd, samples.data(), request.bytes) ||
       std::any_of(samples.begin(), samples.end(),
                   [&](uint32_t sample) { return sample >= who.samples; }) ||
-      !importance_.follows(who, told.epoch, told.first, told.count)) {
+      !importance_.follows(who, request.epoch, request.first, request.count)) {
     return false;
   }
   const ByImportance kept{
@@ -194,7 +194,7 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
     const Answer answer = importance_.serve(who, sample, bytes_of);
     sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
   }
-  return write_memory(fd, samples.data(), told.bytes);
+  return write_memory(fd, samples.data(), request.bytes);
 }
 
 // Memory that retaining the sample takes, which for a small file is much more than its size. 0: it

@@ -41,7 +41,7 @@ void Optimizer::relieve(uint64_t more) {
     } else if (about) {
       say(Level::kInfo, "{}: given up for datasets that were used since", about->name);
     }
-    places_.let_go(surplus->dataset);
+    places_.release(surplus->dataset);
     importance_.forget_dataset(surplus->dataset);
     scheduler_.forget_record_dataset(surplus->dataset);
     records_.forget(surplus->dataset);

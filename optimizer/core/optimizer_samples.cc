@@ -38,39 +38,39 @@ void Optimizer::handle(const Peer& peer, const DatasetMessage& message,
 }
 
 void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vector<UniqueFd> fds) {
-  const protocol::Samples& told = message.samples;
-  const Session* session = session_of(told.session, told.token);
+  const protocol::Samples& request = message.samples;
+  const Session* session = session_of(request.session, request.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
     server_.refuse(peer.connection,
                    session == nullptr ? "no such session" : "an order comes in one memfd");
     return;
   }
   // Checked before memory is allocated for the claimed size.
-  const bool good = is_as_long(fds.front().get(), told.count * sizeof(uint32_t));
-  std::vector<uint32_t> indices(good ? told.count : 0);
-  if (!good || !read_memory(fds.front().get(), indices.data(), told.count * sizeof(uint32_t))) {
+  const bool good = is_as_long(fds.front().get(), request.count * sizeof(uint32_t));
+  std::vector<uint32_t> indices(good ? request.count : 0);
+  if (!good || !read_memory(fds.front().get(), indices.data(), request.count * sizeof(uint32_t))) {
     server_.refuse(peer.connection, "the order is shorter than it says");
     return;
   }
-  if (told.first == 0) {  // decided once per epoch
+  if (request.first == 0) {  // decided once per epoch
     const bool idle =
-        nothing_to_gain(*session) || nothing_to_learn(*session, told.dataset, told.epoch);
+        nothing_to_gain(*session) || nothing_to_learn(*session, request.dataset, request.epoch);
     // Without events the end of the previous epoch would go unnoticed: its order is forgotten here.
     auto& was_idle = session->memory.get()->header.samples_idle;
     if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
-      samples_.forget_order(session->id, told.dataset);
+      samples_.forget_order(session->id, request.dataset);
     }
     was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   }
-  samples_.touch(told.dataset);  // so that relieve() does not release this one
-  relieve(told.count * SampleOrder::kPositionBytes);
-  if (!samples_.publish(session->id, told.dataset, told.epoch, told.first, indices)) {
+  samples_.touch(request.dataset);  // so that relieve() does not release this one
+  relieve(request.count * SampleOrder::kPositionBytes);
+  if (!samples_.publish(session->id, request.dataset, request.epoch, request.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");
     return;
   }
   orders_new_ = true;
   ask_for_pages();
-  stage_plan_.forgive();
+  stage_plan_.retry_refused();
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
@@ -98,38 +98,38 @@ bool Optimizer::may_name_paths(const Peer& peer, Session* session) {
 }
 
 void Optimizer::handle(const Peer& peer, const LocateMessage& message, std::vector<UniqueFd> fds) {
-  const protocol::Samples& told = message.samples;
-  Session* session = session_of(told.session, told.token);
+  const protocol::Samples& request = message.samples;
+  Session* session = session_of(request.session, request.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
     server_.refuse(peer.connection,
                    session == nullptr ? "no such session" : "places come in one memfd");
     return;
   }
   if (message.kind == MessageKind::kLocate && !may_name_paths(peer, session)) return;
-  bool good = is_as_long(fds.front().get(), told.bytes);
-  std::string text(good ? told.bytes : 0, '\0');
+  bool good = is_as_long(fds.front().get(), request.bytes);
+  std::string text(good ? request.bytes : 0, '\0');
   good = good && read_memory(fds.front().get(), text.data(), text.size());
   if (good && message.kind == MessageKind::kLocateExtents) {
-    good = locate_extents(*session, told, text);
+    good = locate_extents(*session, request, text);
   } else if (good && message.kind == MessageKind::kLocateKeys) {
-    good = locate_keys(*session, told, text);
+    good = locate_keys(*session, request, text);
   } else if (good) {
-    good = locate_files(*session, told, text);
+    good = locate_files(*session, request, text);
   }
   if (!good) {
     server_.refuse(peer.connection, "places that make no sense");
     return;
   }
   orders_new_ = true;
-  look_again(told.dataset);
+  look_again(request.dataset);
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-bool Optimizer::locate_files(const Session& session, const protocol::Samples& told,
+bool Optimizer::locate_files(const Session& session, const protocol::Samples& request,
                              std::string_view text) {
   std::vector<std::string_view> paths;
-  if (!parse_paths(text, told.count, &paths)) return false;
-  for (uint64_t i = 0; i < told.count; ++i) {
+  if (!parse_paths(text, request.count, &paths)) return false;
+  for (uint64_t i = 0; i < request.count; ++i) {
     const uint32_t file = sample_files_.intern(paths[i]);
     if (file == FileTable::kNone) {  // the rest is read from the originals
       if (!std::exchange(said_table_full_, true)) {
@@ -138,26 +138,27 @@ bool Optimizer::locate_files(const Session& session, const protocol::Samples& to
       }
       break;
     }
-    if (!samples_.locate(session.id, told.dataset, told.first + i, {{0, 0, kWholeFile | file}},
-                         Source::kTold)) {
+    if (!samples_.locate(session.id, request.dataset, request.first + i,
+                         {{0, 0, kWholeFile | file}}, Source::kDeclared)) {
       return false;
     }
   }
   return true;
 }
 
-bool Optimizer::locate_extents(const Session& session, const protocol::Samples& told,
+bool Optimizer::locate_extents(const Session& session, const protocol::Samples& request,
                                std::string_view text) {
-  const FileEntry* file = session.files.count(told.file) != 0 ? files_.find(told.file) : nullptr;
+  const FileEntry* file =
+      session.files.count(request.file) != 0 ? files_.find(request.file) : nullptr;
   if (file == nullptr) return false;
-  for (uint64_t i = 0; i < told.count; ++i) {
+  for (uint64_t i = 0; i < request.count; ++i) {
     protocol::Place place{};
     memcpy(&place, text.data() + i * sizeof place, sizeof place);
     if (place.length == 0 || place.offset >= file->size) continue;
     const auto length =
         static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
-    if (!samples_.locate(session.id, told.dataset, told.first + i,
-                         {{place.offset, length, told.file}}, Source::kTold)) {
+    if (!samples_.locate(session.id, request.dataset, request.first + i,
+                         {{place.offset, length, request.file}}, Source::kDeclared)) {
       return false;
     }
   }
@@ -166,10 +167,10 @@ bool Optimizer::locate_extents(const Session& session, const protocol::Samples& 
 
 void Optimizer::handle(const Peer& peer, const SeenMessage& message,
                        std::vector<UniqueFd> /*fds*/) {
-  const protocol::Samples& told = message.samples;
-  Session* session = session_or_refuse(peer, told.session, told.token);
+  const protocol::Samples& request = message.samples;
+  Session* session = session_or_refuse(peer, request.session, request.token);
   if (session == nullptr || !may_name_paths(peer, session)) return;
-  const SampleSet* set = samples_.set(told.dataset);
+  const SampleSet* set = samples_.set(request.dataset);
   const uint64_t news = set != nullptr ? set->news() : 0;
   for (size_t at = 0; at < message.files.size();) {
     const uint32_t sample = message.files[at].first;
@@ -182,13 +183,13 @@ void Optimizer::handle(const Peer& peer, const SeenMessage& message,
       }
     }
     if (!parts.empty()) {
-      samples_.locate(session->id, told.dataset, sample, std::move(parts), Source::kSeen);
+      samples_.locate(session->id, request.dataset, sample, std::move(parts), Source::kSeen);
     }
   }
   // A report that confirms a known location changes no plan.
   if (set != nullptr && set->news() != news) {
     orders_new_ = true;
-    look_again(told.dataset);
+    look_again(request.dataset);
   }
   server_.send(peer.connection, MessageKind::kDone, {});
 }
@@ -210,15 +211,15 @@ void Optimizer::handle(const Peer& peer, const FileUseMessage& message,
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 
-bool Optimizer::locate_keys(const Session& session, const protocol::Samples& told,
+bool Optimizer::locate_keys(const Session& session, const protocol::Samples& request,
                             std::string_view text) {
   std::vector<std::string_view> keys;
-  const SampleSet* set = samples_.set(told.dataset);
-  if (session.files.count(told.file) == 0 || !parse_keys(text, told.count, &keys) ||
-      set == nullptr || told.first + told.count > set->samples()) {
+  const SampleSet* set = samples_.set(request.dataset);
+  if (session.files.count(request.file) == 0 || !parse_keys(text, request.count, &keys) ||
+      set == nullptr || request.first + request.count > set->samples()) {
     return false;
   }
-  return records_.told(told.dataset, told.file, told.first, keys);
+  return records_.declared(request.dataset, request.file, request.first, keys);
 }
 
 // Whether nothing of the session's samples can be prefetched: all are whole files that are never

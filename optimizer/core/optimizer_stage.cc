@@ -12,8 +12,8 @@ namespace {
 
 using protocol::MessageKind;
 
-constexpr uint64_t kForetellShare = 20;  // predictions take at most 1/20 of the core thread's time
-constexpr uint64_t kForetellNs = 50 * kMillisecond;  // least time between two predictions
+constexpr uint64_t kPredictShare = 20;  // predictions take at most 1/20 of the core thread's time
+constexpr uint64_t kPredictNs = 50 * kMillisecond;  // least time between two predictions
 
 }  // namespace
 
@@ -89,16 +89,16 @@ void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, u
 
 // Predicts uses from orders. Orders arrive in pieces: it runs a few times a second rather than for
 // each piece, and less often for long orders, to leave most of the time for fetching.
-void Optimizer::foretell(uint64_t now) {
-  if (!orders_new_ || now < next_foretelling_ns_) return;
+void Optimizer::predict(uint64_t now) {
+  if (!orders_new_ || now < next_prediction_ns_) return;
   orders_new_ = false;
-  scheduler_.foretell_records();
+  scheduler_.predict_records();
   if (stage_.exists()) {
-    stage_plan_.foretell(samples_.upcoming_files());
+    stage_plan_.predict(samples_.upcoming_files());
     stage_.remove_evicted();
   }
   const uint64_t took = now_ns() - now;
-  next_foretelling_ns_ = now + std::max(kForetellNs, kForetellShare * took);
+  next_prediction_ns_ = now + std::max(kPredictNs, kPredictShare * took);
 }
 
 void Optimizer::share_budget(uint64_t now) {

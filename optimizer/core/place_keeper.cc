@@ -169,13 +169,13 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
 }
 
 void PlaceKeeper::leave(uint32_t session) {
-  for (const uint32_t id : samples_->only_of(session)) let_go(id);
+  for (const uint32_t id : samples_->only_of(session)) release(id);
   if (datasets_.empty()) {
     std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });
   }
 }
 
-void PlaceKeeper::let_go(uint32_t id) {
+void PlaceKeeper::release(uint32_t id) {
   const auto at = datasets_.find(id);
   const SampleSet* set = samples_->set(id);
   if (at == datasets_.end() || set == nullptr) return;

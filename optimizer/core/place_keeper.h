@@ -34,7 +34,7 @@ class PlaceKeeper {
   // The session is about to end: stores what was learned of datasets that no other session uses.
   void leave(uint32_t session);
   // The same for one dataset that is about to be released.
-  void let_go(uint32_t dataset);
+  void release(uint32_t dataset);
 
   size_t unsettled() const { return saving_; }  // files still being written
 

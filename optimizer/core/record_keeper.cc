@@ -23,7 +23,7 @@ constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kPatience = 4;          // the next guess waits for so many times the samples
 constexpr uint64_t kSlice = 1 << 15;       // samples learned per turn of the core thread
 constexpr size_t kMostObserved = 1 << 16;  // samples that one guess uses
-constexpr uint64_t kMostToldBytes = 256 << 20;  // of keys that wait for their files
+constexpr uint64_t kMostDeclaredBytes = 256 << 20;  // of keys that wait for their files
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -98,21 +98,21 @@ LmdbLimits RecordKeeper::limits() const {
   return most;
 }
 
-uint64_t RecordKeeper::Told::bytes() const {
+uint64_t RecordKeeper::Declared::bytes() const {
   uint64_t sum = sizeof *this + keys.size() * sizeof(std::string);
   for (const std::string& key : keys) sum += key.size();
   return sum;
 }
 
-bool RecordKeeper::told(uint32_t dataset, uint32_t file, uint64_t first,
-                        const std::vector<std::string_view>& keys) {
+bool RecordKeeper::declared(uint32_t dataset, uint32_t file, uint64_t first,
+                            const std::vector<std::string_view>& keys) {
   const FileEntry* entry = files_->find(file);
   if (entry == nullptr || entry->state == FileEntry::State::kOff) return true;
-  Told told{dataset, file, first, {keys.begin(), keys.end()}};
-  uint64_t bytes = told.bytes();
-  for (const Told& one : waiting_) bytes += one.bytes();
-  if (bytes > kMostToldBytes) return false;
-  waiting_.push_back(std::move(told));
+  Declared declared{dataset, file, first, {keys.begin(), keys.end()}};
+  uint64_t bytes = declared.bytes();
+  for (const Declared& one : waiting_) bytes += one.bytes();
+  if (bytes > kMostDeclaredBytes) return false;
+  waiting_.push_back(std::move(declared));
   if (entry->state == FileEntry::State::kReady) look_up(*entry);
   return true;
 }
@@ -125,7 +125,7 @@ void RecordKeeper::look_up(const FileEntry& file) {
     std::string why;
   };
   const auto answer = std::make_shared<Answer>();
-  const auto asked = std::make_shared<std::list<Told>>();
+  const auto asked = std::make_shared<std::list<Declared>>();
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto next = std::next(at);
     if (at->file == file.id) asked->splice(asked->end(), waiting_, at);
@@ -141,14 +141,14 @@ void RecordKeeper::look_up(const FileEntry& file) {
         std::unordered_map<std::string_view, size_t> by_key;
         by_key.reserve(records->size());
         for (size_t i = 0; i < records->size(); ++i) by_key.emplace(records->key(i), i);
-        for (const Told& told : *asked) {
-          for (size_t i = 0; i < told.keys.size(); ++i) {
-            const auto at = by_key.find(told.keys[i]);
-            if (at == by_key.end() || told.keys[i].empty()) continue;
+        for (const Declared& declared : *asked) {
+          for (size_t i = 0; i < declared.keys.size(); ++i) {
+            const auto at = by_key.find(declared.keys[i]);
+            if (at == by_key.end() || declared.keys[i].empty()) continue;
             answer->places.push_back(
-                {told.dataset,
-                 told.first + i,
-                 {records->offset(at->second), records->length(at->second), told.file}});
+                {declared.dataset,
+                 declared.first + i,
+                 {records->offset(at->second), records->length(at->second), declared.file}});
           }
         }
       },
@@ -157,7 +157,7 @@ void RecordKeeper::look_up(const FileEntry& file) {
         if (!answer->why.empty())
           say(Level::kInfo, "{}: no keys looked up: {}", shown, answer->why);
         for (const auto& [dataset, index, extent] : answer->places) {
-          samples_->learn(dataset, index, {extent}, Source::kTold);
+          samples_->learn(dataset, index, {extent}, Source::kDeclared);
         }
         if (!answer->places.empty()) changed_();
         const FileEntry* entry = files_->find(id);
@@ -297,7 +297,8 @@ void RecordKeeper::apply_guess(uint32_t id, uint64_t first) {
 void RecordKeeper::left() {
   std::erase_if(datasets_,
                 [this](const auto& entry) { return samples_->set(entry.first) == nullptr; });
-  waiting_.remove_if([this](const Told& told) { return samples_->set(told.dataset) == nullptr; });
+  waiting_.remove_if(
+      [this](const Declared& declared) { return samples_->set(declared.dataset) == nullptr; });
   for (const auto& [id, reading] : reading_) {
     const FileEntry* file = files_->find(id);
     if (file == nullptr || file->state == FileEntry::State::kClosing) reading.stop->store(true);

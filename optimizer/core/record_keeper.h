@@ -36,9 +36,9 @@ class RecordKeeper {
   ~RecordKeeper() { give_up(); }
 
   // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
-  // False: too many keys wait for their file already (kMostToldBytes).
-  bool told(uint32_t dataset, uint32_t file, uint64_t first,
-            const std::vector<std::string_view>& keys);
+  // False: too many keys wait for their file already (kMostDeclaredBytes).
+  bool declared(uint32_t dataset, uint32_t file, uint64_t first,
+                const std::vector<std::string_view>& keys);
   // What was learned of the dataset was released (SampleBook::release).
   void forget(uint32_t dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
@@ -62,7 +62,7 @@ class RecordKeeper {
     uint32_t file = 0;
     uint32_t waits_for = 0;  // a file that is being opened; 0: none
   };
-  struct Told {
+  struct Declared {
     uint32_t dataset = 0, file = 0;
     uint64_t first = 0;
     std::vector<std::string> keys;
@@ -96,8 +96,8 @@ class RecordKeeper {
   uint64_t budget_ = 0;
   std::map<uint32_t, Reading> reading_;  // by file
   std::map<uint32_t, Dataset> datasets_;
-  std::list<Told> waiting_;     // for their file to be ready, or a look-up in it to end
-  std::set<uint32_t> looking_;  // files whose keys are being looked up
+  std::list<Declared> waiting_;  // for their file to be ready, or a look-up in it to end
+  std::set<uint32_t> looking_;   // files whose keys are being looked up
 };
 
 }  // namespace sluice::optimizer

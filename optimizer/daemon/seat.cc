@@ -16,7 +16,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr int kLookMs = 2;
-constexpr int kTakeOverMs = 10000;
+constexpr int kHandoverMs = 10000;
 
 std::string standard_path() {
   char cgroup[8192] = {};
@@ -117,7 +117,7 @@ bool Seat::listen_on(std::string* reason) {
   return true;
 }
 
-bool Seat::nobody_listens() const { return access(path_.c_str(), F_OK) != 0 && errno == ENOENT; }
+bool Seat::no_listener() const { return access(path_.c_str(), F_OK) != 0 && errno == ENOENT; }
 
 Seat::Result Seat::take(const std::string& path, std::string* reason) {
   path_ = path.empty() ? standard_path() : path;
@@ -138,7 +138,7 @@ Seat::Result Seat::take(const std::string& path, std::string* reason) {
     if (busy) {
       // The job that started this process found no listening optimizer. One that is ending does not
       // listen any more, but holds the lock until it has removed its files: wait for that.
-      if (!nobody_listens() || waited_ms >= kTakeOverMs) return Result::kBusy;
+      if (!no_listener() || waited_ms >= kHandoverMs) return Result::kBusy;
       usleep(kLookMs * 1000);
       waited_ms += kLookMs;
       continue;

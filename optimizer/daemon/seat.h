@@ -38,7 +38,7 @@ class Seat {
 
  private:
   bool make_folder(std::string* reason);
-  bool nobody_listens() const;
+  bool no_listener() const;
   bool lock(bool* busy, std::string* reason);
   bool listen_on(std::string* reason);
 

@@ -48,16 +48,16 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
   }
   Rank& created = own->ranks[who.process];
   created.number = next_number_++;
-  using StandIns = ImportanceOptions::StandIns;
+  using Substitution = ImportanceOptions::Substitution;
   const SelectorInfo* info = find_selector(options.selector);
   created.selector = (info != nullptr ? *info : selectors()[0]).make(selection);
   Labels labels;
-  if (options.stand_ins == StandIns::kSameLabel) {
+  if (options.substitution == Substitution::kSameLabel) {
     std::vector<uint32_t>& all_labels = own->known->labels;
     if (all_labels.empty()) all_labels.assign(who.samples, kUnknownLabel);
     labels = Labels(all_labels);
   }
-  system->join(created.number, labels, options.stand_ins != StandIns::kNever, own->job);
+  system->join(created.number, labels, options.substitution != Substitution::kNever, own->job);
   return &created;
 }
 

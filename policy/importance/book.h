@@ -27,8 +27,8 @@ struct ImportanceOptions {
   SelectionSettings selection;
   bool seed_given = false;  // false: the seed is the job's own
   double h_share = kHShare;
-  enum class StandIns : uint8_t { kNever, kSameLabel, kAny };
-  StandIns stand_ins = StandIns::kNever;
+  enum class Substitution : uint8_t { kNever, kSameLabel, kAny };
+  Substitution substitution = Substitution::kNever;
   double most_substituted = kMostSubstituted;
 };
 

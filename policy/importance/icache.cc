@@ -109,7 +109,7 @@ std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, Sam
   }
   if (settings_.substitute == Substitute::kL) {
     if (!may_substitute(number)) return std::nullopt;
-    const SampleId other = l_.stand_in(number, requested, &random_);
+    const SampleId other = l_.pick_substitute(number, requested, &random_);
     if (other != kNoSample) return Answer{other, Served::kSubstituted};
   } else if (settings_.substitute == Substitute::kH && h_.count() != 0) {
     return Answer{h_.at(random_.below(h_.count())), Served::kHForL};

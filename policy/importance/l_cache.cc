@@ -100,7 +100,7 @@ uint32_t LCache::unserved(uint32_t job, SampleId requested) const {
   return found == nullptr ? 0 : static_cast<uint32_t>(found->size());
 }
 
-SampleId LCache::stand_in(uint32_t job, SampleId requested, Random* random) const {
+SampleId LCache::pick_substitute(uint32_t job, SampleId requested, Random* random) const {
   const Pool* const found = pool(job, requested);
   if (found == nullptr) return kNoSample;
   return (*found)[random->below(static_cast<uint32_t>(found->size()))];

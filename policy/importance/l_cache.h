@@ -65,7 +65,7 @@ class LCache {
   // the job's epoch.
   uint32_t unserved(uint32_t job, SampleId requested) const;
   // One of them, uniformly at random; kNoSample if there is none.
-  SampleId stand_in(uint32_t job, SampleId requested, Random* random) const;
+  SampleId pick_substitute(uint32_t job, SampleId requested, Random* random) const;
 
  private:
   using Pool = std::vector<SampleId>;  // in no order

@@ -94,7 +94,7 @@ class Substituting : public System {
     Answer answer{sample, Served::kMiss};
     if (!job.ledger.served(sample) && policy_.kept(sample)) {
       answer.how = Served::kLExact;
-    } else if (const SampleId other = stand_in(&job); other != kNoSample) {
+    } else if (const SampleId other = pick_substitute(&job); other != kNoSample) {
       answer = {other, Served::kSubstituted};
     } else if (job.ledger.served(sample)) {
       const SampleId due = job.ledger.displaced(sample);
@@ -114,7 +114,7 @@ class Substituting : public System {
     Ledger ledger;
     std::vector<SampleId> pool;  // retained at the epoch's start; some are delivered or evicted now
   };
-  SampleId stand_in(Job* job) {
+  SampleId pick_substitute(Job* job) {
     while (!job->pool.empty()) {
       std::swap(job->pool[random_.below(job->pool.size())], job->pool.back());
       const SampleId sample = job->pool.back();

@@ -8,7 +8,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint32_t kNobody = 0;  // no session has this number
+constexpr uint32_t kNoSession = 0;  // no session has this number
 
 uint64_t first_page(std::span<const FilePages> pages) { return pages.front().range.begin / kPage; }
 
@@ -37,9 +37,9 @@ void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t sam
   for (const SampleId sample : kept) {
     uint64_t bytes = 0;
     for (const FilePages& piece : entry.kept.at(sample)) bytes += piece.range.length();
-    const Decision decision = entry.policy->access(kNobody, sample, bytes, &victims_);
-    for (const SampleId victim : victims_) let_go(entry, victim, &gone);
-    if (decision == Decision::kPass) let_go(entry, sample, &gone);
+    const Decision decision = entry.policy->access(kNoSession, sample, bytes, &victims_);
+    for (const SampleId victim : victims_) evict(entry, victim, &gone);
+    if (decision == Decision::kPass) evict(entry, sample, &gone);
   }
   free_unowned(gone, freed);
 }
@@ -48,7 +48,7 @@ void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<File
   Dataset& entry = datasets_.at(dataset);
   entry.policy->set_capacity(bytes, &victims_);
   std::vector<FilePages> gone;
-  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  for (const SampleId victim : victims_) evict(entry, victim, &gone);
   free_unowned(gone, freed);
 }
 
@@ -63,11 +63,11 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
   const auto known = entry.kept.find(sample);
   if (known != entry.kept.end() && known->second != pages) {  // the sample's location has changed
     entry.policy->drop(sample);
-    let_go(entry, sample, &gone);
+    evict(entry, sample, &gone);
   }
   if (!pages.empty()) entry.policy->set_page(sample, first_page(pages));
   const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
-  for (const SampleId victim : victims_) let_go(entry, victim, &gone);
+  for (const SampleId victim : victims_) evict(entry, victim, &gone);
   if (decision == Decision::kPass) {
     gone.insert(gone.end(), pages.begin(), pages.end());
   } else if (entry.kept.count(sample) == 0) {
@@ -77,7 +77,7 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
   free_unowned(gone, freed);
 }
 
-void RecordPlan::let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone) {
+void RecordPlan::evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone) {
   const auto at = dataset.kept.find(sample);
   if (at == dataset.kept.end()) return;
   for (const FilePages& piece : at->second) {
@@ -108,7 +108,7 @@ void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) 
   }
 }
 
-void RecordPlan::foretell(uint32_t dataset, std::span<const SampleId> order) {
+void RecordPlan::predict(uint32_t dataset, std::span<const SampleId> order) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   at->second.policy->forget_order();
@@ -134,7 +134,7 @@ void RecordPlan::forget(uint32_t dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   std::vector<FilePages> gone;
-  while (!at->second.kept.empty()) let_go(at->second, at->second.kept.begin()->first, &gone);
+  while (!at->second.kept.empty()) evict(at->second, at->second.kept.begin()->first, &gone);
   datasets_.erase(at);
 }
 
@@ -152,7 +152,7 @@ void RecordPlan::forget_file(uint32_t file) {
     }
     for (const SampleId sample : samples) {
       dataset.policy->drop(sample);
-      let_go(dataset, sample, &gone);
+      evict(dataset, sample, &gone);
     }
   }
 }

@@ -41,7 +41,7 @@ class RecordPlan {
   void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
                std::vector<FilePages>* freed);
   // The known part of the order in which the dataset will be read; replaces the previous one.
-  void foretell(uint32_t dataset, std::span<const SampleId> order);
+  void predict(uint32_t dataset, std::span<const SampleId> order);
   std::optional<PolicyKind> policy(uint32_t dataset) const;  // nullopt: no such dataset
   // The sample's importance, for policies that use it. No effect if the dataset is not tracked.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
@@ -70,7 +70,7 @@ class RecordPlan {
   };
 
   // Releases the sample, and appends its pages to `gone` even if other samples share them.
-  void let_go(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
+  void evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 
   std::map<uint32_t, Dataset> datasets_;

@@ -141,7 +141,7 @@ class Scheduler {
     if (at != sessions_.end()) at->second.policy = policy;
   }
   // The orders have changed.
-  void foretell_records();
+  void predict_records();
   // The book has discarded what it learned of the dataset (SampleBook::release).
   void forget_record_dataset(uint32_t dataset);
   // The importance of the sample's records, for policies that use it.
@@ -319,8 +319,8 @@ class Scheduler {
   uint64_t record_bytes(uint32_t session, uint32_t file_id, const File& file);
   bool stays(uint32_t file_id, const File& file, uint32_t session);
   bool is_missing(uint32_t file_id, const File& file, Range range);
-  static bool is_believed(const File& file, Range range);
-  void disbelieve(File& file, Range range);
+  static bool is_assumed_cached(const File& file, Range range);
+  void assume_evicted(File& file, Range range);
   uint64_t longest_run(uint64_t mount) const;  // bytes
   // The largest gap between records of `bytes` bytes that may be read with them.
   uint64_t gather_gap(uint64_t mount, uint64_t bytes) const;
@@ -353,7 +353,7 @@ class Scheduler {
   std::optional<PolicyKind> record_policy(uint32_t dataset) const;
   void choose_record_policy(uint32_t dataset, std::vector<FilePages>* freed);
   void give_up_records(uint32_t dataset);
-  void foretell_records(uint32_t dataset);
+  void predict_records(uint32_t dataset);
   void forget_spent(uint32_t file);
   void forget_record_file(uint32_t file);
   void drop_records(uint64_t now_ns, std::vector<PlannedDrop>* drops);

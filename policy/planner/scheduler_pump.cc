@@ -191,7 +191,8 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
       }
       return;
     }
-    if (request.stream == 0 && is_believed(file, request.range)) disbelieve(file, request.range);
+    if (request.stream == 0 && is_assumed_cached(file, request.range))
+      assume_evicted(file, request.range);
   }
   count(request.session, SessionMetric::precached_bytes, bytes);
 

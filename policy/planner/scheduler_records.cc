@@ -147,7 +147,7 @@ void Scheduler::choose_record_policy(uint32_t dataset, std::vector<FilePages>* f
   const PolicyKind wanted = asked ? *asked : together ? PolicyKind::kFileOrder : PolicyKind::kAuto;
   if (wanted == now) return;
   records_.change_policy(dataset, wanted, samples_->set(dataset)->reach(), freed);
-  if (wanted != PolicyKind::kFileOrder) foretell_records(dataset);
+  if (wanted != PolicyKind::kFileOrder) predict_records(dataset);
 }
 
 void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t index,
@@ -200,16 +200,16 @@ void Scheduler::on_record_read(uint32_t session, uint32_t dataset, uint64_t inde
   }
 }
 
-void Scheduler::foretell_records() {
-  for (const uint32_t dataset : records_.tracked()) foretell_records(dataset);
+void Scheduler::predict_records() {
+  for (const uint32_t dataset : records_.tracked()) predict_records(dataset);
 }
 
 // Samples whose indices are too high for a policy's tables are left out.
-void Scheduler::foretell_records(uint32_t dataset) {
+void Scheduler::predict_records(uint32_t dataset) {
   std::vector<uint32_t> order = samples_->upcoming(dataset);
   const uint64_t end = record_limit(dataset) / kEntryBytes;
   std::erase_if(order, [end](uint32_t sample) { return sample >= end; });
-  records_.foretell(dataset, order);
+  records_.predict(dataset, order);
 }
 
 void Scheduler::forget_record_dataset(uint32_t dataset) {

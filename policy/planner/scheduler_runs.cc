@@ -75,11 +75,11 @@ bool Scheduler::is_missing(uint32_t file_id, const File& file, Range range) {
   if (range.length() == 0) return true;
   if (file.flying.covered(range) != 0) return false;
   return residency_->exact(file_id) ? residency_->cached(file_id, range) == 0
-                                    : !is_believed(file, range);
+                                    : !is_assumed_cached(file, range);
 }
 
 // Where the kernel does not reveal residency: part of the range was read, by Sluice or by a sample.
-bool Scheduler::is_believed(const File& file, Range range) {
+bool Scheduler::is_assumed_cached(const File& file, Range range) {
   const auto covers = [&](const IntervalSet& set) { return set.covered(range) != 0; };
   return covers(file.beside) || covers(file.reread) || covers(file.found) ||
          std::any_of(file.ready.begin(), file.ready.end(),
@@ -87,7 +87,7 @@ bool Scheduler::is_believed(const File& file, Range range) {
 }
 
 // The read took as long as storage does: what was assumed cached is not, nor what surrounds it.
-void Scheduler::disbelieve(File& file, Range range) {
+void Scheduler::assume_evicted(File& file, Range range) {
   const uint64_t length = longest_run(file.mount);
   const Range around{range.begin / length * length, (range.end + length - 1) / length * length};
   file.beside.remove(around);
@@ -112,7 +112,7 @@ Range Scheduler::run_around(const WantedExtent& wanted, const File& file, Range 
   const double share = std::min(static_cast<double>(wanted.order) * bytes / all, 1.0);
   if ((1 - share) * bytes >= share * worth || !stays(id, file, wanted.session)) return own;
   // Where a query would cause reads, or the record is assumed to be cached, it is read alone.
-  if (!residency_->exact(id) && (residency_->known(id) || is_believed(file, own))) return own;
+  if (!residency_->exact(id) && (residency_->known(id) || is_assumed_cached(file, own))) return own;
   uint64_t length = std::bit_floor(longest_run(file.mount));
   while (length > kPage && static_cast<double>(length) > kSpared * worth) length /= 2;
   if (now_ns / kTurnNs % kTurns == 0) length /= kShort;

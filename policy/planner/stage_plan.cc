@@ -422,8 +422,8 @@ bool StagePlan::make_room(uint64_t bytes) {
   return used_ + bytes <= limit();
 }
 
-void StagePlan::foretell(std::span<const uint32_t> order) {
-  files_->forgive();
+void StagePlan::predict(std::span<const uint32_t> order) {
+  files_->retry_refused();
   policy_->forget_order();
   if (!order.empty()) policy_->know_order(order);
   std::vector<bool> wanted(files_->size() + 1);

@@ -81,10 +81,10 @@ class StagePlan {
   void drop_all();
 
   // A new order is known: files that could not be staged are tried again.
-  void forgive() { files_->forgive(); }
+  void retry_refused() { files_->retry_refused(); }
   // The order of the coming reads of all jobs; replaces the previous one. Copies that are ahead and
   // not in it become spent.
-  void foretell(std::span<const uint32_t> order);
+  void predict(std::span<const uint32_t> order);
   void end_session(uint32_t session) { policy_->end_job(session); }
   // The file's importance, for policies that use it.
   void set_importance(uint32_t file, float importance);

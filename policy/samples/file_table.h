@@ -57,7 +57,7 @@ class FileTable {
   void accept_locked() { accepts_locked_ = true; }
   void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
-  void forgive() { ++era_; }
+  void retry_refused() { ++era_; }
   void forgive_folders() { folder_refused_.assign(folder_refused_.size(), false); }
 
  private:

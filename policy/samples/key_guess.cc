@@ -153,7 +153,7 @@ class Guesser {
   }
 
   // Empty: the sample lacks one of its records.
-  std::vector<uint32_t> foretold(uint64_t sample) const {
+  std::vector<uint32_t> predicted(uint64_t sample) const {
     std::vector<uint32_t> found;
     for (const Table& table : tables_) {
       const uint32_t record = at(table, sample);
@@ -175,7 +175,7 @@ class Guesser {
       std::vector<uint32_t> own;
       std::copy_if(one.records.begin(), one.records.end(), std::back_inserter(own),
                    [&](uint32_t record) { return sample_has[record]; });
-      return own == foretold(one.index);
+      return own == predicted(one.index);
     });
   }
 
@@ -185,7 +185,7 @@ class Guesser {
     std::vector<Extent> all(longest * tables_.size());
     for (size_t sample = 0; sample < longest; ++sample) {
       size_t place = sample * tables_.size();
-      for (const uint32_t record : foretold(sample)) {
+      for (const uint32_t record : predicted(sample)) {
         all[place++] = {records_.offset(record), records_.length(record), file_};
       }
     }

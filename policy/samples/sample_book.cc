@@ -95,7 +95,7 @@ bool SampleBook::all_samples(uint32_t session,
     if (dataset.set.known() < dataset.set.samples()) return false;
     for (uint64_t index = 0; index < dataset.set.samples(); ++index) {
       const Source source = dataset.set.source(index);
-      if (source != Source::kSeen && source != Source::kTold) return false;
+      if (source != Source::kSeen && source != Source::kDeclared) return false;
       if (!test(dataset.set.parts(index))) return false;
     }
   }
@@ -175,9 +175,9 @@ uint64_t SampleBook::charge_of(std::span<const Extent> parts) const {
 }
 
 const std::set<uint32_t>& SampleBook::sessions_of(uint32_t dataset) const {
-  static const std::set<uint32_t> kNobody;
+  static const std::set<uint32_t> kNone;
   const auto at = datasets_.find(dataset);
-  return at == datasets_.end() ? kNobody : at->second.sessions;
+  return at == datasets_.end() ? kNone : at->second.sessions;
 }
 
 std::vector<uint32_t> SampleBook::upcoming(uint32_t dataset) const {

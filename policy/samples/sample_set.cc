@@ -51,11 +51,11 @@ bool SampleSet::overrides(uint64_t index, const std::vector<Extent>& parts, Sour
   }
   const Source known = this->source(index);
   if (source != Source::kSeen) {
-    return source == Source::kTold && known != Source::kSeen;
+    return source == Source::kDeclared && known != Source::kSeen;
   }
   const bool same = std::equal(before.begin(), before.end(), parts.begin(), parts.end());
   news_ += (!same || known == Source::kGuessed ? 1 : 0);
-  return !same || known != Source::kTold;  // what the job declares again need not be stored
+  return !same || known != Source::kDeclared;  // what the job declares again need not be stored
 }
 
 void SampleSet::learn(uint64_t index, std::vector<Extent> parts, Source source) {

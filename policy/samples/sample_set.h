@@ -36,10 +36,10 @@ bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known);
 
 // How a sample's parts became known. What was seen in this run has priority.
 enum class Source : uint8_t {
-  kSeen,     // a worker read the sample
-  kKept,     // one did so in an earlier run
-  kTold,     // the job declared it
-  kGuessed,  // inferred from observations of other samples
+  kSeen,      // a worker read the sample
+  kKept,      // one did so in an earlier run
+  kDeclared,  // the job declared it
+  kGuessed,   // inferred from observations of other samples
 };
 
 class SampleSet {
@@ -52,8 +52,8 @@ class SampleSet {
   uint64_t held() const { return held_; }    // bytes of memory that the tables take, about
   // The sample consists of `parts` from now on, unless better information exists: seen parts are
   // replaced only by parts seen later; parts of an earlier run (kKept) or declared by the job
-  // (kTold) also by later declarations; and a guess is accepted only for samples of which nothing
-  // is known. More than kMaxParts parts count as none: planning cannot use such a sample.
+  // (kDeclared) also by later declarations; and a guess is accepted only for samples of which
+  // nothing is known. More than kMaxParts parts count as none: planning cannot use such a sample.
   void learn(uint64_t index, std::vector<Extent> parts, Source source = Source::kSeen);
   // Empty: not known. Valid until something is learned about any sample.
   std::span<const Extent> parts(uint64_t index) const;

@@ -53,7 +53,7 @@ bool in_seen_vfork_child() {
   return false;
 }
 
-void vfork_comes(bool lasting) {
+void before_vfork(bool lasting) {
   t_state.vforked = true;
   if (lasting) g_cloned.store(true, std::memory_order_relaxed);
 }

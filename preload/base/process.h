@@ -26,7 +26,7 @@ bool in_vfork_child();
 bool in_seen_vfork_child();
 // The calling thread is about to create a child that shares its memory. `lasting`: it may run
 // concurrently with its parent, or have its own thread state.
-void vfork_comes(bool lasting);
+void before_vfork(bool lasting);
 
 // True in the process image that loaded the library, false in its fork children.
 bool is_root_process();

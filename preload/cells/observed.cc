@@ -23,7 +23,7 @@ constinit Spinlock g_lock;
 constinit Observed g_observed[kMaxObserved] = {};
 constinit std::atomic<uint32_t> g_count{0};  // entries ever used; written with g_lock held
 
-void tell(const Observed& entry) {
+void report_mapping(const Observed& entry) {
   const int flags = protocol::kFlagObserve | (entry.by_page ? protocol::kFlagByPage : 0);
   emit_mapped(entry.file, entry.offset, entry.end - entry.base, entry.base,
               static_cast<uint16_t>(flags));
@@ -38,7 +38,7 @@ void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t e
     if (g_observed[i].end != 0) continue;
     g_observed[i] = {base, end, offset, file, entries, false};
     if (i >= g_count.load()) g_count.store(i + 1);
-    tell(g_observed[i]);
+    report_mapping(g_observed[i]);
     count(protocol::ClientMetric::mappings_observed);
     return;
   }
@@ -117,7 +117,7 @@ void advise_observed(uintptr_t begin, uintptr_t end, int advice) {
       continue;
     }
     entry.by_page = by_page;
-    tell(entry);
+    report_mapping(entry);
   }
 }
 
@@ -127,7 +127,7 @@ void renew_observed(uint32_t old, uint32_t file) {
   for (uint32_t i = 0; i < used; ++i) {
     if (g_observed[i].end == 0 || g_observed[i].file != old) continue;
     g_observed[i].file = file;
-    tell(g_observed[i]);
+    report_mapping(g_observed[i]);
   }
 }
 
@@ -135,7 +135,7 @@ void observed_after_fork() {
   g_lock.reset();
   const uint32_t used = g_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
-    if (g_observed[i].end != 0) tell(g_observed[i]);
+    if (g_observed[i].end != 0) report_mapping(g_observed[i]);
   }
 }
 

@@ -60,7 +60,7 @@ bool end_of_session(FdEntry& entry) {
 }
 
 // Reports a read of the `bytes` before `end`.
-void tell(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
+void report_read(int fd, FdEntry& entry, uint64_t end, uint64_t bytes) {
   struct stat about;
   if (!same_file(fd, entry, &about)) {
     entry.use.store(FdUse::kOther, std::memory_order_relaxed);
@@ -213,8 +213,8 @@ void fd_read(int fd, ssize_t bytes, size_t wanted) {
   // The offset is read from the kernel once an event, not tracked through every call.
   const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (sys::failed(end)) return;
-  tell(fd, *entry, static_cast<uint64_t>(end),
-       entry->pending.exchange(0, std::memory_order_relaxed));
+  report_read(fd, *entry, static_cast<uint64_t>(end),
+              entry->pending.exchange(0, std::memory_order_relaxed));
 }
 
 void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
@@ -230,7 +230,7 @@ void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
   if (entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) part(*entry, begin, bytes);
   if (jumped) entry->pending.store(0, std::memory_order_relaxed);
   if (!due(fd, *entry, length, jumped)) return;
-  tell(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));
+  report_read(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));
 }
 
 void fd_sought(int fd) {

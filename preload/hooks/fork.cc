@@ -14,7 +14,7 @@ extern "C" {
 
 __attribute__((visibility("hidden"), used)) void* sluice_before_vfork() {
   sluice::preload::use_all_originals();
-  sluice::preload::vfork_comes(false);
+  sluice::preload::before_vfork(false);
   return reinterpret_cast<void*>(REAL(vfork));
 }
 
@@ -24,7 +24,7 @@ __attribute__((visibility("hidden"), used)) void* sluice_before_clone(int flags)
   // t_state cannot mark a child that runs concurrently with its parent or has its own t_state.
   const bool as_vfork =
       (flags & CLONE_VM) == 0 || (flags & (CLONE_VFORK | CLONE_SETTLS)) == CLONE_VFORK;
-  sluice::preload::vfork_comes(!as_vfork);
+  sluice::preload::before_vfork(!as_vfork);
   return reinterpret_cast<void*>(REAL(clone));
 }
 

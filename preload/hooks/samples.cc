@@ -47,7 +47,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
                                uint64_t count, uint32_t flags) {
   const KeepErrno keep;
   if (!usable()) return -ENOTSUP;
-  tell_seen(true);  // the optimizer needs the files' locations before the order
+  send_seen_files(true);  // the optimizer needs the files' locations before the order
   return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
 }
 
@@ -72,7 +72,7 @@ SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
   --t_state.samples_begun;
   emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index),
                   std::exchange(t_state.copies_given, 0), std::exchange(t_state.copies_left, 0));
-  tell_seen(false);
+  send_seen_files(false);
   return 0;
 }
 

@@ -160,9 +160,9 @@ void write_file(const Totals& totals, const char* path) {
 }
 
 void end_run() {
-  tell_seen(true);
+  send_seen_files(true);
   note_faults();
-  say_goodbye();
+  end_session();
   remove_leftover_stage();
   const Totals totals = collect();
   const bool met = counted(totals);

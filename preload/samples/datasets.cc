@@ -105,7 +105,7 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
   about.epoch = epoch;
   about.whole = whole ? 1 : 0;
   want_stage();  // again, if the first attempt failed
-  const int error = tell_samples(protocol::MessageKind::kOrder, about, memory);
+  const int error = send_samples(protocol::MessageKind::kOrder, about, memory);
   if (error == -EINVAL) forget(dataset);
   return error;
 }

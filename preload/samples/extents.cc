@@ -53,8 +53,8 @@ int problem_with(int dataset, uint64_t first, const char* path, uint64_t count) 
 }
 
 // Sends locations of samples of one dataset in one file; `problem` is 0, or a negative errno.
-struct Telling {
-  Telling(int dataset, uint64_t first, const char* path, uint64_t count)
+struct LocationSender {
+  LocationSender(int dataset, uint64_t first, const char* path, uint64_t count)
       : problem(problem_with(dataset, first, path, count)) {
     about.dataset = static_cast<uint32_t>(dataset);
     about.first = first;
@@ -67,9 +67,9 @@ struct Telling {
     }
   }
   // Sends the next `count` samples.
-  void tell(protocol::MessageKind kind, uint64_t count, MemoryFile& memory) {
+  void send(protocol::MessageKind kind, uint64_t count, MemoryFile& memory) {
     about.count = count;
-    problem = tell_samples(kind, about, memory);
+    problem = send_samples(kind, about, memory);
     about.first += count;
   }
   protocol::Samples about = {};
@@ -80,24 +80,24 @@ struct Telling {
 
 int locate_extents(int dataset, uint64_t first, const char* path, const uint64_t* offsets,
                    const uint32_t* lengths, uint64_t count) {
-  Telling telling(dataset, first, path, count);
-  for (uint64_t at = 0; at < count && telling.problem == 0;) {
+  LocationSender sender(dataset, first, path, count);
+  for (uint64_t at = 0; at < count && sender.problem == 0;) {
     MemoryFile memory;
     const uint64_t begin = at;
     for (; at < count && at - begin < kPiece; ++at) {
       const protocol::Place place = {offsets[at], lengths[at], 0};
       if (!memory.add(&place, sizeof place)) return -ENOSPC;
     }
-    telling.tell(protocol::MessageKind::kLocateExtents, at - begin, memory);
+    sender.send(protocol::MessageKind::kLocateExtents, at - begin, memory);
   }
-  return telling.problem;
+  return sender.problem;
 }
 
 int locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                 const uint32_t* lengths, uint64_t count) {
-  Telling telling(dataset, first, path, count);
+  LocationSender sender(dataset, first, path, count);
   const auto* key = static_cast<const char*>(keys);
-  for (uint64_t at = 0; at < count && telling.problem == 0;) {
+  for (uint64_t at = 0; at < count && sender.problem == 0;) {
     MemoryFile memory;
     const uint64_t begin = at;
     uint64_t bytes = 0;
@@ -109,9 +109,9 @@ int locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
       return -ENOSPC;
     }
     key += bytes;
-    telling.tell(protocol::MessageKind::kLocateKeys, at - begin, memory);
+    sender.send(protocol::MessageKind::kLocateKeys, at - begin, memory);
   }
-  return telling.problem;
+  return sender.problem;
 }
 
 }  // namespace sluice::preload

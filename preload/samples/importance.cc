@@ -40,7 +40,7 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
   about.first = first;
   about.count = count;
   about.epoch = epoch;
-  if (const int error = tell_samples(protocol::MessageKind::kServe, about, memory); error != 0) {
+  if (const int error = send_samples(protocol::MessageKind::kServe, about, memory); error != 0) {
     return error;
   }
   constexpr uint64_t kTogether = 1024;
@@ -83,7 +83,7 @@ int report_importance(int dataset, const uint64_t* ids, const double* values,
   }
   protocol::Samples about = about_dataset(dataset);
   about.count = told;
-  return tell_samples(protocol::MessageKind::kImportance, about, memory);
+  return send_samples(protocol::MessageKind::kImportance, about, memory);
 }
 
 int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
@@ -95,7 +95,7 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
   about.first = g_seed.load(std::memory_order_relaxed);
   about.count = samples;
   about.epoch = epoch;
-  if (const int error = tell_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
+  if (const int error = send_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
     return error;
   }
   return memory.read(chosen, samples) ? 0 : -EIO;

@@ -53,7 +53,7 @@ bool MemoryFile::flush() {
   return write(buffer_, size);
 }
 
-int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory) {
+int send_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory) {
   if (!memory.flush()) return -ENOSPC;
   about.bytes = memory.bytes();
   about.dataset &= (1U << kFileIdBits) - 1;

@@ -37,6 +37,6 @@ class MemoryFile {
 
 // Asks with `memory` as the descriptor. `about` describes its contents; fills in the session and
 // the number of bytes, and reduces ids to the optimizer's. 0 or a negative errno.
-int tell_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory);
+int send_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile& memory);
 
 }  // namespace sluice::preload

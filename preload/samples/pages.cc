@@ -144,7 +144,7 @@ bool look_at(void* context, const ObservedPart& whole) {
   return clearable;
 }
 
-void tell_parts() {
+void report_parts() {
   const uint64_t key = current_sample();
   for (uint32_t i = 0; i < g_part_count && g_part_count <= kMostParts && key != 0; ++i) {
     emit_part(g_parts[i].file, g_parts[i].offset, g_parts[i].length, key);
@@ -251,7 +251,7 @@ void page_watch_ends() {
   if (watch == kWatched) {
     // Pages that another thread's sample touched meanwhile cannot be distinguished from this one's.
     const bool all = g_alone.load() && look_for(true) && g_alone.load();
-    if (all) tell_parts();
+    if (all) report_parts();
     found(all && g_part_count != 0);
     g_busy.store(false);
   }

@@ -64,7 +64,7 @@ bool add_seen(uint32_t dataset, uint32_t sample, const StagePath& path) {
   return true;
 }
 
-void tell(const Seen& seen) {
+void send(const Seen& seen) {
   protocol::Samples body = {};
   body.count = seen.count;
   body.dataset = seen.dataset;
@@ -79,7 +79,7 @@ void tell(const Seen& seen) {
 
 // Whether the file may be a sample and may ever be staged. A larger file (a database, an array)
 // holds many samples, and is opened once, in a worker's first sample.
-bool worth_telling(int fd, uint64_t* size) {
+bool may_be_sample(int fd, uint64_t* size) {
   struct stat about;
   if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode) ||
       about.st_size > kLargestSeen) {
@@ -121,7 +121,7 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
     about.dataset = static_cast<uint32_t>(dataset);
     about.first = first + begin;
     about.count = at - begin;
-    const int error = tell_samples(protocol::MessageKind::kLocate, about, piece);
+    const int error = send_samples(protocol::MessageKind::kLocate, about, piece);
     if (error != 0) return error;
   }
   return 0;
@@ -135,15 +135,15 @@ void file_seen(int fd, int folder, const char* path) {
   const KeepErrno keep;
   StagePath absolute;
   uint64_t size = 0;
-  if (!worth_telling(fd, &size) || !stage_path_of(*stage, folder, path, &absolute)) return;
+  if (!may_be_sample(fd, &size) || !stage_path_of(*stage, folder, path, &absolute)) return;
   const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
   const auto sample = static_cast<uint32_t>(protocol::index_of(key));
   sample_fd_opened(fd, key, size, absolute.text, absolute.length);
-  while (!add_seen(dataset, sample, absolute)) tell_seen(true);
+  while (!add_seen(dataset, sample, absolute)) send_seen_files(true);
 }
 
 // Not inlined: open() may be called where the stack is small.
-__attribute__((noinline)) void tell_seen(bool now) {
+__attribute__((noinline)) void send_seen_files(bool now) {
   // Read without the lock: at worst the files are sent a little later.
   if (__atomic_load_n(&g_seen.count, __ATOMIC_RELAXED) == 0) return;
   const KeepErrno keep;
@@ -153,7 +153,7 @@ __attribute__((noinline)) void tell_seen(bool now) {
     if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < kSeenNs)) return;
     take_locked(&seen);
   }
-  tell(seen);
+  send(seen);
 }
 
 void places_after_fork() {

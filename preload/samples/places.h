@@ -13,7 +13,7 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
 // sent to the optimizer in batches. errno is preserved.
 void file_seen(int fd, int folder, const char* path);
 // Sends the collected files, if the batch is old enough or `now` is set. errno is preserved.
-void tell_seen(bool now);
+void send_seen_files(bool now);
 // In a fork's child: drops the collected files, which the parent sends.
 void places_after_fork();
 

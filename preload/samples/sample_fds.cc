@@ -28,29 +28,29 @@ constexpr uint64_t kSmall = 256 << 10;
 constexpr uint64_t kPart = 2;
 
 // What was recently reported of files. REQUIRES: g_told_lock.
-struct Told {
+struct Reported {
   uint64_t file = 0;
   uint32_t findings = 0;  // FileUses
 };
-constexpr uint32_t kTold = 256;
+constexpr uint32_t kReported = 256;
 constinit Spinlock g_told_lock;
-constinit Told g_told[kTold] = {};
+constinit Reported g_reported[kReported] = {};
 
 // Whether to report this use. That a file was read whole is reported only if the contrary was.
 bool is_news(uint64_t file, FileUse use) {
   const auto bit = static_cast<uint32_t>(use);
   const Locked locked(g_told_lock);
-  Told& told = g_told[file % kTold];
-  if (told.file != file) {
+  Reported& reported = g_reported[file % kReported];
+  if (reported.file != file) {
     if (use == FileUse::kReadWhole) return false;
-    told = {file, 0};
+    reported = {file, 0};
   }
-  if ((told.findings & bit) != 0) return false;
+  if ((reported.findings & bit) != 0) return false;
   if (use == FileUse::kReadWhole &&
-      (told.findings & static_cast<uint32_t>(FileUse::kReadInPart)) == 0) {
+      (reported.findings & static_cast<uint32_t>(FileUse::kReadInPart)) == 0) {
     return false;
   }
-  told.findings |= bit;
+  reported.findings |= bit;
   return true;
 }
 

@@ -74,14 +74,14 @@ constinit Place g_long_place;
 constinit uint64_t g_work_ns = kMostWorkNs;  // halved with each question not answered in time
 
 // Prints a warning, once a process: what is wrong, and that the job continues.
-void complain(const char* what) {
+void warn_once(const char* what) {
   if (!g_said) say(LogLevel::kWarn, "%s; the job runs without pre-caching", what);
   g_said = true;
 }
 
 // Sends the optimizer no questions for a while. This bounds the cost of attempts: they become rare,
 // but after a moment of load on the machine the job still gets an optimizer.
-void put_off() {
+void back_off() {
   g_not_before_ns = sys::now_ns() + g_retry_ns;
   g_retry_ns = g_retry_ns < kMaxRetryNs ? 2 * g_retry_ns : kMaxRetryNs;
 }
@@ -129,7 +129,7 @@ bool start_optimizer() {
   if (error != 0) {
     char text[256];
     snprintf(text, sizeof text, "cannot start %.200s (errno %d)", program, error);
-    complain(text);
+    warn_once(text);
     return false;
   }
   return true;
@@ -202,7 +202,7 @@ Asked hello() {
 // Begins a session: finds an optimizer, or starts one and waits for it.
 bool begin_session_here() {
   if (!find_place(&g_place)) {
-    complain("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
+    warn_once("SLUICE_SOCKET is not an absolute path of at most 107 bytes");
     return false;
   }
   bool exists = false;
@@ -211,11 +211,11 @@ bool begin_session_here() {
     snprintf(text, sizeof text,
              "%.140s is not this user's alone (chmod 700 it, or name another with SLUICE_SOCKET)",
              g_place.folder);
-    complain(text);
+    warn_once(text);
     return false;
   }
-  Asked asked = exists ? hello() : Asked::kNobody;
-  if (asked == Asked::kNobody) {
+  Asked asked = exists ? hello() : Asked::kNoListener;
+  if (asked == Asked::kNoListener) {
     if (!start_optimizer()) return false;
     const uint64_t deadline = sys::now_ns() + kStartNs;
     uint64_t pause_ns = kMillisecond / 16;  // the start takes about one millisecond
@@ -224,24 +224,24 @@ bool begin_session_here() {
       sys::call(SYS_nanosleep, sys::word(&pause), 0);
       pause_ns = pause_ns < kMillisecond ? 2 * pause_ns : kMillisecond;
       asked = hello();
-    } while (asked == Asked::kNobody && sys::now_ns() < deadline);
+    } while (asked == Asked::kNoListener && sys::now_ns() < deadline);
   }
   if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kWelcome) {
     if (enter_session()) {
       ask_to_record();
       return true;
     }
-    complain("no memory for the session");
+    warn_once("no memory for the session");
   } else if (asked == Asked::kAnswered && g_answer.kind == protocol::MessageKind::kRefused) {
     char text[256];
     const size_t length = g_answer.size < sizeof text - 1 ? g_answer.size : sizeof text - 1;
     memcpy(text, g_answer.body, length);
     text[length] = '\0';
-    complain(text);
+    warn_once(text);
   } else {
-    complain(asked == Asked::kForeign  ? "the optimizer's socket belongs to somebody else"
-             : asked == Asked::kBroken ? "the optimizer speaks another version"
-                                       : "the optimizer does not answer");
+    warn_once(asked == Asked::kOtherUser ? "the optimizer's socket belongs to somebody else"
+              : asked == Asked::kBroken  ? "the optimizer speaks another version"
+                                         : "the optimizer does not answer");
   }
   if (g_answer.fd >= 0) sys::close(g_answer.fd);
   return false;
@@ -292,7 +292,7 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
       g_no_files_before_ns = sys::now_ns() + kRefusedNs;
     } else {
       count(protocol::ClientMetric::passed_no_optimizer);
-      put_off();
+      back_off();
     }
     return false;
   }
@@ -369,7 +369,7 @@ int begin_question(const Question& question) {
     return -EAGAIN;
   }
   if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
-    put_off();
+    back_off();
     return -ENOTCONN;
   }
   const uint64_t session[2] = {g_session, g_token};
@@ -388,7 +388,7 @@ int end_question(const Question& question, Asked asked, const Answer& answer) {
   }
   if (asked != Asked::kAnswered) {
     count(protocol::ClientMetric::passed_no_optimizer);
-    if (asked == Asked::kLate) put_off();
+    if (asked == Asked::kLate) back_off();
     return -ETIMEDOUT;
   }
   g_retry_ns = kRetryNs;
@@ -462,7 +462,7 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
     return false;
   }
   if (lost && (g_connection_count == kMaxConnections || !begin_session())) {
-    put_off();
+    back_off();
     count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }
@@ -494,7 +494,7 @@ void session_after_fork() {
 
 const Connection* connections() { return g_connections; }
 
-void say_goodbye() {
+void end_session() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr) return;
   Locked locked(g_session_lock);

@@ -99,6 +99,6 @@ void session_after_fork();
 
 // Before the process ends: ends the session, so that the optimizer closes the job's files and the
 // caller can unmount at once. Waits for a bounded time.
-void say_goodbye();
+void end_session();
 
 }  // namespace sluice::preload

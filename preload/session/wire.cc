@@ -33,13 +33,13 @@ bool wait_for(int fd, short events, uint64_t deadline_ns) {
 Asked connect_to(const OwnDescriptor& socket, const char* path, uint64_t deadline_ns, int* pid) {
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  if (strlen(path) >= sizeof address.sun_path) return Asked::kNobody;
+  if (strlen(path) >= sizeof address.sun_path) return Asked::kNoListener;
   strcpy(address.sun_path, path);
   for (;;) {
     const long result =
         sys::call(SYS_connect, socket.number(), sys::word(&address), sizeof address);
     if (result == 0) break;
-    if (result != -EAGAIN) return result == -EACCES ? Asked::kForeign : Asked::kNobody;
+    if (result != -EAGAIN) return result == -EACCES ? Asked::kOtherUser : Asked::kNoListener;
     // The listen backlog is full: the optimizer is stopped, or very busy.
     if (sys::now_ns() >= deadline_ns) return Asked::kLate;
     struct timespec pause = {0, 1000000};
@@ -50,7 +50,7 @@ Asked connect_to(const OwnDescriptor& socket, const char* path, uint64_t deadlin
   if (sys::call(SYS_getsockopt, socket.number(), SOL_SOCKET, SO_PEERCRED, sys::word(&peer),
                 sys::word(&size)) != 0 ||
       peer.uid != static_cast<uid_t>(sys::call(SYS_geteuid))) {
-    return Asked::kForeign;
+    return Asked::kOtherUser;
   }
   *pid = peer.pid;
   return Asked::kAnswered;
@@ -76,7 +76,7 @@ Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind,
   }
   if (!socket.ours()) return Asked::kBroken;
   const long sent = sys::call(SYS_sendmsg, socket.number(), sys::word(&message), MSG_NOSIGNAL);
-  return sent > 0 ? Asked::kAnswered : Asked::kNobody;
+  return sent > 0 ? Asked::kAnswered : Asked::kNoListener;
 }
 
 Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer* answer) {
@@ -91,7 +91,7 @@ Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer*
   message.msg_control = space;
   message.msg_controllen = sizeof space;
   const long got = sys::call(SYS_recvmsg, socket.number(), sys::word(&message), MSG_CMSG_CLOEXEC);
-  if (got <= 0) return Asked::kNobody;
+  if (got <= 0) return Asked::kNoListener;
   struct cmsghdr* control = CMSG_FIRSTHDR(&message);
   if (control != nullptr && control->cmsg_type == SCM_RIGHTS &&
       control->cmsg_len == CMSG_LEN(sizeof(int))) {
@@ -126,7 +126,7 @@ Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::Me
           Answer* answer) {
   const OwnDescriptor socket(
       sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.number() < 0) return Asked::kNobody;
+  if (socket.number() < 0) return Asked::kNoListener;
   struct iovec parts[3] = {
       {}, {const_cast<void*>(body), body_size}, {const_cast<void*>(text), text_size}};
   Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);

@@ -19,11 +19,11 @@ struct Answer {
 
 enum class Asked : uint8_t {
   kAnswered,
-  kNobody,   // no socket, or no process listens on it
-  kForeign,  // the folder, the socket or the peer belongs to another user
-  kLate,     // the deadline passed
-  kBusy,     // the peer is at work on the question, but for too long
-  kBroken,   // not our protocol
+  kNoListener,  // no socket, or no process listens on it
+  kOtherUser,   // the folder, the socket or the peer belongs to another user
+  kLate,        // the deadline passed
+  kBusy,        // the peer is at work on the question, but for too long
+  kBroken,      // not our protocol
 };
 
 // Connects to `path`, checks that the peer runs as this user, sends one message with up to one

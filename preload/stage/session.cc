@@ -33,7 +33,7 @@ void want_stage() {
   if (error == -ETIMEDOUT || error == -EAGAIN)
     g_asked.store(0, std::memory_order_relaxed);  // again
   if (error != 0 || fd < 0) return;
-  if (use_stage(fd)) tell_mapped();
+  if (use_stage(fd)) report_mapped();
   sys::close(fd);
 }
 

@@ -104,7 +104,7 @@ void mapped_shared(int fd) {
   errno = saved;
 }
 
-void tell_mapped() {
+void report_mapped() {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint32_t count = g_mapped_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; stage != nullptr && i < count && i < kMappedBefore; ++i) {

@@ -25,6 +25,6 @@ void opened_for_writing(int fd);
 // Returns before the first store to the mapping. errno is preserved.
 void mapped_shared(int fd);
 // A stage is in use from now on: reports the files that were mapped before.
-void tell_mapped();
+void report_mapped();
 
 }  // namespace sluice::preload

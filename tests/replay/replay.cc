@@ -188,7 +188,7 @@ std::string slurp(const std::string& path, bool* good) {
   return text.str();
 }
 
-int complain(const std::string& what) {
+int report_error(const std::string& what) {
   fprintf(stderr, "optimizer-replay: %s\n", what.c_str());
   return 2;
 }
@@ -198,18 +198,18 @@ int complain(const std::string& what) {
 int main(int argc, char** argv) {
   const std::string mode = argc == 3 ? argv[1] : "";
   if (argc < 2 || argc > 3 || (argc == 3 && mode != "--check" && mode != "--update")) {
-    return complain("usage: optimizer-replay [--check|--update] FILE.events");
+    return report_error("usage: optimizer-replay [--check|--update] FILE.events");
   }
   const std::string path = argv[argc - 1];
   std::ifstream in(path);
-  if (!in) return complain(path + ": cannot be read");
+  if (!in) return report_error(path + ": cannot be read");
   Replay replay;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (replay.take(line)) continue;
     std::ostringstream where;
     where << path << ":" << number << ": " << line;
-    return complain(where.str());
+    return report_error(where.str());
   }
   const std::string plan = replay.finish();
   const std::string golden = path.substr(0, path.find_last_of('.')) + ".golden";

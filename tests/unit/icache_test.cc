@@ -63,13 +63,13 @@ TEST(LCache, EachThatWasNotServedIsAsLikelyAsEveryOther) {
   EXPECT_EQ(cache.unserved(1, 9), 5U) << "another job has not had it";
   Random random(1);
   std::map<SampleId, int> times;
-  for (int i = 0; i < 4000; ++i) ++times[cache.stand_in(0, 9, &random)];
+  for (int i = 0; i < 4000; ++i) ++times[cache.pick_substitute(0, 9, &random)];
   EXPECT_EQ(times.size(), 4U);
   for (const auto& [sample, count] : times) EXPECT_NEAR(count, 1000, 150) << sample;
   for (const SampleId sample : {1U, 3U, 4U, 5U}) cache.served(0, sample);
-  EXPECT_EQ(cache.stand_in(0, 9, &random), kNoSample);
+  EXPECT_EQ(cache.pick_substitute(0, 9, &random), kNoSample);
   cache.load(package_of({2, 6}), &evicted);
-  EXPECT_EQ(cache.stand_in(0, 9, &random), 6U) << "2 was served, in another package";
+  EXPECT_EQ(cache.pick_substitute(0, 9, &random), 6U) << "2 was served, in another package";
   cache.begin_epoch(0, none);
   EXPECT_EQ(cache.unserved(0, 9), 6U);
 }

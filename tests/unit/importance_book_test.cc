@@ -128,7 +128,7 @@ TEST(ImportanceBook, ARankWhoseChoiceNobodyWaitsForMayAskAgain) {
 TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenLeavesItServed) {
   ImportanceBook book;
   ImportanceOptions options;
-  options.stand_ins = ImportanceOptions::StandIns::kAny;
+  options.substitution = ImportanceOptions::Substitution::kAny;
   const auto serve_all = [&](const Who& who, const std::vector<bool>& chosen) {
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       if (!chosen[sample]) continue;
@@ -226,15 +226,15 @@ struct Job {
   ImportanceBook& book;
 };
 
-ImportanceOptions asking_for(ImportanceOptions::StandIns stand_ins) {
+ImportanceOptions asking_for(ImportanceOptions::Substitution substitution) {
   ImportanceOptions options;
-  options.stand_ins = stand_ins;
+  options.substitution = substitution;
   options.selection.warm_up = 1;
   return options;
 }
 
 TEST(ImportanceBook, AnEpochServesNoSampleTwiceAndStandInsAreBounded) {
-  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 20; ++epoch) {
     std::set<SampleId> served;
     uint64_t substituted = 0;
@@ -251,7 +251,7 @@ TEST(ImportanceBook, AnEpochServesNoSampleTwiceAndStandInsAreBounded) {
 }
 
 TEST(ImportanceBook, WhoIsNotTheJobsStandsInForNobody) {
-  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);  // samples of both halves are kept
   std::vector<uint8_t> even(kSamples);
   for (size_t i = 0; i < kSamples; i += 2) even[i] = 1;
@@ -263,7 +263,7 @@ TEST(ImportanceBook, WhoIsNotTheJobsStandsInForNobody) {
 }
 
 TEST(ImportanceBook, OfOneClassOnlyWhoIsKnownToBe) {
-  Job job(asking_for(ImportanceOptions::StandIns::kSameLabel));
+  Job job(asking_for(ImportanceOptions::Substitution::kSameLabel));
   uint64_t substituted = 0;
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
     for (const auto& [asked, answer] : job.epoch(epoch)) {
@@ -278,10 +278,10 @@ TEST(ImportanceBook, OfOneClassOnlyWhoIsKnownToBe) {
 
 TEST(ImportanceBook, EachJobOfADatasetIsServedAsItAsked) {
   ImportanceBook book;
-  using StandIns = ImportanceOptions::StandIns;
-  Job any(asking_for(StandIns::kAny), &book, 1);
-  Job never(asking_for(StandIns::kNever), &book, 2);
-  Job of_class(asking_for(StandIns::kSameLabel), &book, 3);
+  using Substitution = ImportanceOptions::Substitution;
+  Job any(asking_for(Substitution::kAny), &book, 1);
+  Job never(asking_for(Substitution::kNever), &book, 2);
+  Job of_class(asking_for(Substitution::kSameLabel), &book, 3);
   uint64_t substituted[2] = {0, 0};
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
     for (const auto& [asked, answer] : any.epoch(epoch)) {
@@ -307,7 +307,7 @@ TEST(ImportanceBook, EachJobOfADatasetIsServedAsItAsked) {
 }
 
 TEST(ImportanceBook, WhatWasDecidedAndNeverReadIsNotInMemory) {
-  Job job(asking_for(ImportanceOptions::StandIns::kNever));
+  Job job(asking_for(ImportanceOptions::Substitution::kNever));
   job.epoch(0, {}, false);
   for (uint32_t epoch = 1; epoch < 6; ++epoch) {
     for (const auto& [asked, answer] : job.epoch(epoch, {}, false)) {  // it breaks off
@@ -321,7 +321,7 @@ TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
   ImportanceBook book;
   report_all(&book, 1, 7);
   ImportanceOptions options;
-  options.stand_ins = ImportanceOptions::StandIns::kAny;
+  options.substitution = ImportanceOptions::Substitution::kAny;
   const Who who = of(1, 7);
   const auto bytes = [](SampleId) { return uint64_t{4096}; };
   const auto epoch = [&](uint32_t number, SampleId end) {
@@ -363,7 +363,7 @@ TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
 }
 
 TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {
-  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);
   const std::vector<bool> chosen =
       test::selected(&job.book, job.who, 4, job.options, {}, Job::kBytes * kSamples / 5);
@@ -380,7 +380,7 @@ TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {
 
 // A job that does not select comes, and files are kept by orders for as long as it stays.
 TEST(ImportanceBook, WhoWasServedWhileNothingIsKeptByImportanceStandsInForNobody) {
-  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 8; ++epoch) job.epoch(epoch);
   const auto chosen =
       test::selected(&job.book, job.who, 9, job.options, {}, Job::kBytes * kSamples / 5);
@@ -403,7 +403,7 @@ TEST(ImportanceBook, WhoWasServedWhileNothingIsKeptByImportanceStandsInForNobody
 }
 
 TEST(ImportanceBook, ASampleOfUnknownSizeIsServedItself) {
-  Job job(asking_for(ImportanceOptions::StandIns::kAny));
+  Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
     (void)test::selected(&job.book, job.who, epoch, job.options, {}, 1 << 20);
     for (SampleId sample = 0; sample < kSamples; ++sample) {

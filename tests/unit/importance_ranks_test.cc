@@ -31,7 +31,7 @@ class Ranks : public testing::TestWithParam<bool> {
 
   static ImportanceOptions options() {
     ImportanceOptions options;
-    options.stand_ins = ImportanceOptions::StandIns::kAny;
+    options.substitution = ImportanceOptions::Substitution::kAny;
     options.selection.warm_up = 1;
     return options;
   }

@@ -176,7 +176,7 @@ TEST(Parse, WhatImportanceAsksFor) {
       &problems);
   EXPECT_TRUE(problems.empty());
   EXPECT_TRUE(options.selects);
-  EXPECT_EQ(options.importance.stand_ins, ImportanceOptions::StandIns::kSameLabel);
+  EXPECT_EQ(options.importance.substitution, ImportanceOptions::Substitution::kSameLabel);
   EXPECT_EQ(options.importance.selector, "share");
   EXPECT_EQ(options.importance.selection.warm_up, 2U);
   EXPECT_EQ(options.importance.selection.full_every, 0U);
@@ -202,14 +202,14 @@ TEST(Parse, ImportanceIsAsItIsWhereNothingIsSaidOfIt) {
   EXPECT_EQ(said.selection.seed, meant.selection.seed);
   EXPECT_EQ(said.seed_given, meant.seed_given);
   EXPECT_DOUBLE_EQ(said.h_share, meant.h_share);
-  EXPECT_EQ(said.stand_ins, meant.stand_ins);
+  EXPECT_EQ(said.substitution, meant.substitution);
   EXPECT_DOUBLE_EQ(said.most_substituted, meant.most_substituted);
 }
 
 TEST(Parse, NobodyStandsInWhereNothingIsSelected) {
   std::vector<std::string> problems;
   const SessionOptions options = parse_options("importance=loss:substitute=any\n", &problems);
-  EXPECT_EQ(options.importance.stand_ins, ImportanceOptions::StandIns::kNever);
+  EXPECT_EQ(options.importance.substitution, ImportanceOptions::Substitution::kNever);
   EXPECT_FALSE(options.selects);
   ASSERT_EQ(problems.size(), 1U);
 }

@@ -179,16 +179,16 @@ TEST(RingReader, WhoWaitsIsCalledAfterWhatWasToldBefore) {
   Slot* slot = protocol::claim_slot(*bench.shared_, 7);
   ASSERT_NE(slot, nullptr);
   bench.patient_ = true;  // nobody wakes it for these
-  constexpr uint64_t kTold = protocol::kRingEntries / 8;
+  constexpr uint64_t kDeclared = protocol::kRingEntries / 8;
   for (uint64_t round = 1; round <= 50; ++round) {
-    for (uint64_t i = 0; i < kTold; ++i) tell_quietly(bench, *slot, i);
+    for (uint64_t i = 0; i < kDeclared; ++i) tell_quietly(bench, *slot, i);
     std::atomic<size_t> taken{0};
     bench.reader_->after_events([&] {
       const std::lock_guard lock(bench.mutex_);
       taken = bench.events_.size();
     });
     ASSERT_TRUE(bench.eventually([&] { return taken.load() != 0; }));
-    EXPECT_EQ(taken.load(), round * kTold);
+    EXPECT_EQ(taken.load(), round * kDeclared);
   }
   bool called = false;
   bench.congested_ = true;

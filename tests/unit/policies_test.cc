@@ -90,7 +90,7 @@ void random_trace(unsigned seed, Checked* checked) {
   for (SampleId sample = 0; sample < 2 * kSamples; ++sample) {
     sizes.push_back(below(20) == 0 ? 1000 : below(30));  // larger than any capacity, and empty ones
   }
-  std::vector<SampleId> foretold;
+  std::vector<SampleId> predicted;
   for (unsigned step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
     // Some samples have numbers above those that the policy was made for.
     SampleId sample = below(50) == 0 ? kSamples + below(kSamples) : below(kSamples);
@@ -115,13 +115,13 @@ void random_trace(unsigned seed, Checked* checked) {
       case 6: {
         std::vector<SampleId> order(below(60));
         for (SampleId& one : order) one = below(kSamples);
-        foretold.insert(foretold.end(), order.begin(), order.end());
+        predicted.insert(predicted.end(), order.begin(), order.end());
         checked->tell([&](auto* policy) { policy->know_order(order); });
         break;
       }
       case 7:
         if (below(4) != 0) break;
-        foretold.clear();
+        predicted.clear();
         checked->tell([](auto* policy) { policy->forget_order(); });
         break;
       case 8:
@@ -132,19 +132,19 @@ void random_trace(unsigned seed, Checked* checked) {
         break;
       case 10: {
         if (below(4) != 0) break;
-        const auto told = std::find(foretold.begin(), foretold.end(), sample);
-        if (told != foretold.end()) foretold.erase(told);
+        const auto told = std::find(predicted.begin(), predicted.end(), sample);
+        if (told != predicted.end()) predicted.erase(told);
         checked->tell([sample](auto* policy) { policy->passed(sample); });
         break;
       }
       default: {
         // Most accesses come as foretold, though not always in their turn.
-        if (!foretold.empty() && below(8) != 0) {
-          const size_t turn = std::min<size_t>(below(4), foretold.size() - 1);
-          sample = foretold[turn];
+        if (!predicted.empty() && below(8) != 0) {
+          const size_t turn = std::min<size_t>(below(4), predicted.size() - 1);
+          sample = predicted[turn];
         }
-        const auto told = std::find(foretold.begin(), foretold.end(), sample);
-        if (told != foretold.end()) foretold.erase(told);
+        const auto told = std::find(predicted.begin(), predicted.end(), sample);
+        if (told != predicted.end()) predicted.erase(told);
         checked->access(below(3), sample, sizes[sample]);
       }
     }

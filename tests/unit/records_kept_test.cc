@@ -100,7 +100,7 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
         std::vector<uint32_t> order(50);
         std::iota(order.begin(), order.end(), 0);
         std::shuffle(order.begin(), order.end(), draw);
-        plan.foretell(1, order);
+        plan.predict(1, order);
       }
       for (const FilePages& piece : places[sample]) {
         for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
@@ -138,7 +138,7 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
   for (uint32_t epoch = 0; epoch < 4; ++epoch) {
     const std::vector<uint32_t> order = shuffled(kCount, epoch);
     ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
-    scheduler_.foretell_records();
+    scheduler_.predict_records();
     const uint64_t before = bytes_read();
     for (const uint32_t index : order) {
       pump();
@@ -331,7 +331,7 @@ TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
   make(70 * kMiB, kRecord, 1000, shuffled(1000, 0));  // 62 MB
   const uint32_t other = book_.use(1, "half", 500);
   for (uint32_t i = 0; i < 500; ++i) {
-    ASSERT_TRUE(book_.locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kTold));
+    ASSERT_TRUE(book_.locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kDeclared));
   }
   for (uint32_t i = 0; i < 500; ++i) {
     scheduler_.on_record_read(1, other, i, book_.parts(other, i), now_);
@@ -377,7 +377,7 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
 TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   make(10 * kMiB, kRecord, 1000, {});
   const uint32_t huge = book_.use(1, "huge", uint64_t{1} << 32);
-  ASSERT_TRUE(book_.locate(1, huge, 5, {{0, kRecord, 1}}, Source::kTold));
+  ASSERT_TRUE(book_.locate(1, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
   scheduler_.on_record_read(1, huge, 5, parts, now_);
   scheduler_.on_record_read(1, huge, UINT32_MAX, parts, now_);

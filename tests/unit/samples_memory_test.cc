@@ -78,16 +78,17 @@ TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
   const uint32_t set = book.use(1, "set", kHuge);
-  for (uint64_t i = 0; i < 100000; ++i) book.locate(1, set, i * 1000, {{0, 1, 1}}, Source::kTold);
+  for (uint64_t i = 0; i < 100000; ++i)
+    book.locate(1, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
   EXPECT_LE(book.held(), (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
   const uint32_t other = book.use(1, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
   EXPECT_EQ(book.held(), 0U);
-  EXPECT_FALSE(book.locate(1, set, 1, {{0, 1, 1}}, Source::kTold));
+  EXPECT_FALSE(book.locate(1, set, 1, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_FALSE(book.publish(1, set, 1, 0, counted(5)));
-  EXPECT_TRUE(book.locate(1, other, 1, {{0, 1, 1}}, Source::kTold));
+  EXPECT_TRUE(book.locate(1, other, 1, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_TRUE(book.publish(1, other, 1, 0, counted(5)));
   EXPECT_EQ(book.set(other)->known(), 1U);
 }
@@ -150,7 +151,7 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
     ASSERT_NE(set, 0U);
     // Broken off: its order never ends.
     ASSERT_TRUE(book.publish(session, set, 1, 0, counted(10)));
-    ASSERT_TRUE(book.locate(session, set, 3, {{0, 1, 1}}, Source::kTold));
+    ASSERT_TRUE(book.locate(session, set, 3, {{0, 1, 1}}, Source::kDeclared));
     settle(&book);
     ASSERT_EQ(book.set(set)->known(), 1U) << i;
   }
@@ -162,10 +163,10 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
 TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
   SampleBook book;
   const uint32_t honest = book.use(1, "honest", 10);
-  book.locate(1, honest, 3, {{0, 1, 1}}, Source::kTold);
+  book.locate(1, honest, 3, {{0, 1, 1}}, Source::kDeclared);
   for (uint32_t i = 0; i < 10 * SampleBook::kMaxNames; ++i) {
     const uint32_t set = book.use(2, "flood " + std::to_string(i), 10);
-    book.locate(2, set, 3, {{0, 1, 1}}, Source::kTold);
+    book.locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared);
     if (i % 64 == 0) settle(&book);
   }
   settle(&book);
@@ -176,10 +177,10 @@ TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
 TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
   SampleBook book;
   const uint32_t set = book.use(1, "set", 10);
-  book.locate(1, set, 3, {{0, 1, 1}}, Source::kTold);
+  book.locate(1, set, 3, {{0, 1, 1}}, Source::kDeclared);
   book.release({set, false});
   EXPECT_EQ(book.set(set)->known(), 0U);
-  EXPECT_TRUE(book.locate(1, set, 4, {{0, 1, 1}}, Source::kTold));
+  EXPECT_TRUE(book.locate(1, set, 4, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_EQ(book.set(set)->known(), 1U);
   EXPECT_EQ(book.use(1, "set", 10), set);
 }
@@ -214,7 +215,7 @@ TEST(SampleMemory, NobodyReadsInAnothersDataset) {
   const uint32_t set = book.use(1, "set", 10);
   book.begin(2, 5, set, 3);
   EXPECT_FALSE(book.end(5, set, 3));
-  EXPECT_FALSE(book.locate(2, set, 3, {{0, 1, 1}}, Source::kTold));
+  EXPECT_FALSE(book.locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared));
 }
 
 }  // namespace

@@ -71,23 +71,23 @@ TEST(SampleSet, WhatWasSeenCountsMost) {
   };
   using enum Source;
   EXPECT_TRUE(after(kSeen, kSeen));
-  for (const Source first : {kKept, kTold, kGuessed}) EXPECT_TRUE(after(first, kSeen));
-  for (const Source second : {kKept, kTold, kGuessed}) EXPECT_FALSE(after(kSeen, second));
-  for (const Source first : {kKept, kTold}) EXPECT_TRUE(after(first, kTold));
-  EXPECT_TRUE(after(kGuessed, kTold));
-  for (const Source first : {kKept, kTold, kGuessed}) EXPECT_FALSE(after(first, kGuessed));
+  for (const Source first : {kKept, kDeclared, kGuessed}) EXPECT_TRUE(after(first, kSeen));
+  for (const Source second : {kKept, kDeclared, kGuessed}) EXPECT_FALSE(after(kSeen, second));
+  for (const Source first : {kKept, kDeclared}) EXPECT_TRUE(after(first, kDeclared));
+  EXPECT_TRUE(after(kGuessed, kDeclared));
+  for (const Source first : {kKept, kDeclared, kGuessed}) EXPECT_FALSE(after(first, kGuessed));
 }
 
 TEST(SampleSet, NewsAreWhatNobodyKnewBefore) {
   SampleSet set(10);
-  set.learn(0, {{0, 5, 1}}, Source::kTold);
+  set.learn(0, {{0, 5, 1}}, Source::kDeclared);
   set.learn(1, {{5, 5, 1}}, Source::kKept);
   set.learn(2, {{20, 5, 1}}, Source::kGuessed);
   EXPECT_EQ(set.news(), 0U);
   set.learn(0, {{0, 5, 1}});
   set.learn(1, {{5, 5, 1}});
   EXPECT_EQ(set.news(), 0U);
-  EXPECT_EQ(set.source(0), Source::kTold);
+  EXPECT_EQ(set.source(0), Source::kDeclared);
   EXPECT_EQ(set.source(1), Source::kSeen);
   set.learn(2, {{20, 5, 1}});  // a guess that was right is known from now on
   set.learn(3, {{30, 5, 1}});

@@ -215,7 +215,7 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   plan.set_policy(PolicyKind::kNeeded);
   plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
-  plan.foretell(numbers({1, 1, 2, 2, 3, 3}));
+  plan.predict(numbers({1, 1, 2, 2, 3, 3}));
   want(1);
   want(1);  // for the second job
   arrive();
@@ -352,12 +352,12 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   flying.clear();
   EXPECT_TRUE(want(1));
   EXPECT_TRUE(flying.empty());
-  plan.foretell(numbers({1}));
+  plan.predict(numbers({1}));
   want(1);
   EXPECT_EQ(flying.size(), 1U);
   plan.on_failed(flying.front(), StagePlan::Failure::kMount);
   flying.clear();
-  plan.foretell(numbers({1, 2}));
+  plan.predict(numbers({1, 2}));
   want(1);
   want(2);
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
@@ -440,11 +440,11 @@ TEST_F(StagePlanTest, ASmallerBudgetIsKeptAtOnce) {
 
 TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
   plan.set_budget(kMuch, 1000);
-  plan.foretell(numbers({1, 2, 3}));
+  plan.predict(numbers({1, 2, 3}));
   for (int i = 1; i <= 3; ++i) want(i);
   arrive();
   EXPECT_EQ(plan.ahead(), 3 * StagePlan::charge(kBytes));
-  plan.foretell(numbers({3, 4}));
+  plan.predict(numbers({3, 4}));
   EXPECT_EQ(plan.ahead(), StagePlan::charge(kBytes));
   plan.drop_all();
   check();
@@ -465,7 +465,7 @@ class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKi
     std::iota(order.begin(), order.end(), 0);
     for (int epoch = 0; epoch < count; ++epoch) {
       std::shuffle(order.begin(), order.end(), draw);
-      plan.foretell(numbers(order));
+      plan.predict(numbers(order));
       fetched = 0;
       size_t ahead = 0;
       for (size_t at = 0; at < order.size(); ++at) {

@@ -78,7 +78,8 @@ tsan: ## the same with the thread sanitizer
 format: ## rewrite the sources in the tree's format
 	$(Q)scripts/lint --format
 
-lint: ## clang-format, clang-tidy and the rules of the tree
+lint: ## clang-format, clang-tidy, ruff and the rules of the tree
+	$(Q)scripts/setup check lint
 	$(Q)scripts/lint
 
 install: all ## into PREFIX (/usr/local)

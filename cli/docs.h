@@ -1,5 +1,5 @@
 // `sluice docs`: the parts of documents that are generated from tables and types.
-// tests/integration/cli_test compares the committed documents with it.
+// tests/integration/cli_test.py compares the committed documents with it.
 #pragma once
 
 namespace sluice::cli {

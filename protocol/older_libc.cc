@@ -1,6 +1,6 @@
 // libstdc++, which is linked statically, uses arc4random where the building machine's C library has
 // it (2.36). With this definition the programs do not need so new a C library: they run wherever
-// the library loads. tests/integration/portable checks it.
+// the library loads. tests/integration/portable.py checks it.
 #include <sys/random.h>
 
 #include <cstdint>

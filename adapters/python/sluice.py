@@ -30,7 +30,8 @@ __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetc
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
-         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited", "sluice_reads_for_others")  # may be missing
+         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
+         "sluice_reads_for_others")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a request for a sample is answered: SLUICE_SERVED_* of protocol/sluice.h.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5

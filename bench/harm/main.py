@@ -12,7 +12,7 @@ from bench.harm import bounds, plan, table
 from bench.harm.grounds import Grounds
 from bench.harm.run import Runner
 from bench.lib import conditions, figures
-from bench.lib.place import BUILD, TOP, Failed, Skipped, is_root
+from bench.lib.place import BUILD, Failed, Skipped, is_root
 from bench.lib.storage import remove_leftovers
 
 DATA = os.path.join(BUILD, "bench-data", "harm")

@@ -44,7 +44,8 @@ def line(name, rounds):
 
 def lines(results):
     """Rows with the worst first. Ratios are Sluice's wall time over the plain run's of the same round."""
-    found = ["| job | ground | rounds | plain | epoch 1 | epoch 2 | epoch 3 | whole | processor | requests, bytes | said, saved | worst bounds | plain / plain |",
+    found = ["| job | ground | rounds | plain | epoch 1 | epoch 2 | epoch 3 | whole | processor | "
+             "requests, bytes | said, saved | worst bounds | plain / plain |",
              "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     order = sorted(results, reverse=True, key=lambda name: (worst_of(results[name], "sluice")[:2]))
     return found + [line(name, results[name]) for name in order]

@@ -2,12 +2,12 @@
 import json
 import os
 import statistics
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 
 class Figure(NamedTuple):
     unit: str
-    goal: Optional[float]  # at most, or at least where `least`; None where it is only reported
+    goal: float | None  # at most, or at least where `least`; None where it is only reported
     meaning: str
     least: bool = False
 

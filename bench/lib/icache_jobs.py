@@ -5,7 +5,7 @@ import threading
 
 from bench.lib import jobs
 from bench.lib.bench import ratios
-from bench.lib.icache_speed import MEMORY, MOUNT, OURS, TIMED, WARM_UP, EPOCHS, data
+from bench.lib.icache_speed import MEMORY, MOUNT, OURS, TIMED, EPOCHS, data
 from bench.lib.icache_training import printed
 from bench.lib.place import TOP, Failed, program
 from bench.lib.staged import need_root, read_below

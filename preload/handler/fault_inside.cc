@@ -4,7 +4,7 @@
 //
 // Why it cannot deadlock. It waits in one place, open_cell(), for a cell in OPENING or CLOSING.
 // The owner of that transition runs with every signal blocked (this handler's own mask, or
-// SignalsBlocked in a hook), makes at most three memory-management system calls and finishes. The
+// SignalsBlocked in a hook), makes at most four memory-management system calls and finishes. The
 // owner is never the thread that this handler interrupted, because that thread had signals enabled
 // and faulted in code of the application. In a fork's child the owner may not exist, so
 // registry_after_fork() resets cells in OPENING or CLOSING before the child's first touch, also

@@ -12,7 +12,7 @@ import sys
 import numpy
 import torch
 from torch.utils.data import (BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler,
-                              Sampler, SequentialSampler, SubsetRandomSampler,
+                              Sampler, SubsetRandomSampler,
                               WeightedRandomSampler)
 from torch.utils.data.distributed import DistributedSampler
 

@@ -92,7 +92,7 @@ def show(case, dataset, **options):
     options = {"batch_size": 1 if "batch_sampler" in options else 2, "collate_fn": list, **options}
     try:
         loader = DataLoader(dataset, **options)
-        print(case, [batch for batch in loader])
+        print(case, list(loader))
         inner = iter(loader)
         print(type(inner).__name__, sorted(vars(loader)), sorted(vars(inner)))
         print(inner._dataset_fetcher.dataset is dataset)

@@ -259,7 +259,8 @@ def run(place, folder, workers, kind, ranks=2, of_last=(), iis="warmup=2", **opt
     meeting, status = (os.path.join(place.work, f"{name}-{run.runs}") for name in ("meeting", "status"))
     argv = [sys.executable, "-W", "ignore", "-c", JOB, folder, str(workers), kind,
             os.path.join(harness.BUILD, "sluice"), status, meeting]
-    settings = dict(SLUICE_IMPORTANCE="iis:" + iis, SLUICE_STAGE="always", SLUICE_MEMORY="2M", SLUICE_PLACES="off", GLOO_SOCKET_IFNAME="lo")
+    settings = dict(SLUICE_IMPORTANCE="iis:" + iis, SLUICE_STAGE="always", SLUICE_MEMORY="2M", SLUICE_PLACES="off",
+                    GLOO_SOCKET_IFNAME="lo")
     settings.update(options)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         jobs = [pool.submit(place.run, argv, timeout=150, RANK=str(rank), WORLD_SIZE=str(ranks),

@@ -23,8 +23,6 @@
 
 namespace sluice::preload {
 
-constinit std::atomic<Connection*> g_connection{nullptr};
-
 namespace {
 
 constexpr uint64_t kMillisecond = 1000000;
@@ -34,7 +32,6 @@ constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;    // for the last one, befo
 constexpr uint64_t kStartNs = 1000 * kMillisecond;     // for a new optimizer to listen
 constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
 constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
-constexpr uint64_t kSeenNs = 1000 * kMillisecond;       // for which a pid's check stays valid
 constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // without file questions after a refusal
 constexpr uint32_t kMaxFiles = 256;
 constexpr size_t kMaxReason = 1024;  // bytes of a refusal's text that is printed
@@ -47,16 +44,9 @@ struct KnownFile {
 
 // All below: written and read with g_session_lock held.
 constinit Spinlock g_session_lock;
-constinit Connection g_connections[kMaxConnections] = {};
-constinit uint32_t g_connection_count = 0;
-constinit std::atomic<int> g_optimizer_pid{0};  // read by any thread
 constinit uint64_t g_session = 0;
 constinit uint64_t g_token = 0;
 constinit Patience g_patience;
-constinit std::atomic<uint64_t> g_optimizer_began{0};    // see process_began(); read by any thread
-constinit std::atomic<uint64_t> g_optimizer_seen_ns{0};  // when its pid was last checked to be its
-constinit uint64_t g_time_namespace = 0;                 // inode, when the session began
-constinit std::atomic<bool> g_elsewhere{false};          // now in another pid or time namespace
 constinit uint64_t g_not_before_ns = 0;
 constinit uint64_t g_retry_ns = kRetryNs;
 constinit uint64_t g_no_files_before_ns = 0;
@@ -160,20 +150,10 @@ bool enter_session() {
   }
   g_session = welcome.session;
   g_token = welcome.token;
-  g_optimizer_pid = g_answer.peer;
-  g_optimizer_began = process_began(g_answer.peer);
-  g_optimizer_seen_ns = sys::now_ns();
-  g_time_namespace = time_namespace();
-  g_elsewhere = false;
+  publish_connection(shared, g_answer.peer);
   g_file_count = 0;
   g_retry_ns = kRetryNs;
   g_no_files_before_ns = 0;
-  Connection& connection = g_connections[g_connection_count];
-  connection.shared = shared;
-  connection.number = g_connection_count++;
-  connection.slot.store(protocol::claim_slot(*shared, static_cast<uint32_t>(sys::pid())),
-                        std::memory_order_release);
-  g_connection.store(&connection, std::memory_order_release);
   g_something_to_report.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -309,57 +289,6 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
 
 bool follows_any() { return g_follows_any.load(std::memory_order_relaxed); }
 
-bool session_is_lost() {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection == nullptr ||
-         connection->shared->header.closed.load(std::memory_order_acquire) != 0 ||
-         g_elsewhere.load(std::memory_order_relaxed) || optimizer_died();
-}
-
-bool samples_wanted() {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection != nullptr &&
-         connection->shared->header.samples_idle.load(std::memory_order_relaxed) == 0;
-}
-
-bool pages_wanted() {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection != nullptr &&
-         connection->shared->header.pages_wanted.load(std::memory_order_relaxed) != 0 &&
-         connection->shared->header.closed.load(std::memory_order_relaxed) == 0;
-}
-
-// The pid may have been reused by another process: checked once in kSeenNs.
-bool optimizer_died() {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  if (connection == nullptr ||
-      connection->shared->header.closed.load(std::memory_order_acquire) != 0) {
-    return false;
-  }
-  const int pid = g_optimizer_pid.load(std::memory_order_relaxed);
-  if (g_elsewhere.load(std::memory_order_relaxed)) return false;  // pids differ in this namespace
-  if (sys::call(SYS_kill, pid, 0) == -ESRCH) return true;
-  const uint64_t began = g_optimizer_began.load(std::memory_order_relaxed);
-  const uint64_t now = sys::now_ns();
-  if (began == 0 || now - g_optimizer_seen_ns.load(std::memory_order_relaxed) < kSeenNs) {
-    return false;
-  }
-  const uint64_t begins = process_began(pid);
-  if (begins != 0 && begins != began) return true;
-  g_optimizer_seen_ns.store(now, std::memory_order_relaxed);
-  return false;
-}
-
-bool session_of_file_lives(uint32_t file) {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return !session_is_lost() && file >> kFileIdBits == connection->number;
-}
-
-uint32_t in_session(uint32_t id) {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  return connection == nullptr ? 0 : id | connection->number << kFileIdBits;
-}
-
 namespace {
 
 // begin_question() before a question, end_question() after it. REQUIRES: g_session_lock.
@@ -368,7 +297,7 @@ int begin_question(const Question& question) {
     count(protocol::ClientMetric::passed_no_optimizer);
     return -EAGAIN;
   }
-  if (session_is_lost() && (g_connection_count == kMaxConnections || !begin_session())) {
+  if (session_is_lost() && (!may_connect() || !begin_session())) {
     back_off();
     return -ENOTCONN;
   }
@@ -461,7 +390,7 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
     count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }
-  if (lost && (g_connection_count == kMaxConnections || !begin_session())) {
+  if (lost && (!may_connect() || !begin_session())) {
     back_off();
     count(protocol::ClientMetric::passed_no_optimizer);
     return false;
@@ -476,23 +405,8 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
 void session_after_fork() {
   g_session_lock.reset();
   g_long_lock.reset();
-  Connection* connection = g_connection.load(std::memory_order_relaxed);
-  if (connection == nullptr) return;
-  // getppid() is 0 if the parent is in another pid namespace.
-  if (sys::call(SYS_getppid) == 0 ||
-      (g_time_namespace != 0 && time_namespace() != g_time_namespace)) {
-    g_elsewhere = true;
-  }
-  if (g_elsewhere.load(std::memory_order_relaxed)) {
-    connection->slot.store(nullptr, std::memory_order_release);
-    return;
-  }
-  connection->slot.store(
-      protocol::claim_slot(*connection->shared, static_cast<uint32_t>(sys::pid())),
-      std::memory_order_release);
+  connection_after_fork();
 }
-
-const Connection* connections() { return g_connections; }
 
 void end_session() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);

@@ -9,11 +9,10 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cstdint>
 
+#include "preload/session/connection.h"
 #include "protocol/control.h"
-#include "protocol/ring.h"
 
 namespace sluice::preload {
 
@@ -22,25 +21,6 @@ struct FollowedFile {
   uint32_t flags = 0;
   uint64_t distance = 0;  // bytes
 };
-
-// A session: its memory, this process's slot in it, and a number that is part of every file id
-// of that session. A process has more than one only if its optimizer died; the memory of the
-// old one stays mapped, since a handler may be writing to it.
-struct Connection {
-  protocol::Shared* shared = nullptr;          // constant once published
-  std::atomic<protocol::Slot*> slot{nullptr};  // nullptr: no slot was free
-  uint32_t number = 0;
-};
-
-// The current one, nullptr while there is none. Read in the fault handler.
-extern std::atomic<Connection*> g_connection;
-
-inline constexpr uint32_t kMaxConnections = 16;
-// All that this process ever had: kMaxConnections entries, of which those with `shared` are valid.
-const Connection* connections();
-
-// FollowedFile::file is the optimizer's id with the connection's number above these bits.
-inline constexpr uint32_t kFileIdBits = 24;
 
 // Passes a file to the optimizer, which is started if need be. False: pass through (counted).
 // The caller still owns `fd`. Not from a signal handler; any thread; blocks every signal meanwhile.
@@ -53,19 +33,6 @@ bool follows(const struct stat& about, FollowedFile* out);
 
 // Whether this process ever followed a file. Any thread.
 bool follows_any();
-
-// Whether the optimizer of the current session died or ended the session; true without a session.
-// Any thread.
-bool session_is_lost();
-// Whether the optimizer died without ending the session: it was killed. Any thread;
-// async-signal-safe.
-bool optimizer_died();
-// Whether the optimizer uses events that say which sample is being read. Any thread.
-bool samples_wanted();
-// Whether the optimizer wants to know which pages of mapped files samples touch. Any thread.
-bool pages_wanted();
-// Whether events of this file reach an optimizer. Any thread.
-bool session_of_file_lives(uint32_t file);
 
 // A question within the current session, which is begun if there is none. `body` begins with the
 // session's id and token, 64 bits each, which are filled in. The caller owns `fd`; -1 is none.
@@ -89,9 +56,6 @@ int ask_in_session(const Question& question);
 // it is at work on it, five seconds at most. Other threads ask and open files meanwhile. -EBUSY:
 // another thread is waiting for such an answer. `text` is not sent.
 int ask_at_length(const Question& question);
-// An id that the optimizer assigned (file, dataset), as events carry it; see kFileIdBits.
-uint32_t in_session(uint32_t id);
-
 // Claims a slot of the inherited session for a fork's child. Not for a child in another pid or time
 // namespace, where pids and times differ from the optimizer's: in it and in its children the
 // session counts as lost. Async-signal-safe.

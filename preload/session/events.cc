@@ -6,7 +6,7 @@
 #include "preload/base/start_page.h"
 #include "preload/base/sys.h"
 #include "preload/base/thread_state.h"
-#include "preload/session/client.h"
+#include "preload/session/connection.h"
 #include "protocol/ring_io.h"
 
 namespace sluice::preload {

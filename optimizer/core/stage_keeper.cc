@@ -134,6 +134,7 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
     const uint64_t begun = now_ns();
     auto to_pack = std::make_shared<CopyToPack>();
     CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
+    result.took_ns = now_ns() - begun;
     if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
       // The folder's watch misses changes under other names: watch the file too, then recheck it.
       watched = watch->add_file(path) && watched;
@@ -172,7 +173,9 @@ void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
   rules.most_bytes = plan_->budget() / kLargestShare;
   executor_.run(0, [this, planned, path = files_->path(planned.file), rules, keep = keeps_cache_,
                     mailbox = mailbox_] {
-    const CopyResult result = read_ahead(path, rules, keep);
+    const uint64_t begun = now_ns();
+    CopyResult result = read_ahead(path, rules, keep);
+    result.took_ns = now_ns() - begun;
     mailbox->post([this, planned, result] {
       if (!result.good) {
         failed(planned, result);
@@ -183,7 +186,7 @@ void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
       view_.fetched_files += read != 0 ? 1 : 0;
       view_.fetched_bytes += read;
       plan_->on_staged(planned, result.stat.device, result.stat.size, result.charged, now_ns(),
-                       read != 0);
+                       read != 0, result.took_ns);
       if (on_staged) on_staged(planned.session, read, false);
       remove_evicted();
     });
@@ -220,7 +223,7 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   }
   const auto at = copies_.find(planned.file);
   const bool wanted = plan_->on_staged(planned, result.stat.device, result.stat.size,
-                                       result.charged, now_ns(), !result.packed);
+                                       result.charged, now_ns(), !result.packed, result.took_ns);
   if (!wanted || at == copies_.end()) {
     folder_->remove(name);
     if (at != copies_.end() && at->second.name == 0 &&

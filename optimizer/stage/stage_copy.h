@@ -23,6 +23,7 @@ struct CopyResult {
   uint64_t inode = 0;    // of the copy
   uint64_t charged = 0;  // bytes of memory that the copy takes
   bool packed = false;   // the bytes came from a pack
+  uint64_t took_ns = 0;  // on the thread that read it; 0: not known
   bool cached = false;   // the whole file was in the page cache already
 };
 

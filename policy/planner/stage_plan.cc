@@ -141,7 +141,8 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, 
   return {entry.token, file, session, !added, entry.to_cache};
 }
 
-void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns) {
+void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns,
+                      uint64_t took_ns) {
   Mount& mount = mounts_[entry.device];
   --mount.in_flight;
   --flying_;
@@ -149,7 +150,7 @@ void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_
   mount.bytes += bytes;
   mount.charged += charge(bytes);
   ++mount.files;
-  mount.model.on_done(entry.sample, 1, now_ns, counts == Counts::kRateAndLatency);
+  mount.model.on_done(entry.sample, 1, now_ns, counts == Counts::kRateAndLatency, took_ns);
 }
 
 StagePlan::Entry* StagePlan::find(const PlannedFetch& fetch) {
@@ -164,13 +165,13 @@ void StagePlan::spend(uint32_t file, Entry& entry) {
 }
 
 bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
-                          uint64_t charged, uint64_t now_ns, bool from_storage) {
+                          uint64_t charged, uint64_t now_ns, bool from_storage, uint64_t took_ns) {
   Entry* entry = find(fetch);
   if (entry == nullptr) return false;
   // Fetches in flight at the same time share the storage's time.
   entry->took_ns = (now_ns - std::min(now_ns, entry->issued_ns)) /
                    std::max(1U, mounts_[entry->device].in_flight);
-  ended(*entry, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns);
+  ended(*entry, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns, took_ns);
   used_ -= entry->charged;
   ahead_ -= entry->charged;
   files_->set_bytes(fetch.file, bytes);

@@ -59,9 +59,10 @@ class StagePlan {
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset = 0);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
-  // read from the file's own storage, not from a pack.
+  // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
+  // not known.
   bool on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes, uint64_t charged,
-                 uint64_t now_ns, bool from_storage = true);
+                 uint64_t now_ns, bool from_storage = true, uint64_t took_ns = 0);
   // A check that found no difference. False: it is no longer of interest.
   bool on_valid(const PlannedFetch& fetch);
   // kError: retried with the next order. kMount: no file of its folder is ever fetched. kChanged: a
@@ -190,7 +191,8 @@ class StagePlan {
   Entry* find(const PlannedFetch& fetch);
   void evict(uint32_t file);
   enum class Counts : uint8_t { kNot, kRate, kRateAndLatency };
-  void ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns);
+  void ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_t now_ns,
+             uint64_t took_ns = 0);
 
   FileTable* const files_;
   std::unique_ptr<Policy> policy_;

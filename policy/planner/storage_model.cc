@@ -30,7 +30,8 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
   return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
 }
 
-void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed) {
+void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed,
+                           uint64_t took_ns) {
   if (bytes == 0 || now_ns <= sample.issued_ns) return;
   // A longer read is delivered block by block.
   const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
@@ -43,7 +44,8 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
       latency_turn_ns_ = now_ns;
     }
   }
-  if (timed && sample.others < kQuiet) usual_[sample.others].add(static_cast<double>(took));
+  if (timed && sample.others < kQuiet)
+    usual_[sample.others].add(static_cast<double>(took_ns != 0 ? took_ns : took));
   mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
   slot_bytes_ += bytes;
   ++slot_requests_;

@@ -30,7 +30,10 @@ class StorageModel {
 
   Sample on_issue(uint64_t now_ns, unsigned in_flight_before);
   // `timed`: the read's duration counts for the storage's latency.
-  void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed = true);
+  // `took_ns`: what the storage took, if known without the time in which the read waited for a
+  // thread or for the caller to notice its end; 0: it is not.
+  void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed = true,
+               uint64_t took_ns = 0);
 
   // A reader waits for data that was not prefetched: reduce the depth for a moment.
   void on_stall(uint64_t now_ns) { stalled_until_ns_ = now_ns + kStallNs; }

@@ -46,7 +46,7 @@ class Pages(unittest.TestCase):
         self.good(page)
         for said in ("Reader against frontier", "Hit, late, miss", "Queue depth", "Bandwidth",
                      "Stall", "Memory budget", "All figures", "4 GiB", "3.84 GiB", "31.42 s",
-                     "1.5 s", "98 %", "256 MiB", "3 mappings passed through: too few VMAs left"):
+                     "1.5 s", "98 %", "256 MiB", "3 mappings not handled: too few VMAs left"):
             self.assertIn(said, page.all)
         self.assertEqual(page.row("epoch 0")[2:], ["0", "0", "0", "1,000", "-", "9.75 s"])
         self.assertEqual(page.row("epoch 3")[2:], ["980", "15", "5", "0", "98 %", "9.75 s"])

@@ -324,8 +324,9 @@ TEST_P(Observed, AMappingIsFollowedByItsPageTable) {
   job.client.push({0, 64 * kMiB, optimizer::now_ns(), address, known->file, 1, EventKind::kMapped,
                    protocol::kFlagObserve});
   uint64_t at = 0;
+  // Far enough that a sidecar that gets little processor time sees some of it being read.
   EXPECT_TRUE(eventually([&] {
-    for (int page = 0; page < 64 && at < 16 * kMiB; ++page, at += 4096) static_cast<void>(map[at]);
+    for (int page = 0; page < 64 && at < 48 * kMiB; ++page, at += 4096) static_cast<void>(map[at]);
     return job.client.metric(SessionMetric::precached_bytes) >= 8 * kMiB;
   }));
   EXPECT_EQ(report(process)["streams"].size(), 1u);

@@ -138,7 +138,8 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   const std::span<const Extent> parts = samples_.parts(dataset, index);
   const uint64_t now = now_ns();
   Session& owner = whose_epoch(session, dataset, now);
-  owner.fruitless = parts.empty() ? owner.fruitless + 1 : 0;
+  owner.fruitless = parts.empty() ? owner.fruitless + 1
+                                  : owner.fruitless - std::min<uint64_t>(owner.fruitless, 4);
   rank_samples(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);
   note_uptake(owner.id, reader, dataset, index, end);
   scheduler_.on_sample_end(owner.id, parts);

@@ -61,6 +61,14 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
       samples_.forget_order(session->id, request.dataset);
     }
     was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
+    // Events of the epoch before may still be in the rings.
+    if (!idle) {
+      after_events([this, id = session->id, dataset = request.dataset, epoch = request.epoch] {
+        const auto at = sessions_.find(id);
+        if (at == sessions_.end() || !nothing_to_learn(*at->second, dataset, epoch)) return;
+        at->second->memory.get()->header.samples_idle.store(1, std::memory_order_relaxed);
+      });
+    }
   }
   samples_.touch(request.dataset);  // so that relieve() does not release this one
   relieve(request.count * SampleOrder::kPositionBytes);

@@ -64,7 +64,7 @@ struct Session {
   uint32_t peer_pid = 0;
   std::string command;  // display
   SessionOptions options;
-  uint64_t fruitless = 0;  // samples read in a row whose location was not learned
+  uint64_t fruitless = 0;  // unlocated samples read of late; a located one takes four off
   bool selects = false;    // it has asked which samples an epoch is to fetch
   std::map<uint32_t, BenefitEstimate> benefits;  // by dataset it selects from
   UniqueFd peer_pidfd;                           // watched until the first slot is taken

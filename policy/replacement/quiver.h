@@ -11,7 +11,7 @@ namespace sluice::optimizer {
 
 // Quiver (Kumar and Sivathanu, "Quiver: an informed storage cache for deep learning", FAST 2020)
 // has two ideas: substitutability (a cached sample replaces a missing one), and coordinated
-// eviction among jobs over one dataset. The first changes what is trained on and is not implemented
+// eviction among jobs over one dataset. The first changes what is trained on and is left out
 // here. The second is exact: a sample is evicted only after every job has read it in its present
 // epoch: until then it is certain to be read, and afterwards no job reads it before the next epoch.
 // A newcomer that some job still wants displaces such samples, the longest unwanted first; one that

@@ -48,6 +48,7 @@ struct Question {
   size_t answer_size = 0;    // exactly
   int* answer_fd = nullptr;  // receives the answer's descriptor, to be owned by the caller, if any
   bool insist = false;       // ask and wait regardless of g_patience and of late answers before
+  bool start = true;         // without an optimizer: start one
 };
 // 0, or a negative errno: no optimizer, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.

@@ -121,17 +121,16 @@ void path_linked(int folder, const char* path) {
   }
   note_written(about.st_dev, about.st_ino);
   const Stage* stage = g_stage.load(std::memory_order_acquire);
-  if (stage == nullptr || !holds_originals(*stage, about.st_dev)) return;
+  if (stage != nullptr && !holds_originals(*stage, about.st_dev)) return;
   if (process_is_new()) process_after_fork();
-  settle(*stage, about.st_dev, about.st_ino, false);
+  settle(about.st_dev, about.st_ino, false);
 }
 
 void mounts_changed() {
-  const Stage* stage = g_stage.load(std::memory_order_acquire);
-  if (stage == nullptr || in_vfork_child()) return;
+  if (!g_settings.stage || in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   give_up_stage();
-  settle(*stage, 0, 0, false);
+  settle(0, 0, false);
 }
 
 }  // namespace sluice::preload

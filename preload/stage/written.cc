@@ -1,7 +1,9 @@
 #include "preload/stage/written.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <atomic>
 #include <cerrno>
@@ -20,6 +22,10 @@ namespace {
 constexpr uint32_t kWrittenBits = 1U << 15;
 constinit std::atomic<uint64_t> g_written[kWrittenBits / 64] = {};
 constinit std::atomic<bool> g_wrote{false};
+
+// An optimizer that is stopped kept this process waiting, which has no index to see that from: it
+// does not insist again.
+constinit std::atomic<bool> g_unanswered{false};
 
 // Files mapped before there was a stage. Beyond this number the oldest are overwritten.
 constexpr uint32_t kMappedBefore = 256;
@@ -42,6 +48,13 @@ bool regular(int fd, struct stat* about) {
   return sys::call(SYS_fstat, fd, sys::word(about)) == 0 && S_ISREG(about->st_mode);
 }
 
+// Shared memory is mapped often, and only SLUICE_STAGE=always stages what lies in memory already.
+bool may_be_staged(int fd) {
+  struct statfs about;
+  return g_settings.stage_all || sys::call(SYS_fstatfs, fd, sys::word(&about)) != 0 ||
+         about.f_type != TMPFS_MAGIC;
+}
+
 }  // namespace
 
 void note_written(uint64_t device, uint64_t inode) {
@@ -61,19 +74,28 @@ bool maybe_written(uint64_t device, uint64_t inode) {
   return true;
 }
 
-void settle(const protocol::Stage& stage, uint64_t device, uint64_t inode, bool mapped) {
+void settle(uint64_t device, uint64_t inode, bool mapped) {
+  const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   protocol::Settle body = {};
   body.device = device;
   body.inode = inode;
   body.mapped = mapped ? 1 : 0;
-  const uint64_t deadline = sys::now_ns() + kSettleNs;
+  // A process without the index cannot see the heartbeat; those with it use no copy after so long.
+  const uint64_t deadline =
+      sys::now_ns() + (stage != nullptr ? kSettleNs : protocol::kStageSilentNs);
+  const bool insists = stage != nullptr || !g_unanswered.load(std::memory_order_relaxed);
   for (;;) {
     const int error = ask_in_session({.kind = protocol::MessageKind::kSettle,
                                       .expected = protocol::MessageKind::kDone,
                                       .body = &body,
                                       .body_size = sizeof body,
-                                      .insist = true});
-    if (error != -ETIMEDOUT || stage_silent(stage) || sys::now_ns() > deadline) return;
+                                      .insist = insists,
+                                      .start = false});
+    if (error != -ETIMEDOUT || !insists) return;
+    if (stage != nullptr && stage_silent(*stage)) return;
+    if (sys::now_ns() <= deadline) continue;
+    g_unanswered.store(true, std::memory_order_relaxed);
+    return;
   }
 }
 
@@ -90,17 +112,17 @@ void mapped_shared(int fd) {
   struct stat about;
   if (sys::failed(flags) || (flags & O_ACCMODE) != O_RDWR || !regular(fd, &about)) return;
   note_written(about.st_dev, about.st_ino);  // another process may have opened the descriptor
+  if (!may_be_staged(fd)) return;
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   if (stage == nullptr) {
     Mapped& mapped =
         g_mapped[g_mapped_count.fetch_add(1, std::memory_order_relaxed) % kMappedBefore];
     mapped.device.store(about.st_dev, std::memory_order_relaxed);
     mapped.inode.store(about.st_ino, std::memory_order_relaxed);
-    return;
   }
   if (process_is_new()) process_after_fork();
   const int saved = errno;
-  settle(*stage, about.st_dev, about.st_ino, true);
+  settle(about.st_dev, about.st_ino, true);
   errno = saved;
 }
 
@@ -108,7 +130,7 @@ void report_mapped() {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint32_t count = g_mapped_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; stage != nullptr && i < count && i < kMappedBefore; ++i) {
-    settle(*stage, g_mapped[i].device.load(std::memory_order_relaxed),
+    settle(g_mapped[i].device.load(std::memory_order_relaxed),
            g_mapped[i].inode.load(std::memory_order_relaxed), true);
   }
 }

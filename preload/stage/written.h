@@ -15,9 +15,10 @@ bool maybe_written(uint64_t device, uint64_t inode);
 void note_written(uint64_t device, uint64_t inode);
 
 // Makes the optimizer drop the copies of the file and process all earlier changes on this host;
-// returns once that is done, or the optimizer is stopped or dead. `mapped`: the optimizer does not
-// stage the file while the session lives. Blocks; not from a signal handler.
-void settle(const protocol::Stage& stage, uint64_t device, uint64_t inode, bool mapped);
+// returns once that is done, or the optimizer is stopped or dead. Also in a process that uses no
+// copies itself, since others may; an optimizer is not started for it. `mapped`: the optimizer does
+// not stage the file while the session lives. Blocks; not from a signal handler.
+void settle(uint64_t device, uint64_t inode, bool mapped);
 
 // The caller opened `fd` for writing.
 void opened_for_writing(int fd);

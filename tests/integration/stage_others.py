@@ -12,14 +12,15 @@ from harness import claim
 from stage_testing import SETTINGS, Ground, Tally, victim
 
 NAME = "stage_others"
-LATE = "mounted_over_while_late"  # the test takes part
+# The test takes part.
+LATE = "mounted_over_while_late", "mounted_over_by_process_without_samples"
 
 
-def mounted_while_late(place, ground):
-    """The optimizer is stopped while a child of the job mounts over a staged file: that is waited for."""
+def mounted_while_late(place, ground, case):
+    """The optimizer is stopped while a process of the job mounts over a staged file: that is waited for."""
     outputs = []
     for library in None, harness.LIBRARY:
-        argv = victim(NAME, LATE, ground.make("late"))
+        argv = victim(NAME, case, ground.make("late"))
         job = place.start(argv, library, stdin=subprocess.PIPE, **(SETTINGS if library else {}))
         claim(job.stdout.readline() == "staged\n", "the job does not begin")
         pids = place.optimizers() if library else []
@@ -35,7 +36,7 @@ def mounted_while_late(place, ground):
         claim(job.returncode == 0, err)
         outputs.append(out)
         harness.drive.end_optimizer(place.sockets)
-    claim(outputs[0] == outputs[1], "mounted over while the optimizer was late: "
+    claim(outputs[0] == outputs[1], case + ": "
           + stage_testing.first_difference(*outputs))
 
 
@@ -43,14 +44,15 @@ def test(place):
     tally = Tally()
     with Ground(place, "disk") as ground:
         for case in stage_testing.cases_of(place, NAME):
-            if case == LATE:
+            if case in LATE:
                 continue
             argv = victim(NAME, case, ground.make(case))
             plain = place.run(argv, library=None)
             ground.make(case)
             tally.compare(case, plain, place.run(argv, timeout=100, **SETTINGS))
             harness.drive.end_optimizer(place.sockets)
-        mounted_while_late(place, ground)
+        for case in LATE:
+            mounted_while_late(place, ground, case)
     tally.end()
 
 

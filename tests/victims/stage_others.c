@@ -35,7 +35,8 @@ static int map_and_write(const char* how) {
   const int fd = open(at("f2"), O_RDWR);
   CHECK(fd >= 0);
   const bool before = strcmp(how, "before") == 0;
-  if (!before) begin_stage(kOthers, 2);
+  const bool alone = strcmp(how, "alone") == 0;  // uses no copies itself
+  if (!before && !alone) begin_stage(kOthers, 2);
   char* memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   CHECK(memory != MAP_FAILED && close(fd) == 0);
   if (before) begin_stage(kOthers, 2);
@@ -107,6 +108,11 @@ static void mapped_after_staged(void) {
   start_other("after");
   read_after_each_store();
 }
+static void mapped_by_process_without_samples(void) {
+  stage_every();
+  start_other("alone");
+  read_after_each_store();
+}
 static void mapped_by_child(void) {
   stage_every();
   start_other("child");
@@ -144,6 +150,36 @@ static void mounted_over_by_child(void) {
   int status;
   CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
   say_opens("hidden");
+}
+
+// A process that is executed, which has the library and declares no samples.
+static void run_other(const char* what) {
+  pid_t pid;
+  char* argv[] = {self, (char*)what, folder, NULL};
+  int status;
+  CHECK(posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0);
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+static int mount_over(void) {
+  CHECK(mount(at("f0"), at("f2"), NULL, MS_BIND, NULL) == 0);
+  return 0;
+}
+// It gives a file a name in a folder that the optimizer does not watch, and changes it by that
+// name.
+static int link_and_write(void) {
+  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
+    char name[32];
+    snprintf(name, sizeof name, "far/linked%zu", i);
+    CHECK(link(at(kNames[i]), at(name)) == 0);
+    const int fd = open(at(name), O_WRONLY);
+    CHECK(fd >= 0 && pwrite(fd, "changed", 7, 3) == 7 && close(fd) == 0);
+  }
+  return 0;
+}
+static void linked_by_process_without_samples(void) {
+  stage_every();
+  run_other("--link");
+  say_opens("linked");
 }
 
 // The same again and again, each seen at once.
@@ -194,18 +230,35 @@ static void mounted_over_while_late(void) {
   say_opens("hidden");
 }
 
+static void mounted_over_by_process_without_samples(void) {
+  if (!own_mounts()) return;
+  stage_every();
+  char line[16];
+  CHECK(write(1, "staged\n", 7) == 7 && read(0, line, sizeof line) > 0);
+  run_other("--mount");
+  say_opens("hidden");
+}
+
 int main(int argc, char** argv) {
   self = argv[0];
-  static const struct stage_case kCases[] = {{"mapped_after_staged", mapped_after_staged},
-                                             {"mapped_by_child", mapped_by_child},
-                                             {"mapped_before_staged", mapped_before_staged},
-                                             {"mounted_over_by_child", mounted_over_by_child},
-                                             {"mounted_over_repeatedly", mounted_over_repeatedly},
-                                             {"mounted_over_while_late", mounted_over_while_late},
-                                             {NULL, NULL}};
+  static const struct stage_case kCases[] = {
+      {"mapped_after_staged", mapped_after_staged},
+      {"mapped_by_child", mapped_by_child},
+      {"mapped_before_staged", mapped_before_staged},
+      {"mounted_over_by_child", mounted_over_by_child},
+      {"mounted_over_repeatedly", mounted_over_repeatedly},
+      {"mounted_over_while_late", mounted_over_while_late},
+      {"mapped_by_process_without_samples", mapped_by_process_without_samples},
+      {"linked_by_process_without_samples", linked_by_process_without_samples},
+      {"mounted_over_by_process_without_samples", mounted_over_by_process_without_samples},
+      {NULL, NULL}};
   if (argc == 4 && strcmp(argv[1], "--map") == 0) {
     snprintf(folder, sizeof folder, "%s", argv[2]);
     return map_and_write(argv[3]);
+  }
+  if (argc == 3 && (strcmp(argv[1], "--mount") == 0 || strcmp(argv[1], "--link") == 0)) {
+    snprintf(folder, sizeof folder, "%s", argv[2]);
+    return strcmp(argv[1], "--mount") == 0 ? mount_over() : link_and_write();
   }
   return run_case(kCases, argc, argv);
 }

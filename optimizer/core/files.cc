@@ -78,7 +78,7 @@ void Files::opened(uint32_t id, Reopened result) {
   if (!mount.known) {
     mount.known = true;
     mount.facts = result.mount;
-    scheduler_->set_mount(file.device, mount.facts.block, mount.facts.max_depth);
+    scheduler_->queue().set(file.device, mount.facts.block, mount.facts.max_depth);
     say(Level::kInfo, "mount of {}: {}, read-ahead {} KiB, blocks of {} KiB", file.path,
         mount.facts.type, mount.facts.read_ahead >> 10, mount.facts.block >> 10);
   }
@@ -147,7 +147,7 @@ void Files::leave(uint32_t session, const std::function<void(uint64_t)>& cancel)
     FileEntry& file = (at++)->second;
     if (file.sessions.erase(session) == 0 || !file.sessions.empty()) continue;
     const bool opening = file.state == FileEntry::State::kOpening;
-    for (const uint64_t token : scheduler_->tokens_of(file.id)) cancel(token);
+    for (const uint64_t token : scheduler_->queue().tokens_of(file.id)) cancel(token);
     scheduler_->remove_file(file.id);
     by_inode_.erase({file.device, file.inode});
     file.state = FileEntry::State::kClosing;

@@ -61,7 +61,7 @@ class Files {
   // Makes `session` a user of a file that others use already.
   void share(FileEntry& file, uint32_t session) {
     file.sessions.insert(session);
-    scheduler_->use_file(file.id, session);
+    scheduler_->retention().use_file(file.id, session);
   }
   // `session` no longer uses any file. Calls `cancel` for each read that no session needs any more.
   void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);

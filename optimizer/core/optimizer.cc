@@ -163,7 +163,7 @@ uint64_t Optimizer::timeout_ns() const {
 // With many reads in flight their results are collected a few at a time: often enough that the
 // pipeline never runs dry, seldom enough that the thread is not woken for each.
 void Optimizer::relax() {
-  const uint64_t interval = scheduler_.refill_ns(now_ns());
+  const uint64_t interval = scheduler_.queue().refill_ns(now_ns());
   reap_ns_ = interval >= kMinReapNs ? now_ns() + std::min(interval, kMaxReapNs) : 0;
   engine_->notify(reap_ns_ == 0);
 }
@@ -223,7 +223,7 @@ void Optimizer::tick() {
   }
   find_unwatched();
   end_empty_sessions(now);
-  for (const uint64_t device : scheduler_.hung(now, kHungNs)) {
+  for (const uint64_t device : scheduler_.queue().hung(now, kHungNs)) {
     files_.turn_mount_off(device, "a read has been under way for too long: it hangs");
   }
   files_.complain_of_hung_opens(now, kHungNs);
@@ -260,7 +260,7 @@ void Optimizer::update_budget() {
   shares_.look(memory_.read(), options_.memory, stage_plan_.used());
   samples_.set_most_bytes(std::clamp(shares_.budget() / kTablesShare, kLeastTables, kMostTables));
   records_.set_budget(shares_.budget());
-  scheduler_.set_record_most(shares_.most());
+  scheduler_.retention().set_most(shares_.most());
   share_budget(now_ns());
 }
 

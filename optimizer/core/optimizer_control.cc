@@ -134,7 +134,7 @@ void Optimizer::handle(const Peer& peer, const HelloMessage& hello, std::vector<
   PlanOptions plan{hello.options.distance, hello.options.size, hello.options.threshold};
   scheduler_.add_session(id, plan, hello.options.prefetch, hello.options.memory,
                          hello.options.policy);
-  plan.distance = scheduler_.distance(id);
+  plan.distance = scheduler_.accounts().distance(id);
   report_fixed_plan(id, plan);
 
   RingReader::Handler handler;
@@ -189,8 +189,9 @@ void Optimizer::handle(const Peer& peer, const FileMessage& message, std::vector
   protocol::FileKnown answer{};
   answer.file = file.id;
   if (file.state == FileEntry::State::kOff) answer.flags |= protocol::kFileUnusable;
-  if (scheduler_.drops_behind(file.size, session->id)) answer.flags |= protocol::kFileDropBehind;
-  answer.distance = scheduler_.distance(session->id);
+  if (scheduler_.accounts().exceeds(file.size, session->id))
+    answer.flags |= protocol::kFileDropBehind;
+  answer.distance = scheduler_.accounts().distance(session->id);
   server_.send(peer.connection, MessageKind::kFileKnown, bytes_of(answer));
 }
 

@@ -48,7 +48,7 @@ void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint
   for (const uint32_t id : samples_.sessions_of(dataset)) {
     // Worker sessions are not counted; the session that owns the order they read is.
     const auto running = samples_.running(id, dataset);
-    SessionMetrics* metrics = scheduler_.metrics(id);
+    SessionMetrics* metrics = scheduler_.accounts().metrics(id);
     if (metrics == nullptr || (running && running->session != id)) continue;
     const bool copies = found.mechanism == Mechanism::kCopies;
     (*metrics)[static_cast<size_t>(copies ? SessionMetric::copies_off

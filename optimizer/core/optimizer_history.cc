@@ -25,7 +25,7 @@ void Optimizer::record(uint64_t now) {
 void Optimizer::add_point(Session& session, uint64_t now) {
   note_streamed(session, now);
   const SessionView view = scheduler_.view(session.id, now);
-  const SessionMetrics* metrics = scheduler_.metrics(session.id);
+  const SessionMetrics* metrics = scheduler_.accounts().metrics(session.id);
   protocol::HistoryPoint point{};
   const auto set = [&point](HistoryField field, uint64_t value) {
     point[static_cast<size_t>(field)] = value;
@@ -44,14 +44,15 @@ void Optimizer::add_point(Session& session, uint64_t now) {
 
 void Optimizer::note_streamed(Session& session, uint64_t now) {
   const SessionView view = scheduler_.view(session.id, now);
-  session.history.streamed(view.passed, view.passed_ready,
-                           counter(scheduler_.metrics(session.id), SessionMetric::late_bytes), now);
+  session.history.streamed(
+      view.passed, view.passed_ready,
+      counter(scheduler_.accounts().metrics(session.id), SessionMetric::late_bytes), now);
 }
 
 // Called after an access: enters a new epoch if a pass over a file begins with it.
 void Optimizer::note_pass(Session& session, uint64_t now) {
   if (session.history.by_order()) return;
-  const uint64_t passes = scheduler_.passes(session.id);
+  const uint64_t passes = scheduler_.streams().passes(session.id);
   if (passes == session.history.epoch()) return;
   note_streamed(session, now);
   session.history.enter(passes, now);
@@ -75,7 +76,8 @@ Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now
 }
 
 void Optimizer::enter_epoch(const Session& session) {
-  if (Savings* savings = scheduler_.savings(session.id)) savings->enter(session.waited_ns());
+  if (Savings* savings = scheduler_.accounts().savings(session.id))
+    savings->enter(session.waited_ns());
 }
 
 void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
@@ -85,12 +87,12 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   // Counted only for the session that owns the order: a worker that is a session of its own has
   // ended when the job reports.
   Session& owner = whose_epoch(session, dataset, now);
-  const SessionMetrics* metrics = scheduler_.metrics(owner.id);
+  const SessionMetrics* metrics = scheduler_.accounts().metrics(owner.id);
   const uint64_t hits = counter(metrics, SessionMetric::sample_hits);
   const uint64_t late = counter(metrics, SessionMetric::sample_late);
   const uint64_t misses = counter(metrics, SessionMetric::sample_misses);
-  scheduler_.on_sample_begin(owner.id, parts, samples_.reads_at_random(reader));
-  if (Savings* savings = scheduler_.savings(owner.id)) {
+  scheduler_.samples().on_sample_begin(owner.id, parts, samples_.reads_at_random(reader));
+  if (Savings* savings = scheduler_.accounts().savings(owner.id)) {
     // A worker reads in parallel with the process that owns the order.
     savings->reads(reader, static_cast<uint32_t>(reader >> 32) != owner.peer_pid, now);
     if (parts.empty()) savings->unknown();
@@ -142,9 +144,9 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
                                   : owner.fruitless - std::min<uint64_t>(owner.fruitless, 4);
   rank_samples(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);
   note_uptake(owner.id, reader, dataset, index, end);
-  scheduler_.on_sample_end(owner.id, parts);
+  scheduler_.samples().on_sample_end(owner.id, parts);
   if (!random) return true;
-  scheduler_.on_record_read(owner.id, dataset, index, parts, now);
+  scheduler_.retention().on_read(owner.id, dataset, index, parts, now);
   owner.history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
   return true;
 }

@@ -163,7 +163,8 @@ double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
         continue;
       }
       const FileEntry* file = files_.find(part.file);
-      const StorageModel* model = file == nullptr ? nullptr : scheduler_.model(file->device);
+      const StorageModel* model =
+          file == nullptr ? nullptr : scheduler_.queue().model(file->device);
       if (model != nullptr && model->bandwidth() > 0)
         sample_ns += part.length * 1e9 / model->bandwidth();
     }
@@ -186,7 +187,7 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
   }
   const ByImportance kept{
       stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
-      by_importance(scheduler_.records().policy(who.dataset))};
+      by_importance(scheduler_.retention().records().policy(who.dataset))};
   importance_.forget_lost(who.dataset,
                           [&](SampleId sample) { return in_memory(who.dataset, sample); });
   const auto bytes_of = [&](SampleId sample) { return kept_bytes(who.dataset, sample, kept); };
@@ -215,7 +216,7 @@ bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
     return is_whole(part) ? stage_plan_.has(whole_file(part)) == StagePlan::Has::kStaged
-                          : scheduler_.records().keeps(dataset, sample);
+                          : scheduler_.retention().records().keeps(dataset, sample);
   });
 }
 
@@ -227,7 +228,7 @@ void Optimizer::choose_policy() {
   for (const auto& [id, session] : sessions_) {
     const bool shares = session->selects && importance_.shares(id);
     if (session->selects && !session->options.policy) {
-      scheduler_.set_policy(id, shares ? kOfSeveral : kByImportance);
+      scheduler_.accounts().set_policy(id, shares ? kOfSeveral : kByImportance);
     }
     if (!may_stage(*session)) continue;
     if (session->options.policy) asked = session->options.policy;
@@ -249,13 +250,14 @@ bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
     return is_whole(part) ? stage_plan_.retains(whole_file(part))
-                          : scheduler_.records().keeps(dataset, sample);
+                          : scheduler_.retention().records().keeps(dataset, sample);
   });
 }
 
 // Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
 uint64_t Optimizer::importance_capacity(uint32_t dataset) {
-  if (scheduler_.records().tracks(dataset)) return scheduler_.records().capacity(dataset);
+  if (scheduler_.retention().records().tracks(dataset))
+    return scheduler_.retention().records().capacity(dataset);
   const size_t others = importance_.datasets();
   return stage_.exists() ? stage_plan_.keepable() / std::max<size_t>(others, 1) : 0;
 }
@@ -274,7 +276,7 @@ void Optimizer::rank_samples(const Session& session, const Session& owner, uint3
     for (const Extent& part : samples_.parts(dataset, one.sample)) {
       if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
     }
-    scheduler_.set_record_importance(dataset, one.sample, one.rank);
+    scheduler_.retention().set_importance(dataset, one.sample, one.rank);
   }
 }
 

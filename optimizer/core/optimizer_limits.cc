@@ -43,7 +43,7 @@ void Optimizer::relieve(uint64_t more) {
     }
     places_.release(surplus->dataset);
     importance_.forget_dataset(surplus->dataset);
-    scheduler_.forget_record_dataset(surplus->dataset);
+    scheduler_.retention().forget_dataset(surplus->dataset);
     records_.forget(surplus->dataset);
     samples_.release(*surplus);
     orders_new_ = true;

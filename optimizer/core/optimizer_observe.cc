@@ -46,7 +46,7 @@ void Optimizer::trace(const char* kind, uint32_t session, const TakenEvent& even
       "event t={} session={} pid={} tid={} kind={} file={} offset={} length={} flags={}",
       event.data.time_ns, session, event.pid, event.data.tid, kind, event.data.file,
       event.data.offset, event.data.length, event.data.flags);
-  for (const StreamView& stream : scheduler_.streams()) {
+  for (const StreamView& stream : scheduler_.streams().views()) {
     if (stream.file != event.data.file || event.data.offset > stream.opened) continue;
     say(Level::kDebug,
         "stream position={} opened={} frontier={} target={} in_flight={} rate={:.0f}",
@@ -96,7 +96,7 @@ void Optimizer::count_faults(Session& session, const ObservedMapping& mapping, u
   if (!count) return;
   if (faults.looked_ns != 0 && *count > faults.count) {
     const FileEntry* file = files_.find(mapping.file);
-    const StorageModel* model = file == nullptr ? nullptr : scheduler_.model(file->device);
+    const StorageModel* model = file == nullptr ? nullptr : scheduler_.queue().model(file->device);
     const uint64_t request = model == nullptr ? 0 : model->latency_ns();
     const uint64_t took = now - faults.looked_ns;
     // Request latency unknown: counts all of the time as waiting.
@@ -118,7 +118,7 @@ uint64_t Optimizer::next_observation_ns() const {
 
 void Optimizer::observe(uint64_t now) {
   if (next_observation_ns() > now) return;
-  const std::vector<StreamView> views = scheduler_.streams();
+  const std::vector<StreamView> views = scheduler_.streams().views();
   std::vector<ObservedStream> streams;
   std::vector<Access> found;
   for (const auto& [id, session] : sessions_) {
@@ -137,11 +137,11 @@ void Optimizer::observe(uint64_t now) {
       const uint64_t end = now_ns();
       mapping.observer.spent(end - begin, end);
       // As with read events: accesses in a shuffled order do not predict the next one.
-      if (scheduler_.is_shuffled(mapping.file, id)) found.clear();
+      if (scheduler_.retention().is_shuffled(mapping.file, id)) found.clear();
       for (Access& access : found) {
         access.worker = mapping.pid != session->peer_pid;
         access.waited_ns = session->waited_ns();
-        scheduler_.on_access(mapping.file, access);
+        scheduler_.streams().on_access(mapping.file, access);
         if (!logs(Level::kDebug)) continue;
         trace("seen", id,
               {mapping.slot, mapping.pid, {access.offset, access.length, begin, 0, mapping.file}});

@@ -85,7 +85,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
 // For all sessions: workers may be sessions of their own.
 void Optimizer::ask_for_pages() {
   for (const auto& [id, session] : sessions_) {
-    const bool wanted = samples_.wants_places(id) || scheduler_.bounds_records(id);
+    const bool wanted = samples_.wants_places(id) || scheduler_.retention().bounds(id);
     session->memory.get()->header.pages_wanted.store(wanted ? 1 : 0, std::memory_order_relaxed);
   }
 }

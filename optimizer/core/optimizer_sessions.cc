@@ -115,7 +115,7 @@ void Optimizer::on_slot_freed(uint32_t id, uint32_t slot, uint32_t pid,
   std::erase_if(session.mappings, [slot](const Mapping& mapping) { return mapping.slot == slot; });
   session.observed.remove_if(
       [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
-  scheduler_.forget_process(pid);
+  scheduler_.streams().forget_process(pid);
   samples_.forget_process(pid);
   recordings_.forget_process(pid);
   importance_.forget_process(id, pid);
@@ -158,7 +158,7 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
           samples_.reads_at_random(static_cast<uint64_t>(event.pid) << 32 | event.data.tid)) {
         break;
       }
-      scheduler_.on_access(id, access_of(session, event, now));
+      scheduler_.streams().on_access(id, access_of(session, event, now));
       note_pass(session, now);
       break;
     case EventKind::kMapped:
@@ -168,14 +168,15 @@ void Optimizer::on_event(Session& session, const TakenEvent& event, uint64_t now
       forget_mapping(session, event.slot, event.data.address);
       break;
     case EventKind::kZapped:
-      scheduler_.on_zapped(id, {event.data.offset, event.data.offset + event.data.length});
+      scheduler_.streams().on_unmapped(id,
+                                       {event.data.offset, event.data.offset + event.data.length});
       for (ObservedMapping& mapping : session.observed) {
         if (mapping.slot != event.slot || mapping.file != id) continue;
         mapping.observer.forget({event.data.offset, event.data.offset + event.data.length});
       }
       break;
     case EventKind::kRandom:
-      scheduler_.on_random(id);
+      scheduler_.streams().on_random(id);
       break;
     default:
       break;
@@ -215,7 +216,7 @@ void Optimizer::end_session(uint32_t id) {
   }
   samples_.leave(id);
   importance_.forget_session(id);
-  scheduler_.forget_record_session(id);
+  scheduler_.retention().forget_session(id);
   records_.left();
   stage_plan_.end_session(id);
   stage_.end_session(id);
@@ -239,7 +240,7 @@ void Optimizer::end_empty_sessions(uint64_t now) {
 void Optimizer::publish_metrics() {
   const std::vector<ImportanceBook::View> views = importance_.views();
   for (const auto& [id, session] : sessions_) {
-    SessionMetrics* metrics = scheduler_.metrics(id);
+    SessionMetrics* metrics = scheduler_.accounts().metrics(id);
     if (metrics == nullptr) continue;
     (*metrics)[static_cast<size_t>(SessionMetric::events_seen)] = session->events_seen;
     (*metrics)[static_cast<size_t>(SessionMetric::events_bad)] = session->events_bad;
@@ -251,7 +252,7 @@ void Optimizer::publish_metrics() {
     const uint64_t waited = session->waited_ns();
     (*metrics)[static_cast<size_t>(SessionMetric::stall_ns)] = waited;
     (*metrics)[static_cast<size_t>(SessionMetric::stall_avoided_ns)] =
-        scheduler_.savings(id)->avoided_ns(waited);
+        scheduler_.accounts().savings(id)->avoided_ns(waited);
     auto& shared = session->memory.get()->header.metrics;
     for (size_t i = 0; i < metrics->size(); ++i) {
       shared[i].store((*metrics)[i], std::memory_order_relaxed);

@@ -76,7 +76,7 @@ void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, u
   }
   const bool before = uptake_.needs_originals(dataset);
   if (uptake_.ended(reader, dataset, index, end) != Uptake::Verdict::kOriginal && !before) return;
-  if (SessionMetrics* metrics = scheduler_.metrics(owner)) {
+  if (SessionMetrics* metrics = scheduler_.accounts().metrics(owner)) {
     ++(*metrics)[static_cast<size_t>(SessionMetric::originals_needed)];
   }
   if (before || !uptake_.needs_originals(dataset)) return;
@@ -92,7 +92,7 @@ void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, u
 void Optimizer::predict(uint64_t now) {
   if (!orders_new_ || now < next_prediction_ns_) return;
   orders_new_ = false;
-  scheduler_.predict_records();
+  scheduler_.retention().predict();
   if (stage_.exists()) {
     stage_plan_.predict(samples_.upcoming_files());
     stage_.remove_evicted();
@@ -109,9 +109,10 @@ void Optimizer::share_budget(uint64_t now) {
     unlimited |= session->options.memory == 0;
     asked = std::max(asked, session->options.memory);
   }
-  stage_.tick(now, shares_.stage(scheduler_.outstanding() + scheduler_.records().kept(),
+  stage_.tick(now, shares_.stage(scheduler_.accounts().outstanding() +
+                                     scheduler_.retention().records().kept(),
                                  unlimited ? 0 : asked));
-  scheduler_.set_budget(shares_.cache(stage_plan_.used()));
+  scheduler_.accounts().set_budget(shares_.cache(stage_plan_.used()));
 }
 
 }  // namespace sluice::optimizer

@@ -57,8 +57,8 @@ std::string Optimizer::status() const {
   root["uptime_s"] = static_cast<double>(now_ns() - started_ns_) / 1e9;
   root["linger_s"] = linger_;
   root["engine"] = engine_->name();
-  root["budget"] = {{"bytes", scheduler_.budget()},
-                    {"outstanding_bytes", scheduler_.outstanding()}};
+  root["budget"] = {{"bytes", scheduler_.accounts().budget()},
+                    {"outstanding_bytes", scheduler_.accounts().outstanding()}};
   root["features"] = {{"cachestat", !no_cachestat_ && has_cachestat()},
                       {"pagemap_scan", !no_pagemap_scan_ && has_pagemap_scan()}};
   root["jobs"] = json::array();
@@ -96,7 +96,7 @@ std::string Optimizer::status() const {
                              {"in_flight", file.in_flight}});
   }
   root["streams"] = json::array();
-  for (const StreamView& stream : scheduler_.streams()) {
+  for (const StreamView& stream : scheduler_.streams().views()) {
     root["streams"].push_back({{"file", stream.file},
                                {"session", stream.session},
                                {"readers", stream.readers},
@@ -128,13 +128,13 @@ std::string Optimizer::status() const {
                {"type", mount.facts.type},
                {"read_ahead_bytes", mount.facts.read_ahead},
                {"off", mount.off}};
-    if (const StorageModel* model = scheduler_.model(device)) {
+    if (const StorageModel* model = scheduler_.queue().model(device)) {
       entry["block_bytes"] = model->block();
       entry["depth"] = model->depth(now_ns());
-      entry["in_flight"] = scheduler_.mount_in_flight(device);
+      entry["in_flight"] = scheduler_.queue().in_flight(device);
       entry["bandwidth_bytes_s"] = model->bandwidth();
       entry["latency_ns"] = model->latency_ns();
-      entry["waiting_bytes"] = scheduler_.waiting_bytes(device);
+      entry["waiting_bytes"] = scheduler_.queue().waiting_bytes(device);
       entry["request_ns"] = static_cast<uint64_t>(model->cost().request_ns());
       entry["request_worth_bytes"] = model->cost().worth();
     }

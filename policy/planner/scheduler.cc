@@ -1,344 +1,199 @@
 #include "policy/planner/scheduler.h"
 
 #include <algorithm>
+#include <map>
 
 namespace sluice::optimizer {
 namespace {
 
 constexpr uint32_t kDefaultBlock = 128 << 10;
 constexpr unsigned kDefaultDepth = 32;
-constexpr uint64_t kMaxDistance = 8 << 20;
-constexpr uint64_t kPageModeSize = 50 << 20;  // the published default if a trip opens a single page
-constexpr uint64_t kMinDistance = 256 << 10;
-constexpr uint64_t kWindowBlocks = 2;  // kernel read-ahead of a stream
-constexpr size_t kMaxReaders = 4096;   // remembered, over all files
+constexpr uint64_t kInstantNs = 150'000;     // no network mount answers as fast as this
+constexpr uint64_t kInstantRate = 8;         // bytes for each further nanosecond that is allowed
+constexpr uint64_t kOrphansNs = 50'000'000;  // between searches for pages without a reader
 
 }  // namespace
 
+Scheduler::Scheduler(Residency* residency, SampleBook* samples, StagePlan* stage)
+    : residency_(*residency),
+      samples_(samples),
+      queue_(&accounts_, &files_),
+      streams_(residency, &accounts_, &queue_, &files_),
+      retention_(samples, &accounts_, &queue_, &files_),
+      runs_(residency, samples, &accounts_, &queue_, &files_, &retention_),
+      sample_planner_(residency, samples, stage, &accounts_, &queue_, &files_, &retention_,
+                      &runs_) {}
+
+PlannedFile* Scheduler::find(uint32_t file) {
+  const auto at = files_.find(file);
+  return at == files_.end() ? nullptr : &at->second;
+}
+
 void Scheduler::add_session(uint32_t session, const PlanOptions& options, bool prefetch,
                             uint64_t memory, std::optional<PolicyKind> policy) {
-  Session& entry = sessions_[session];
-  entry.policy = policy;
-  ++record_changes_;
-  entry.options = options;
-  entry.prefetch = prefetch;
-  entry.memory = memory;
+  accounts_.add(session, options, prefetch, memory, policy);
+  retention_.on_change();
 }
 
 void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
   for (auto& [id, file] : files_) {
-    // An open cell sends no further event. At its pace the reader has come this far in it.
-    for (const Stream& stream : file.tracker.streams()) {
-      if (stream.session != session || !stream.confirmed) continue;
-      const double seconds = static_cast<double>(now_ns - std::min(now_ns, stream.last_ns)) / 1e9;
-      const auto run = static_cast<uint64_t>(std::min(stream.rate * seconds, 1e15));
-      const uint64_t end = std::min(stream.opened, stream.position + run);
-      if (end > stream.position) pass(file, {stream.position, end}, stream, false, now_ns);
-    }
-    release_ready(file, session, {0, UINT64_MAX}, SessionMetric::precached_unused_bytes);
-    file.ready.erase(session);
-    file.laps.erase(session);
+    streams_.settle(file, session, now_ns);
+    release_ready(file, session);
   }
 }
 
 void Scheduler::remove_session(uint32_t session, uint64_t now_ns) {
   settle_session(session, now_ns);
-  std::vector<WaitingRead> gone;
-  for (auto& [id, mount] : mounts_) mount.waiting.remove_session(session, &gone);
-  give_up_waiting(gone);
-  sessions_.erase(session);
+  runs_.forget_session(session);
+  accounts_.remove(session);
 }
 
-SessionMetrics* Scheduler::metrics(uint32_t session) {
-  const auto at = sessions_.find(session);
-  return at == sessions_.end() ? nullptr : &at->second.metrics;
-}
-
-void Scheduler::count(uint32_t session, SessionMetric metric, uint64_t by) {
-  if (SessionMetrics* all = metrics(session)) (*all)[static_cast<size_t>(metric)] += by;
-}
-
-Savings* Scheduler::savings(uint32_t session) {
-  const auto at = sessions_.find(session);
-  return at == sessions_.end() ? nullptr : &at->second.savings;
-}
-
-Demand Scheduler::run_demand(const File& file, uint32_t session, uint64_t bytes) const {
-  const StorageModel& model = mounts_.at(file.mount).model;
-  return file.by_page.contains(session) ? model.page_demand(bytes) : model.demand(bytes);
-}
-
-Demand Scheduler::record_demand(const File& file, uint32_t session, uint64_t bytes) const {
-  const StorageModel& model = mounts_.at(file.mount).model;
-  return file.by_page.contains(session) ? model.page_demand(bytes) : model.record_demand(bytes);
-}
-
-void Scheduler::served(uint32_t session, Demand demand) {
-  if (Savings* all = savings(session)) all->served(demand);
-}
-
-void Scheduler::missed(uint32_t session, Demand demand) {
-  if (Savings* all = savings(session)) all->missed(demand);
-}
-
-void Scheduler::add_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
-  mounts_.try_emplace(mount, block, max_depth);
-}
-
-void Scheduler::set_mount(uint64_t mount, uint32_t block, unsigned max_depth) {
-  const auto at = mounts_.find(mount);
-  const bool idle = at != mounts_.end() && at->second.in_flight == 0 && at->second.waiting.empty();
-  if (idle) mounts_.erase(at);
-  add_mount(mount, block, max_depth);
-}
-
-void Scheduler::resize_file(uint32_t file, uint64_t size) {
-  const auto at = files_.find(file);
-  if (at == files_.end()) return;
-  at->second.size = size;
-  ++record_changes_;
+SessionView Scheduler::view(uint32_t session, uint64_t now_ns) const {
+  SessionView view;
+  view.budget = accounts_.budget(session);
+  const Accounts::Session* account = accounts_.find(session);
+  if (account == nullptr) return view;
+  view.passed = account->passed;
+  view.passed_ready = account->passed_ready;
+  view.passes = account->passes;
+  view.outstanding = account->outstanding;
+  view.in_flight = queue_.requests_of(session);
+  for (const auto& [id, file] : files_) {
+    const uint64_t ready = file.pages.ready(session);
+    if (ready == 0 && file.last_session != session) continue;
+    view.ahead += ready + file.pages.total(kFound);
+    const StorageModel& model = queue_.of(file).model;
+    view.depth = std::max<uint64_t>(view.depth, model.depth(now_ns));
+    view.bandwidth = std::max(view.bandwidth, model.bandwidth());
+  }
+  return view;
 }
 
 void Scheduler::add_file(uint32_t file, uint64_t size, uint64_t mount) {
-  add_mount(mount, kDefaultBlock, kDefaultDepth);
-  File& entry = files_[file];
+  queue_.add(mount, kDefaultBlock, kDefaultDepth);
+  PlannedFile& entry = files_[file];
   entry.size = size;
   entry.mount = mount;
 }
 
-void Scheduler::file_usable(uint32_t file, bool usable) {
-  const auto at = files_.find(file);
-  if (at == files_.end()) return;
-  at->second.usable = usable;
-  if (!usable) forget_waiting(file);
+void Scheduler::resize_file(uint32_t id, uint64_t size) {
+  PlannedFile* file = find(id);
+  if (file == nullptr) return;
+  file->size = size;
+  retention_.on_change();
 }
 
-void Scheduler::remove_file(uint32_t file) {
-  const auto at = files_.find(file);
-  if (at == files_.end()) return;
-  for (auto& [session, ready] : at->second.ready) {
-    release_ready(at->second, session, {0, UINT64_MAX}, SessionMetric::precached_unused_bytes);
-  }
-  forget_waiting(file);
+void Scheduler::file_usable(uint32_t id, bool usable) {
+  PlannedFile* file = find(id);
+  if (file == nullptr) return;
+  file->usable = usable;
+  if (!usable) runs_.forget_file(id);
+}
+
+void Scheduler::remove_file(uint32_t id) {
+  PlannedFile* file = find(id);
+  if (file == nullptr) return;
+  for (const uint32_t owner : file->pages.owners()) release_ready(*file, owner);
+  runs_.forget_file(id);
   // What is in flight still ends in on_done(), which finds its request without its file.
-  files_.erase(at);
-  forget_record_file(file);
-  std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
+  files_.erase(id);
+  retention_.forget_file(id);
+  streams_.forget_file(id);
 }
 
-void Scheduler::release_ready(File& file, uint32_t session, Range range, SessionMetric why) {
-  const auto ready = file.ready.find(session);
-  if (ready == file.ready.end()) return;
-  const uint64_t bytes = ready->second.remove(range);
-  outstanding_ -= bytes;
-  const auto owner = sessions_.find(session);
-  if (owner != sessions_.end()) owner->second.outstanding -= bytes;
-  count(session, why, bytes);
-}
-
-uint64_t Scheduler::session_budget(uint32_t session) const {
-  const auto at = sessions_.find(session);
-  if (at == sessions_.end() || at->second.memory == 0) return budget_;
-  return std::min(budget_, at->second.memory);
-}
-
-bool Scheduler::room(uint32_t session, uint64_t bytes) const {
-  const auto at = sessions_.find(session);
-  if (at == sessions_.end()) return false;
-  return outstanding_ + taken_bytes_ + bytes <= budget_ &&
-         at->second.outstanding + at->second.taken + bytes <= session_budget(session);
-}
-
-uint64_t Scheduler::distance(uint32_t session) const {
-  const auto at = sessions_.find(session);
-  if (at != sessions_.end() && at->second.options.distance != 0) return at->second.options.distance;
-  uint64_t distance = kMaxDistance;
-  while (distance > kMinDistance && distance > session_budget(session) / 8) distance /= 2;
-  return distance;
-}
-
-PlanInput Scheduler::input(const File& file, const Stream& stream) const {
-  const Mount& mount = mounts_.at(file.mount);
-  uint32_t confirmed = 0;
-  for (const Stream& other : file.tracker.streams()) confirmed += other.confirmed ? 1 : 0;
-  return {file.size, mount.model.block(), mount.model.bandwidth(), session_budget(stream.session),
-          confirmed};
-}
-
-// The readers have moved over `range`: the prefetched part was of use, the rest came late.
-void Scheduler::pass(File& file, Range range, const Stream& stream, bool expected,
-                     uint64_t now_ns) {
-  Mount& mount = mounts_.at(file.mount);
-  uint64_t used = 0;
-  for (auto& [session, ready] : file.ready) {
-    std::vector<Range> pieces;
-    const uint64_t bytes = ready.remove(range, &pieces);
-    if (bytes == 0) continue;
-    used += bytes;
-    outstanding_ -= bytes;
-    const auto owner = sessions_.find(session);
-    if (owner != sessions_.end()) owner->second.outstanding -= bytes;
-    count(session, SessionMetric::precached_used_bytes, bytes);
-    if (!drops_behind(file.size, session)) continue;
-    for (const Range& piece : pieces) file.behind.add(piece);
-  }
-  served(stream.session, run_demand(file, stream.session, used));
-  const uint64_t found = file.found.remove(range);
-  note_pass(file, stream.session, range, used + found);
-  const uint64_t late = range.length() - std::min(range.length(), used + found);
-  missed(stream.session, run_demand(file, stream.session, late));
-  if (late == 0 || !expected) return;
-  count(stream.session, SessionMetric::late_bytes, late);
-  // Where a prefetch is in flight the reader waits for that, and sends storage no request.
-  if (late > file.flying.covered(range)) mount.model.on_stall(now_ns);
-}
-
-void Scheduler::leave(uint32_t id, File& file, uint32_t stream) {
-  file.plans.erase(stream);
-  std::erase_if(last_stream_, [&](const auto& entry) {
-    return entry.second == std::pair<uint32_t, uint32_t>(id, stream);
-  });
-}
-
-void Scheduler::on_access(uint32_t id, const Access& asked) {
-  const auto at = files_.find(id);
-  const auto session = sessions_.find(asked.session);
-  if (at == files_.end() || session == sessions_.end()) return;
-  File& file = at->second;
-  Access access = asked;
-  if (access.offset >= file.size) return;  // the file has grown: nothing is known of that part
-  PlanOptions options = session->second.options;
-  options.distance = distance(access.session);
-  if (access.page) {
-    if (options.size == 0) options.size = kPageModeSize;
-    access.length = std::max(access.length, options.distance);
-  }
-  access.length = std::min(access.length, file.size - access.offset);
-  if (access.length == 0) return;
-  if (access.kind != Access::Kind::kRead) file.mapped = true;
-  file.last_session = access.session;
-  std::vector<uint32_t> evicted;
-  const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
-  for (const uint32_t stream : evicted) leave(id, file, stream);
-  const uint64_t passed = outcome.stream != nullptr && outcome.stream->position > outcome.before
-                              ? outcome.stream->position - outcome.before
-                              : 0;
-  const uint64_t window = kWindowBlocks * mounts_.at(file.mount).model.block();
-  session->second.savings.reads_on(
-      access.reader, access.worker, access.time_ns,
-      {run_demand(file, access.session, passed).alone_ns,
-       run_demand(file, access.session, window).alone_ns, access.waited_ns});
-  if (outcome.begun) count(access.session, SessionMetric::streams_begun, 1);
-  if (outcome.begun) note_begin(file, access);
-  if (outcome.stream == nullptr) return;
-  const Stream& stream = *outcome.stream;
-
-  auto planned = file.plans.find(stream.id);
-  if (planned == file.plans.end()) {
-    planned = file.plans.try_emplace(stream.id, options).first;
-  }
-  if (stream.position > outcome.before) {
-    const bool expected =
-        !outcome.begun && !outcome.merged && file.usable && session->second.prefetch;
-    pass(file, {outcome.before, stream.position}, stream, expected, access.time_ns);
-  }
-  planned->second.plan.on_reader(stream, input(file, stream));
-
-  // A thread reads in one place at a time: a stream that it began elsewhere and did not continue
-  // was a single access, and reading ahead there would only delay what it wants now.
-  if (last_stream_.size() > kMaxReaders) last_stream_.clear();
-  auto& [last_file, last_stream] = last_stream_[access.reader];
-  if (last_stream != 0 && (last_file != id || last_stream != stream.id)) {
-    const auto other = files_.find(last_file);
-    const Stream* left = other == files_.end() ? nullptr : other->second.tracker.find(last_stream);
-    if (left != nullptr && !left->confirmed) {
-      const auto plan = other->second.plans.find(last_stream);
-      if (plan != other->second.plans.end()) plan->second.plan.pause();
-    }
-  }
-  last_file = id;
-  last_stream = stream.id;
-}
-
-void Scheduler::on_random(uint32_t id) {
-  const auto at = files_.find(id);
-  if (at == files_.end()) return;
-  std::vector<uint32_t> evicted;
-  at->second.tracker.on_random(&evicted);
-  for (const uint32_t stream : evicted) leave(id, at->second, stream);
-}
-
-void Scheduler::on_advised(uint32_t file, uint32_t session, bool by_page) {
-  const auto at = files_.find(file);
-  if (at == files_.end()) return;
+void Scheduler::on_advised(uint32_t id, uint32_t session, bool by_page) {
+  PlannedFile* file = find(id);
+  if (file == nullptr) return;
   if (by_page) {
-    at->second.by_page.insert(session);
+    file->by_page.insert(session);
   } else {
-    at->second.by_page.erase(session);
+    file->by_page.erase(session);
   }
 }
 
-void Scheduler::on_zapped(uint32_t id, Range range) {
-  const auto at = files_.find(id);
-  if (at != files_.end()) at->second.zapped.add(range);
+void Scheduler::release_ready(PlannedFile& file, uint32_t session) {
+  const uint64_t bytes = file.pages.on(PageEvent::kReleased, {0, UINT64_MAX}, session).bytes;
+  accounts_.release(session, bytes);
+  accounts_.count(session, SessionMetric::precached_unused_bytes, bytes);
 }
 
-void Scheduler::forget_process(uint32_t pid) {
-  for (auto& [id, file] : files_) file.tracker.forget_process(pid);
-  std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+void Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
+  streams_.plan(now_ns, reads);
+  sample_planner_.plan(now_ns, reads, &fetches_);
 }
 
-std::vector<uint64_t> Scheduler::hung(uint64_t now_ns, uint64_t limit_ns) const {
-  std::vector<uint64_t> mounts;
-  for (const auto& [token, request] : requests_) {
-    if (now_ns - std::min(now_ns, request.sample.issued_ns) < limit_ns) continue;
-    if (std::find(mounts.begin(), mounts.end(), request.mount) == mounts.end()) {
-      mounts.push_back(request.mount);
-    }
+void Scheduler::on_staged(uint32_t session, uint64_t bytes, bool packed) {
+  accounts_.count(session, SessionMetric::precached_bytes, bytes);
+  accounts_.count(session, SessionMetric::packed_files, packed ? 1 : 0);
+  accounts_.count(session, SessionMetric::packed_bytes, packed ? bytes : 0);
+}
+
+bool Scheduler::note_instant(PlannedFile& file, const Request& request, Range got, bool instant) {
+  if (residency_.known(request.file)) return false;
+  file.instant = instant ? std::min(file.instant + 1, kInstantRun) : 0;
+  if (!instant) {
+    const bool assumed = file.pages.covered(request.range, kMayBeCached) != 0;
+    if (request.stream == 0 && assumed) runs_.assume_evicted(file, request.range);
+    return false;
   }
-  return mounts;
+  const auto found = file.pages.on(PageEvent::kFoundCached, got);
+  accounts_.count(request.session, SessionMetric::package_used_bytes, found.had(kBeside));
+  accounts_.count(request.session, SessionMetric::already_cached_bytes, found.bytes);
+  streams_.on_filled(file, request, got.length());
+  return true;
 }
 
-std::vector<uint64_t> Scheduler::tokens_of(uint32_t file) const {
-  std::vector<uint64_t> tokens;
-  for (const auto& [token, request] : requests_) {
-    if (request.file == file) tokens.push_back(token);
+void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns) {
+  const std::optional<Request> ended = queue_.end(token);
+  if (!ended) return;
+  const Request& request = *ended;
+  const uint64_t took = now_ns - std::min(now_ns, request.sample.issued_ns);
+  const bool instant = took < kInstantNs + bytes / kInstantRate && !residency_.known(request.file);
+  // A read answered by the page cache says nothing about the storage; a stream's counts
+  // nevertheless, since streams learn their pace from it.
+  if (error == 0 && (!instant || request.stream != 0)) {
+    queue_.mounts()
+        .at(request.mount)
+        .model.on_done(request.sample, static_cast<uint32_t>(bytes), now_ns);
   }
-  return tokens;
-}
-
-std::vector<StreamView> Scheduler::streams() const {
-  std::vector<StreamView> out;
-  for (const auto& [id, file] : files_) {
-    for (const Stream& stream : file.tracker.streams()) {
-      const auto planned = file.plans.find(stream.id);
-      StreamView view;
-      view.file = id;
-      view.session = stream.session;
-      view.readers = static_cast<uint32_t>(stream.readers.size());
-      view.position = stream.position;
-      view.opened = stream.opened;
-      view.rate = stream.rate;
-      view.confirmed = stream.confirmed;
-      if (planned != file.plans.end()) {
-        view.frontier = planned->second.plan.frontier();
-        view.target = planned->second.plan.target();
-        view.in_flight = planned->second.in_flight;
-      }
-      out.push_back(view);
-    }
+  PlannedFile* file = find(request.file);
+  if (file == nullptr) return;
+  const std::vector<Range> called = file->pages.pieces(request.range, kCalled);
+  file->pages.on(PageEvent::kReadEnded, request.range);
+  streams_.on_ended(*file, request);
+  if (error != 0) accounts_.count(request.session, SessionMetric::read_errors, 1);
+  if (accounts_.find(request.session) == nullptr || bytes == 0) return;
+  const Range got{request.range.begin, request.range.begin + bytes};
+  if (note_instant(*file, request, got, instant)) return;
+  accounts_.count(request.session, SessionMetric::precached_bytes, bytes);
+  if (request.stream != 0) {
+    streams_.on_arrived(*file, request, got);
+  } else {
+    runs_.on_arrived(*file, request, got, called);
   }
-  return out;
 }
 
-const StorageModel* Scheduler::model(uint64_t mount) const {
-  const auto at = mounts_.find(mount);
-  return at == mounts_.end() ? nullptr : &at->second.model;
+void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
+  streams_.drop_behind(now_ns, drops);
+  // Visiting all orders takes time, and memory that is short mostly stays short.
+  if (accounts_.starved() && now_ns >= next_orphans_ns_) {
+    uint64_t visited = 0;
+    streams_.drop_orphans(wanted_by_samples(samples_, &visited), now_ns, drops);
+    accounts_.set_starved(false);
+    next_orphans_ns_ = now_ns + kOrphansNs;
+  }
+  retention_.drops().drops(now_ns, drops);
 }
 
-unsigned Scheduler::mount_in_flight(uint64_t mount) const {
-  const auto at = mounts_.find(mount);
-  return at == mounts_.end() ? 0 : at->second.in_flight;
+void Scheduler::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns) {
+  if (drop.why == PlannedDrop::kSpent) retention_.drops().on_dropped(drop, left, now_ns);
+  if (PlannedFile* file = find(drop.file)) streams_.on_dropped(*file, drop, left);
+}
+
+void Scheduler::on_lost(uint32_t id, uint64_t lost) {
+  const PlannedFile* file = find(id);
+  if (file == nullptr) return;
+  accounts_.count(file->last_session, SessionMetric::precache_lost_bytes, lost);
 }
 
 }  // namespace sluice::optimizer

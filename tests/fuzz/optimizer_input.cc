@@ -52,10 +52,10 @@ void ring(std::span<const std::byte> bytes) {
   static const std::unique_ptr<protocol::Slot> slot = std::make_unique<protocol::Slot>();
   Nothing nothing;
   Scheduler scheduler(&nothing);
-  scheduler.set_budget(64 << 20);
+  scheduler.accounts().set_budget(64 << 20);
   scheduler.add_session(1, {}, true, 0);
   scheduler.add_session(2, {1 << 20, 8 << 20, 75}, true, 8 << 20);
-  scheduler.add_mount(1, 128 << 10, 8);
+  scheduler.queue().add(1, 128 << 10, 8);
   for (const uint32_t file : {1U, 2U}) {
     scheduler.add_file(file, file * (1ULL << 30) + 77, 1);
     scheduler.file_usable(file, true);
@@ -86,15 +86,15 @@ void ring(std::span<const std::byte> bytes) {
       access.reader = event.tid;
       access.session = session;
       access.page = (event.flags & protocol::kFlagPage) != 0;
-      scheduler.on_access(file, access);
+      scheduler.streams().on_access(file, access);
     } else if (event.kind == EventKind::kZapped) {
-      scheduler.on_zapped(file, {event.offset, event.offset + event.length});
+      scheduler.streams().on_unmapped(file, {event.offset, event.offset + event.length});
     } else if (event.kind == EventKind::kRandom) {
-      scheduler.on_random(file);
+      scheduler.streams().on_random(file);
     }
     std::vector<PlannedRead> reads;
     scheduler.plan(now, &reads);
-    require(scheduler.outstanding() <= scheduler.budget());
+    require(scheduler.accounts().outstanding() <= scheduler.accounts().budget());
     for (const PlannedRead& read : reads) {
       require(read.range.length() > 0 && read.range.length() <= 1 << 20);
       require(read.range.end <= read.file * (1ULL << 30) + 77);
@@ -106,7 +106,7 @@ void ring(std::span<const std::byte> bytes) {
   }
   scheduler.remove_session(1, now);
   scheduler.remove_session(2, now);
-  require(scheduler.outstanding() == 0);
+  require(scheduler.accounts().outstanding() == 0);
 }
 
 }  // namespace

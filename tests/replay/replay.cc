@@ -70,7 +70,7 @@ class Replay {
                                    number(words, "prefetch", 1) != 0, number(words, "memory"));
       sessions_.push_back(id);
     } else if (what == "budget") {
-      world_.scheduler.set_budget(number(words, "bytes"));
+      world_.scheduler.accounts().set_budget(number(words, "bytes"));
     } else if (what == "cached") {
       const uint64_t offset = number(words, "offset");
       world_.cache[static_cast<uint32_t>(number(words, "file"))].add(
@@ -86,7 +86,7 @@ class Replay {
     flush();
     for (const uint32_t id : sessions_) {
       world_.scheduler.settle_session(id, world_.now());
-      const SessionMetrics& metrics = *world_.scheduler.metrics(id);
+      const SessionMetrics& metrics = *world_.scheduler.accounts().metrics(id);
       for (size_t i = 0; i < metrics.size(); ++i) {
         if (metrics[i] == 0) continue;
         out_ << "session " << id << " " << sluice::protocol::kSessionMetrics[i].name << " "
@@ -134,9 +134,9 @@ class Replay {
     }
     world_.advance_to(now);
     if (kind == "zapped") {
-      world_.scheduler.on_zapped(file, range);
+      world_.scheduler.streams().on_unmapped(file, range);
     } else if (kind == "random") {
-      world_.scheduler.on_random(file);
+      world_.scheduler.streams().on_random(file);
     } else {
       return kind == "mapped" || kind == "unmapped" || kind == "closed";
     }

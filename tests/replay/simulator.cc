@@ -7,7 +7,7 @@ namespace sluice::test {
 
 void Simulator::add_mount(uint64_t mount, uint32_t block, unsigned depth, Storage storage) {
   mounts_[mount].storage = storage;
-  scheduler.add_mount(mount, block, depth);
+  scheduler.queue().add(mount, block, depth);
 }
 
 void Simulator::add_file(uint32_t file, uint64_t size, uint64_t mount) {
@@ -39,7 +39,7 @@ void Simulator::pump() {
     }
     ends_.push({serve(mount_of_.at(read.file), read.range.length(), now_), read.token});
   }
-  most_outstanding = std::max(most_outstanding, scheduler.outstanding());
+  most_outstanding = std::max(most_outstanding, scheduler.accounts().outstanding());
   std::vector<PlannedDrop> drops;
   scheduler.drops(now_, &drops);
   for (const PlannedDrop& drop : drops) {
@@ -70,7 +70,7 @@ void Simulator::advance_to(uint64_t time_ns) {
 
 void Simulator::access(uint32_t file, const Access& access) {
   advance_to(access.time_ns);
-  scheduler.on_access(file, access);
+  scheduler.streams().on_access(file, access);
   pump();
 }
 

@@ -26,7 +26,7 @@ class Simulator : public optimizer::Residency {
     double bandwidth = 400e6;  // bytes per second, one link
   };
 
-  Simulator() : scheduler(this) { scheduler.set_budget(1ULL << 30); }
+  Simulator() : scheduler(this) { scheduler.accounts().set_budget(1ULL << 30); }
 
   void add_mount(uint64_t mount, uint32_t block, unsigned depth, Storage storage);
   void add_file(uint32_t file, uint64_t size, uint64_t mount);

@@ -206,7 +206,7 @@ class Passes : public testing::Test {
       access.time_ns = now_ += kMillisecond;
       access.reader = 7ULL << 32 | 7;
       access.session = 1;
-      scheduler_.on_access(file, access);
+      scheduler_.streams().on_access(file, access);
     }
   }
   static constexpr uint64_t kSize = 256 * kMiB;
@@ -217,9 +217,9 @@ class Passes : public testing::Test {
 
 TEST_F(Passes, OneForEachTimeTheFileIsReadAgain) {
   for (uint64_t pass = 0; pass < 4; ++pass) {
-    EXPECT_EQ(scheduler_.passes(1), pass == 0 ? 0 : pass - 1);
+    EXPECT_EQ(scheduler_.streams().passes(1), pass == 0 ? 0 : pass - 1);
     read(1, 0, kSize);
-    EXPECT_EQ(scheduler_.passes(1), pass);
+    EXPECT_EQ(scheduler_.streams().passes(1), pass);
   }
   const uint64_t passed = scheduler_.view(1, now_).passed;
   EXPECT_LE(passed, 4 * kSize);
@@ -231,14 +231,14 @@ TEST_F(Passes, FilesInTurnsMakeThemTogether) {
     read(1, 0, kSize);
     read(2, 0, kSize);
   }
-  EXPECT_EQ(scheduler_.passes(1), 2U);
+  EXPECT_EQ(scheduler_.streams().passes(1), 2U);
 }
 
 TEST_F(Passes, ALookAtTheStartIsNone) {
   read(1, 0, kSize / 4);
   read(1, kMiB * 100, kMiB * 110);
   read(1, 0, kMiB);
-  EXPECT_EQ(scheduler_.passes(1), 0U);
+  EXPECT_EQ(scheduler_.streams().passes(1), 0U);
 }
 
 TEST_F(Passes, AStrangersSessionIsEmpty) {
@@ -246,7 +246,7 @@ TEST_F(Passes, AStrangersSessionIsEmpty) {
   const optimizer::SessionView view = scheduler_.view(2, now_);
   EXPECT_EQ(view.passed, 0U);
   EXPECT_EQ(view.in_flight, 0U);
-  EXPECT_EQ(view.budget, scheduler_.budget());
+  EXPECT_EQ(view.budget, scheduler_.accounts().budget());
 }
 
 TEST_F(Passes, WhatIsUnderWayAndAheadIsShown) {

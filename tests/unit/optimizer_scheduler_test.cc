@@ -19,7 +19,7 @@ constexpr uint64_t kBlock = 128 * kKiB;
 constexpr uint64_t kCell = 8 * kMiB;
 
 uint64_t metric(Simulator& world, uint32_t session, SessionMetric which) {
-  const SessionMetrics* all = world.scheduler.metrics(session);
+  const SessionMetrics* all = world.scheduler.accounts().metrics(session);
   return all == nullptr ? 0 : (*all)[static_cast<size_t>(which)];
 }
 
@@ -112,7 +112,7 @@ TEST(Scheduler, CountersAddUp) {
   EXPECT_LE(used + unused, read);
   EXPECT_GE(used + unused + metric(world, 1, SessionMetric::late_bytes), read);
   EXPECT_GE(used, 500 * kMiB);
-  EXPECT_EQ(world.scheduler.outstanding(), 0u);
+  EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
 }
 
 TEST(Scheduler, RandomReadsWasteLittle) {
@@ -152,7 +152,7 @@ TEST(Scheduler, StrayFirstAccessesDoNotDelayTheRun) {
 TEST(Scheduler, OutstandingBytesStayWithinTheBudget) {
   for (const uint64_t budget : {4 * kMiB, 20 * kMiB, 100 * kMiB}) {
     World world;
-    world.scheduler.set_budget(budget);
+    world.scheduler.accounts().set_budget(budget);
     scan(world, 0, 400 * kMiB, 200e6, Signs::kReads);
     EXPECT_LE(world.most_outstanding, budget);
     EXPECT_GT(world.bytes_read, 300 * kMiB) << budget;
@@ -168,7 +168,7 @@ TEST(Scheduler, ASessionsOwnMemoryBoundsItToo) {
 
 TEST(Scheduler, ReadStreamsOfFilesAboveTheBudgetAreDroppedBehind) {
   World world;
-  world.scheduler.set_budget(64 * kMiB);
+  world.scheduler.accounts().set_budget(64 * kMiB);
   scan(world, 0, 512 * kMiB, 200e6, Signs::kReads);
   EXPECT_GE(world.bytes_dropped, 440 * kMiB);
   EXPECT_LE(world.cache[1].bytes(), 64 * kMiB + 32 * kMiB);
@@ -177,17 +177,17 @@ TEST(Scheduler, ReadStreamsOfFilesAboveTheBudgetAreDroppedBehind) {
 
 TEST(Scheduler, FilesThatFitAreNeverDropped) {
   World world({}, 200 * kMiB);
-  world.scheduler.set_budget(256 * kMiB);
+  world.scheduler.accounts().set_budget(256 * kMiB);
   scan(world, 0, 200 * kMiB, 200e6, Signs::kReads);
   EXPECT_EQ(world.bytes_dropped, 0u);
 }
 
 TEST(Scheduler, MappedRangesAreDroppedOnlyOnceZapped) {
   World world;
-  world.scheduler.set_budget(64 * kMiB);
+  world.scheduler.accounts().set_budget(64 * kMiB);
   scan(world, 0, 128 * kMiB, 200e6, Signs::kTrips);
   EXPECT_EQ(world.bytes_dropped, 0u);
-  world.scheduler.on_zapped(1, {0, 64 * kMiB});
+  world.scheduler.streams().on_unmapped(1, {0, 64 * kMiB});
   scan(world, 128 * kMiB, 256 * kMiB, 200e6, Signs::kTrips);
   EXPECT_GE(world.bytes_dropped, 56 * kMiB);
   EXPECT_LE(world.bytes_dropped, 64 * kMiB);
@@ -195,7 +195,7 @@ TEST(Scheduler, MappedRangesAreDroppedOnlyOnceZapped) {
 
 TEST(Scheduler, WhatWasCachedBeforeUsIsNotDropped) {
   World world;
-  world.scheduler.set_budget(64 * kMiB);
+  world.scheduler.accounts().set_budget(64 * kMiB);
   world.cache[1].add({100 * kMiB, 200 * kMiB});
   scan(world, 0, 400 * kMiB, 200e6, Signs::kReads);
   EXPECT_EQ(world.cached(1, {100 * kMiB, 200 * kMiB}), 100 * kMiB);
@@ -204,7 +204,7 @@ TEST(Scheduler, WhatWasCachedBeforeUsIsNotDropped) {
 TEST(Scheduler, ASlowerReaderBehindKeepsWhatItNeeds) {
   World world;
   world.scheduler.add_session(2, {}, true, 0);
-  world.scheduler.set_budget(256 * kMiB);
+  world.scheduler.accounts().set_budget(256 * kMiB);
   uint64_t time = 0;
   // Two readers 64 MiB apart. What the first passed the second still wants.
   for (uint64_t at = 0; at < 512 * kMiB; at += kMiB) {
@@ -222,7 +222,7 @@ TEST(Scheduler, ASlowerReaderBehindKeepsWhatItNeeds) {
 
 TEST(Scheduler, TrainAndTestFilesInTurnsKeepTheirStreams) {
   World world({}, 2048 * kMiB);
-  world.scheduler.set_budget(4096 * kMiB);
+  world.scheduler.accounts().set_budget(4096 * kMiB);
   world.add_file(2, 512 * kMiB, 1);
   uint64_t time = 0, train = 0, test = 0;
   for (int round = 0; round < 10; ++round) {
@@ -257,7 +257,7 @@ TEST(Scheduler, ABlockThatGrowsBeneathARunDoesNotStopIt) {
   World world;
   world.scheduler.file_usable(1, false);  // still being opened
   world.access(1, {Access::Kind::kTrip, 0, kCell, 1, 1ULL << 32, 1});
-  world.scheduler.set_mount(1, 1024 * kKiB, 16);
+  world.scheduler.queue().set(1, 1024 * kKiB, 16);
   world.scheduler.file_usable(1, true);
   world.access(1, {Access::Kind::kTrip, 4096, kCell - 4096, 2, 2ULL << 32, 1});
   world.advance_to(1'000'000'000);
@@ -315,7 +315,8 @@ TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
   for (const uint64_t size : {514 * kMiB, 513 * kMiB, 100 * kMiB, uint64_t{0}}) {
     world.scheduler.resize_file(1, 1024 * kMiB);
     for (uint64_t at = 512 * kMiB; at < 514 * kMiB; at += kMiB) {
-      world.scheduler.on_access(1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, 1});
+      world.scheduler.streams().on_access(
+          1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, 1});
     }
     world.scheduler.resize_file(1, size);
     std::vector<optimizer::PlannedRead> reads;
@@ -331,27 +332,27 @@ TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
   World world;
   world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
   world.access(1, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, 1});
-  EXPECT_FALSE(world.scheduler.tokens_of(1).empty());
+  EXPECT_FALSE(world.scheduler.queue().tokens_of(1).empty());
   world.scheduler.remove_file(1);
   world.scheduler.remove_session(1, 3);
   world.advance_to(1'000'000'000);
-  EXPECT_EQ(world.scheduler.outstanding(), 0u);
-  EXPECT_EQ(world.scheduler.mount_in_flight(1), 0u);
+  EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
+  EXPECT_EQ(world.scheduler.queue().in_flight(1), 0u);
 }
 
 TEST(Scheduler, ReadsUnderWayForTooLongAreReported) {
   World world({100, 400e6});
   world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
-  EXPECT_TRUE(world.scheduler.hung(1'000'000'000, 10'000'000'000).empty());
-  EXPECT_EQ(world.scheduler.hung(11'000'000'000, 10'000'000'000), std::vector<uint64_t>{1});
+  EXPECT_TRUE(world.scheduler.queue().hung(1'000'000'000, 10'000'000'000).empty());
+  EXPECT_EQ(world.scheduler.queue().hung(11'000'000'000, 10'000'000'000), std::vector<uint64_t>{1});
 }
 
 TEST(Scheduler, AbandonedReadAheadGivesWayWhenMemoryIsShort) {
   World world;
-  world.scheduler.set_budget(32 * kMiB);
+  world.scheduler.accounts().set_budget(32 * kMiB);
   scan(world, 0, 64 * kMiB, 300e6, Signs::kReads);
   world.advance_to(world.now() + 1'000'000'000);
-  const uint64_t stuck = world.scheduler.outstanding();
+  const uint64_t stuck = world.scheduler.accounts().outstanding();
   EXPECT_GT(stuck, 4 * kMiB);
   // Ten seconds later somebody reads elsewhere: the rest of the first run must not starve it.
   world.advance_to(world.now() + 10'000'000'000);
@@ -371,7 +372,7 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
     World world({0.0005, 400e6}, 512 * kMiB);
     world.add_file(2, 100 * kMiB, 1);
     world.scheduler.add_session(2, {kMiB, 4 * kMiB, 50}, true, 16 * kMiB);
-    world.scheduler.set_budget(48 * kMiB);
+    world.scheduler.accounts().set_budget(48 * kMiB);
     uint64_t time = 1, at = 0;
     for (int i = 0; i < 2000; ++i) {
       time += random() % 3'000'000;
@@ -381,16 +382,16 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
       const uint64_t length = 1 + random() % kMiB;
       switch (random() % 40) {
         case 0:
-          world.scheduler.on_random(file);
+          world.scheduler.streams().on_random(file);
           break;
         case 1:
-          world.scheduler.on_zapped(file, {at, at + 32 * kMiB});
+          world.scheduler.streams().on_unmapped(file, {at, at + 32 * kMiB});
           break;
         case 2:
-          world.scheduler.forget_process(static_cast<uint32_t>(random() % 5));
+          world.scheduler.streams().forget_process(static_cast<uint32_t>(random() % 5));
           break;
         case 3:
-          world.scheduler.set_budget((1 + random() % 64) * kMiB);
+          world.scheduler.accounts().set_budget((1 + random() % 64) * kMiB);
           break;
         default:
           world.access(file, {static_cast<Access::Kind>(random() % 3), at, length, time,
@@ -399,10 +400,10 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
       }
     }
     world.advance_to(time + 10'000'000'000);
-    ASSERT_EQ(world.scheduler.mount_in_flight(1), 0u);
+    ASSERT_EQ(world.scheduler.queue().in_flight(1), 0u);
     world.scheduler.remove_session(1, world.now());
     world.scheduler.remove_session(2, world.now());
-    ASSERT_EQ(world.scheduler.outstanding(), 0u) << seed;
+    ASSERT_EQ(world.scheduler.accounts().outstanding(), 0u) << seed;
   }
 }
 

@@ -40,9 +40,9 @@ class Records : public ::testing::Test {
  protected:
   void make(uint64_t memory, uint64_t record, uint32_t count, const std::vector<uint32_t>& order) {
     world_.opening = false;
-    scheduler_.set_budget(1 << 30);
+    scheduler_.accounts().set_budget(1 << 30);
     scheduler_.add_session(1, {}, true, memory);
-    scheduler_.set_mount(9, 128 << 10, 32);
+    scheduler_.queue().set(9, 128 << 10, 32);
     size_ = record * count;
     scheduler_.add_file(1, size_, 9);
     scheduler_.file_usable(1, true);
@@ -77,19 +77,19 @@ class Records : public ::testing::Test {
   }
   void read(uint32_t index) {
     const auto parts = book_.begin(1, 5, set_, index);
-    scheduler_.on_sample_begin(1, parts);
+    scheduler_.samples().on_sample_begin(1, parts);
     for (const Extent& part : parts) {
       const uint64_t begin = part.offset / 4096 * 4096;
       const uint64_t end = std::min((part.offset + part.length + 4095) / 4096 * 4096, size_);
       missed_ += world_.cache[1].add({begin, end});
     }
-    scheduler_.on_sample_end(1, parts);
+    scheduler_.samples().on_sample_end(1, parts);
     for (const Extent& part : parts) book_.part(5, set_, index, part);
     book_.end(5, set_, index);
-    scheduler_.on_record_read(1, set_, index, book_.parts(set_, index), now_);
+    scheduler_.retention().on_read(1, set_, index, book_.parts(set_, index), now_);
   }
   uint64_t metric(SessionMetric which) {
-    return (*scheduler_.metrics(1))[static_cast<size_t>(which)];
+    return (*scheduler_.accounts().metrics(1))[static_cast<size_t>(which)];
   }
   uint64_t bytes_read() const {
     uint64_t sum = 0;

@@ -138,7 +138,7 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
   for (uint32_t epoch = 0; epoch < 4; ++epoch) {
     const std::vector<uint32_t> order = shuffled(kCount, epoch);
     ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
-    scheduler_.predict_records();
+    scheduler_.retention().predict();
     const uint64_t before = bytes_read();
     for (const uint32_t index : order) {
       pump();
@@ -165,19 +165,20 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
     pump();
     read(index);
   }
-  EXPECT_EQ(scheduler_.records().policy(set_), PolicyKind::kAuto);
-  const uint64_t kept = scheduler_.records().kept();
-  scheduler_.set_policy(1, PolicyKind::kShade);
+  EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kAuto);
+  const uint64_t kept = scheduler_.retention().records().kept();
+  scheduler_.accounts().set_policy(1, PolicyKind::kShade);
   const uint64_t before = dropped_;
   const std::vector<uint32_t> order = shuffled(kCount, 1);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, order));
   pump();
   read(order[0]);
-  EXPECT_EQ(scheduler_.records().policy(set_), PolicyKind::kShade);
-  EXPECT_GE(scheduler_.records().kept() + 2 * kRecord, kept) << "nothing goes for that alone";
+  EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kShade);
+  EXPECT_GE(scheduler_.retention().records().kept() + 2 * kRecord, kept)
+      << "nothing goes for that alone";
   EXPECT_LE(dropped_ - before, 4 * kMiB);
   for (uint32_t i = 0; i < kCount; ++i) {
-    scheduler_.set_record_importance(set_, i, i < kCount / 8 ? 2 : 0.5F);
+    scheduler_.retention().set_importance(set_, i, i < kCount / 8 ? 2 : 0.5F);
   }
   for (size_t i = 1; i < kCount; ++i) {
     pump();
@@ -193,11 +194,11 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
   EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
   // Another job comes to share them, and goes: what they matter was told before.
   for (const PolicyKind policy : {PolicyKind::kNeeded, PolicyKind::kShade}) {
-    scheduler_.set_policy(1, policy);
+    scheduler_.accounts().set_policy(1, policy);
     for (const uint32_t index : shuffled(kCount / 8, 2)) {
       pump();
       read(kCount / 2 + index);
-      ASSERT_EQ(scheduler_.records().policy(set_), policy);
+      ASSERT_EQ(scheduler_.retention().records().policy(set_), policy);
     }
     EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << policy_info(policy).name;
   }
@@ -205,13 +206,13 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
 
 TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {
   make(0, kRecord, 2000, shuffled(2000, 0));
-  scheduler_.set_budget(10 * kMiB);
+  scheduler_.accounts().set_budget(10 * kMiB);
   for (const uint32_t index : shuffled(2000, 0)) {
     pump();
     read(index);
   }
   EXPECT_EQ(dropped_, 0U);
-  EXPECT_FALSE(scheduler_.bounds_records(1));
+  EXPECT_FALSE(scheduler_.retention().bounds(1));
 }
 
 TEST_F(Records, NorWhereSomebodyElseReadsTheDatasetWithoutOne) {
@@ -225,14 +226,14 @@ TEST_F(Records, NorWhereSomebodyElseReadsTheDatasetWithoutOne) {
   EXPECT_EQ(dropped_, 0U);
   scheduler_.remove_session(2, now_);
   book_.leave(2);
-  scheduler_.forget_record_session(2);
+  scheduler_.retention().forget_session(2);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
     read(index);
   }
   EXPECT_GT(dropped_, 0U) << "it has left";
-  EXPECT_TRUE(scheduler_.bounds_records(1));
+  EXPECT_TRUE(scheduler_.retention().bounds(1));
 }
 
 TEST_F(Records, AFileThatFitsTheBudgetStays) {
@@ -312,13 +313,13 @@ TEST_F(Records, OfTheSamplesJustReadStayUntilTheirBatchIsTogether) {
 // What a job asks for counts, not the part of memory that is usual where nobody asks.
 TEST_F(Records, ABudgetAboveTheUsualOneIsTheJobsOwn) {
   make(100 * kMiB, kRecord, 1000, shuffled(1000, 0));
-  scheduler_.set_budget(10 * kMiB);
+  scheduler_.accounts().set_budget(10 * kMiB);
   for (const uint32_t index : shuffled(1000, 0)) {
     pump();
     read(index);
   }
   EXPECT_EQ(dropped_, 0U) << "62 MB fit 100";
-  scheduler_.set_record_most(30 * kMiB);  // but there is not that much memory
+  scheduler_.retention().set_most(30 * kMiB);  // but there is not that much memory
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
@@ -334,24 +335,24 @@ TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
     ASSERT_TRUE(book_.locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kDeclared));
   }
   for (uint32_t i = 0; i < 500; ++i) {
-    scheduler_.on_record_read(1, other, i, book_.parts(other, i), now_);
+    scheduler_.retention().on_read(1, other, i, book_.parts(other, i), now_);
     read(i);
   }
-  EXPECT_FALSE(scheduler_.bounds_records(1));
+  EXPECT_FALSE(scheduler_.retention().bounds(1));
 }
 
 TEST_F(Records, AJobWithoutABudgetThatReadsTheFileByAnotherNameIsSparedToo) {
   make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
-  scheduler_.use_file(1, 1);
+  scheduler_.retention().use_file(1, 1);
   scheduler_.add_session(2, {}, true, 0);
-  scheduler_.use_file(1, 2);
+  scheduler_.retention().use_file(1, 2);
   for (const uint32_t index : shuffled(1000, 0)) {
     pump();
     read(index);
   }
   EXPECT_EQ(dropped_, 0U);
   scheduler_.remove_session(2, now_);
-  scheduler_.forget_record_session(2);
+  scheduler_.retention().forget_session(2);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
@@ -366,10 +367,10 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
     pump();
     read(index);
   }
-  EXPECT_GT(scheduler_.records().kept(), 0U);
+  EXPECT_GT(scheduler_.retention().records().kept(), 0U);
   scheduler_.remove_file(1);
-  EXPECT_EQ(scheduler_.records().kept(), 0U);
-  EXPECT_FALSE(scheduler_.bounds_records(1));
+  EXPECT_EQ(scheduler_.retention().records().kept(), 0U);
+  EXPECT_FALSE(scheduler_.retention().bounds(1));
   pump();
 }
 
@@ -379,11 +380,11 @@ TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   const uint32_t huge = book_.use(1, "huge", uint64_t{1} << 32);
   ASSERT_TRUE(book_.locate(1, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
-  scheduler_.on_record_read(1, huge, 5, parts, now_);
-  scheduler_.on_record_read(1, huge, UINT32_MAX, parts, now_);
-  scheduler_.on_record_read(1, huge, UINT64_MAX, parts, now_);
-  scheduler_.on_record_read(1, 77, 5, parts, now_);
-  EXPECT_LE(scheduler_.records().footprint(), kMiB);
+  scheduler_.retention().on_read(1, huge, 5, parts, now_);
+  scheduler_.retention().on_read(1, huge, UINT32_MAX, parts, now_);
+  scheduler_.retention().on_read(1, huge, UINT64_MAX, parts, now_);
+  scheduler_.retention().on_read(1, 77, 5, parts, now_);
+  EXPECT_LE(scheduler_.retention().records().footprint(), kMiB);
 }
 
 }  // namespace

@@ -229,7 +229,7 @@ TEST_F(Runs, OfAFileThatStaysAreReadWithTheRecordsBesideThem) {
   EXPECT_LE(metric(SessionMetric::package_used_bytes), metric(SessionMetric::package_bytes));
   EXPECT_GT(metric(SessionMetric::package_used_bytes),
             metric(SessionMetric::package_bytes) / 10 * 9);
-  EXPECT_EQ(scheduler_.outstanding(), 0U);
+  EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
 }
 
 // An epoch that reads a twentieth of the file would read the rest for nothing.
@@ -270,7 +270,7 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
   const uint32_t count = 20000, files = 8;
   const std::vector<uint32_t> order = shuffled(count, 1);
   make(0, kRecord, count, order);
-  scheduler_.set_budget(20 * kMiB);
+  scheduler_.accounts().set_budget(20 * kMiB);
   const uint64_t each = size_ / files;
   scheduler_.resize_file(1, each);
   for (uint32_t file = 2; file <= files; ++file) {
@@ -294,10 +294,10 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
         world_.cache[1 + reads_.size() / 64 % files].remove({0, each / 2});
     }
     const auto parts = book_.begin(1, 5, set_, index);
-    scheduler_.on_sample_begin(1, parts);
-    scheduler_.on_sample_end(1, parts);
+    scheduler_.samples().on_sample_begin(1, parts);
+    scheduler_.samples().on_sample_end(1, parts);
     book_.end(5, set_, index);
-    scheduler_.on_record_read(1, set_, index, parts, now_);
+    scheduler_.retention().on_read(1, set_, index, parts, now_);
   }
   EXPECT_LT(bytes_read(), size_ + size_ / 3);
 }
@@ -344,7 +344,7 @@ class WaitingRuns : public Runs {
       read(order[i]);
     }
     plan();
-    ASSERT_GT(scheduler_.waiting_bytes(9), 100 * kRecord);
+    ASSERT_GT(scheduler_.queue().waiting_bytes(9), 100 * kRecord);
   }
 };
 
@@ -357,7 +357,7 @@ TEST_F(WaitingRuns, ThatNobodyWantsAnyMoreAreNotRead) {
     plan();
   }
   EXPECT_EQ(reads_.size(), before + flying);
-  EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
+  EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
 }
 
 // It waited at its old place, was taken for read there, and never came.
@@ -378,22 +378,22 @@ TEST_F(WaitingRuns, OfAnOrderThatWasToldAnewAreRead) {
 
 TEST_F(WaitingRuns, OfAMountThatIsTurnedOffHoldNoBudget) {
   scheduler_.file_usable(1, false);
-  EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
+  EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
 }
 
 TEST_F(WaitingRuns, OfASessionThatLeavesCountNoMore) {
   scheduler_.remove_session(1, now_);
   book_.leave(1);
   while (!queue_.empty()) serve();
-  EXPECT_EQ(scheduler_.outstanding(), 0U);
-  EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
+  EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
+  EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
 }
 
 TEST_F(WaitingRuns, OfAFileThatIsGoneCountNoMore) {
   scheduler_.remove_file(1);
-  EXPECT_EQ(scheduler_.waiting_bytes(9), 0U);
+  EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
   while (!queue_.empty()) serve();
-  EXPECT_EQ(scheduler_.outstanding(), 0U);
+  EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
 }
 
 TEST_F(WaitingRuns, OfAFileThatGrewShorterDoNotReachBeyondIt) {

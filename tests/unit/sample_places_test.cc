@@ -85,7 +85,7 @@ TEST_F(Records, ASmallBudgetIsFilledAndNothingOfItReadTwice) {
   make(kMiB, 64 << 10, 1000, order);
   for (const uint32_t index : order) {
     pump();
-    EXPECT_LE(scheduler_.outstanding(), kMiB);
+    EXPECT_LE(scheduler_.accounts().outstanding(), kMiB);
     read(index);
   }
   EXPECT_EQ(bytes_read(), 1000 * (64ULL << 10));
@@ -99,10 +99,10 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   make(kMiB, 64 << 10, 100, order);
   pump();
   for (uint64_t reader = 0; reader < 8; ++reader) {
-    scheduler_.on_sample_begin(1, book_.begin(1, reader, set_, order[reader]));
+    scheduler_.samples().on_sample_begin(1, book_.begin(1, reader, set_, order[reader]));
   }
   pump();
-  ASSERT_EQ(scheduler_.outstanding(), kMiB);
+  ASSERT_EQ(scheduler_.accounts().outstanding(), kMiB);
   scheduler_.add_file(2, kMiB, 9);  // somebody else is short of memory meanwhile
   scheduler_.file_usable(2, true);
   const uint32_t other = book_.use(1, "other", 1);
@@ -116,7 +116,7 @@ TEST_F(Records, LargeSamplesDoNotFillTheLinkBeyondItsDepth) {
   make(0, 8 * kMiB, 100, scattered(100));
   std::vector<PlannedRead> reads;
   scheduler_.plan(now_, &reads);
-  const unsigned depth = scheduler_.model(9)->depth(now_);
+  const unsigned depth = scheduler_.queue().model(9)->depth(now_);
   EXPECT_LE(reads.size(), depth - 1 + 8) << "one may go beyond it, whole";
 }
 
@@ -142,7 +142,7 @@ TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
   for (const uint32_t index : next) {
     read(index);  // the first of them ends the epoch that nobody read
     pump();
-    EXPECT_LE(scheduler_.outstanding(), kMiB);
+    EXPECT_LE(scheduler_.accounts().outstanding(), kMiB);
   }
   EXPECT_GT(metric(SessionMetric::sample_hits), 9900U);
 }
@@ -202,9 +202,9 @@ TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {
   World world;
   SampleBook book;
   Scheduler scheduler(&world, &book);
-  scheduler.set_budget(1 << 30);
+  scheduler.accounts().set_budget(1 << 30);
   scheduler.add_session(1, {}, true, 0);
-  scheduler.set_mount(9, 128 << 10, 8);
+  scheduler.queue().set(9, 128 << 10, 8);
   scheduler.add_file(1, 8 * kMiB, 9);
   const uint32_t set = book.use(1, "set", 8);
   for (uint32_t i = 0; i < 8; ++i) {

@@ -1,0 +1,66 @@
+// What the planner knows about a large file. Plain data; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "policy/planner/page_ledger.h"
+#include "policy/planner/stream_plan.h"
+#include "policy/streams/tracker.h"
+
+namespace sluice::optimizer {
+
+// What the page cache holds, and which files will become readable: what planning asks of its
+// surroundings.
+class Residency {
+ public:
+  Residency() = default;
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+  virtual ~Residency() = default;
+  // Bytes of `range` that are cached; 0 if that is not known.
+  virtual uint64_t cached(uint32_t file, Range range) = 0;
+  // False if residency cannot be known: the kernel reveals it only to a file's owner or to a
+  // process that may write the file.
+  virtual bool known(uint32_t file) const = 0;
+  // Residency is known for each page, and without reading any.
+  virtual bool exact(uint32_t file) const { return known(file); }
+  // The file is being opened, and becomes readable unless that fails.
+  virtual bool awaited(uint32_t /*file*/) const { return false; }
+};
+
+// Reads in a row that were too fast for the storage: the file is cached, where the kernel does not
+// say so.
+inline constexpr uint32_t kInstantRun = 16;
+
+struct PlannedFile {
+  struct Planned {
+    explicit Planned(const PlanOptions& options) : plan(options) {}
+    StreamPlan plan;
+    uint64_t in_flight = 0;      // bytes
+    uint64_t trusted_until = 0;  // if instant reads are the rule: assumed cached up to here
+    uint64_t probed_until = 0;   // no page before this offset was cached at the last probe
+  };
+  // How far a session's readers have come since they were at the file's beginning.
+  struct Lap {
+    uint64_t bytes = 0;
+    uint64_t passes = 0;  // completed
+  };
+
+  uint64_t size = 0, mount = 0;
+  bool usable = false;  // may be prefetched
+  PageLedger pages;
+  Tracker tracker;
+  std::map<uint32_t, Planned> plans;  // by stream
+  std::map<uint32_t, Lap> laps;       // by session
+  std::set<uint32_t> users;           // sessions
+  std::set<uint32_t> by_page;         // sessions: MADV_RANDOM
+  uint32_t instant = 0;               // reads in a row too fast for the storage
+  bool mapped = false;                // read through a mapping: dropped only once unmapped
+  uint32_t last_session = 0;          // of the latest event: drops are counted for it
+};
+
+using PlannedFiles = std::map<uint32_t, PlannedFile>;  // by the caller's id
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,350 @@
+#include "policy/planner/stream_planner.h"
+
+#include <algorithm>
+
+#include "protocol/page.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kPageModeSize = 50 << 20;  // the published default if a trip opens a single page
+constexpr uint64_t kWindowBlocks = 2;         // kernel read-ahead of a stream
+constexpr size_t kMaxReaders = 4096;          // remembered, over all files
+constexpr uint64_t kProbe = 4 << 20;          // bytes that one query of residency covers
+constexpr uint64_t kMaxSkip = 512 << 20;      // cached bytes skipped in one call
+constexpr uint64_t kLargeRead = 512 << 10;
+constexpr uint64_t kLargeReads = 4;  // times the bytes in flight: the reader's least distance
+constexpr uint64_t kSampled = 15;    // times a read's length are assumed cached after it
+constexpr uint64_t kStartShare = 8;  // divisor of the file's size: what counts as its beginning
+constexpr uint64_t kPassShare = 2;   // divisor: a pass has read at least this part
+
+}  // namespace
+
+Demand StreamPlanner::demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const {
+  const StorageModel& model = queue_.of(file).model;
+  return file.by_page.contains(session) ? model.page_demand(bytes) : model.demand(bytes);
+}
+
+PlanInput StreamPlanner::input(const PlannedFile& file, const Stream& stream) const {
+  const StorageModel& model = queue_.of(file).model;
+  uint32_t confirmed = 0;
+  for (const Stream& other : file.tracker.streams()) confirmed += other.confirmed ? 1 : 0;
+  return {file.size, model.block(), model.bandwidth(), accounts_.budget(stream.session), confirmed};
+}
+
+// The readers have moved over `range`: the prefetched part was of use, the rest came late.
+void StreamPlanner::pass(PlannedFile& file, Range range, const Stream& stream, bool expected,
+                         uint64_t now_ns) {
+  uint64_t used = 0;
+  const auto use = [&](const PageLedger::Changed& changed) {
+    for (const auto& [owner, bytes] : changed.ready) accounts_.use(owner, bytes);
+    used += changed.had(kReady);
+    return changed.had(kFound);
+  };
+  for (const uint32_t owner : file.pages.owners()) {
+    if (accounts_.exceeds(file.size, owner)) {
+      use(file.pages.on(PageEvent::kPassedForGood, range, owner));
+    }
+  }
+  const uint64_t found = use(file.pages.on(PageEvent::kPassed, range));
+  accounts_.hit(stream.session, demand(file, stream.session, used));
+  note_pass(file, stream.session, range, used + found);
+  const uint64_t late = range.length() - used - found;
+  accounts_.missed(stream.session, demand(file, stream.session, late));
+  if (late == 0 || !expected) return;
+  accounts_.count(stream.session, SessionMetric::late_bytes, late);
+  // Where a prefetch is in flight the reader waits for that, and sends storage no request.
+  if (late > file.pages.covered(range, kReading)) queue_.of(file).model.on_stall(now_ns);
+}
+
+void StreamPlanner::note_pass(PlannedFile& file, uint32_t id, Range range, uint64_t in_memory) {
+  Accounts::Session* session = accounts_.find(id);
+  if (session == nullptr) return;
+  session->passed += range.length();
+  session->passed_ready += std::min(in_memory, range.length());
+  file.laps[id].bytes += range.length();
+}
+
+// A pass over one file counts as the session's: files that are read in turn make equally many.
+void StreamPlanner::note_begin(PlannedFile& file, const Access& access) {
+  Accounts::Session* session = accounts_.find(access.session);
+  if (session == nullptr || access.offset >= file.size / kStartShare) return;
+  PlannedFile::Lap& lap = file.laps[access.session];
+  if (lap.bytes < file.size / kPassShare) return;
+  // The cell that was open at the end sent no further event; its reader has finished it.
+  for (const Stream& stream : file.tracker.streams()) {
+    if (stream.session != access.session || stream.opened < file.size) continue;
+    const Range rest{stream.position, file.size};
+    note_pass(file, access.session, rest,
+              file.pages.ready(access.session, rest) + file.pages.covered(rest, kFound));
+    break;
+  }
+  lap.bytes = 0;
+  ++lap.passes;
+  session->passes = std::max(session->passes, lap.passes);
+}
+
+void StreamPlanner::note_step(PlannedFile& file, const Access& access,
+                              const Tracker::Outcome& outcome) {
+  const uint64_t passed = outcome.stream != nullptr && outcome.stream->position > outcome.before
+                              ? outcome.stream->position - outcome.before
+                              : 0;
+  const uint64_t window = kWindowBlocks * queue_.of(file).model.block();
+  accounts_.savings(access.session)
+      ->reads_on(access.reader, access.worker, access.time_ns,
+                 {demand(file, access.session, passed).alone_ns,
+                  demand(file, access.session, window).alone_ns, access.waited_ns});
+  if (!outcome.begun) return;
+  accounts_.count(access.session, SessionMetric::streams_begun, 1);
+  note_begin(file, access);
+}
+
+// A thread reads in one place at a time: a stream that it began elsewhere and did not continue was
+// a single access, and reading ahead there would only delay what it wants now.
+void StreamPlanner::move_reader(uint64_t reader, uint32_t file, uint32_t stream) {
+  if (last_stream_.size() > kMaxReaders) last_stream_.clear();
+  auto& [last_file, last_stream] = last_stream_[reader];
+  if (last_stream != 0 && (last_file != file || last_stream != stream)) {
+    const auto other = files_.find(last_file);
+    const Stream* left = other == files_.end() ? nullptr : other->second.tracker.find(last_stream);
+    if (left != nullptr && !left->confirmed) {
+      const auto plan = other->second.plans.find(last_stream);
+      if (plan != other->second.plans.end()) plan->second.plan.pause();
+    }
+  }
+  last_file = file;
+  last_stream = stream;
+}
+
+void StreamPlanner::leave(uint32_t id, PlannedFile& file, uint32_t stream) {
+  file.plans.erase(stream);
+  std::erase_if(last_stream_, [&](const auto& entry) {
+    return entry.second == std::pair<uint32_t, uint32_t>(id, stream);
+  });
+}
+
+void StreamPlanner::on_access(uint32_t id, const Access& asked) {
+  const auto at = files_.find(id);
+  const Accounts::Session* session = accounts_.find(asked.session);
+  if (at == files_.end() || session == nullptr) return;
+  PlannedFile& file = at->second;
+  Access access = asked;
+  if (access.offset >= file.size) return;  // the file has grown: nothing is known of that part
+  PlanOptions options = session->options;
+  options.distance = accounts_.distance(access.session);
+  if (access.page) {
+    if (options.size == 0) options.size = kPageModeSize;
+    access.length = std::max(access.length, options.distance);
+  }
+  access.length = std::min(access.length, file.size - access.offset);
+  if (access.length == 0) return;
+  if (access.kind != Access::Kind::kRead) file.mapped = true;
+  file.last_session = access.session;
+  std::vector<uint32_t> evicted;
+  const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
+  for (const uint32_t stream : evicted) leave(id, file, stream);
+  note_step(file, access, outcome);
+  if (outcome.stream == nullptr) return;
+  const Stream& stream = *outcome.stream;
+  Planned& planned = file.plans.try_emplace(stream.id, options).first->second;
+  if (stream.position > outcome.before) {
+    const bool expected = !outcome.begun && !outcome.merged && file.usable && session->prefetch;
+    pass(file, {outcome.before, stream.position}, stream, expected, access.time_ns);
+  }
+  planned.plan.on_reader(stream, input(file, stream));
+  move_reader(access.reader, id, stream.id);
+}
+
+void StreamPlanner::on_random(uint32_t id) {
+  const auto at = files_.find(id);
+  if (at == files_.end()) return;
+  std::vector<uint32_t> evicted;
+  at->second.tracker.on_random(&evicted);
+  for (const uint32_t stream : evicted) leave(id, at->second, stream);
+}
+
+void StreamPlanner::on_unmapped(uint32_t id, Range range) {
+  const auto at = files_.find(id);
+  if (at != files_.end()) at->second.pages.on(PageEvent::kUnmapped, range);
+}
+
+void StreamPlanner::forget_process(uint32_t pid) {
+  for (auto& [id, file] : files_) file.tracker.forget_process(pid);
+  std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+}
+
+void StreamPlanner::forget_file(uint32_t file) {
+  std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
+}
+
+void StreamPlanner::settle(PlannedFile& file, uint32_t session, uint64_t now_ns) {
+  for (const Stream& stream : file.tracker.streams()) {
+    if (stream.session != session || !stream.confirmed) continue;
+    const double seconds = static_cast<double>(now_ns - std::min(now_ns, stream.last_ns)) / 1e9;
+    const auto run = static_cast<uint64_t>(std::min(stream.rate * seconds, 1e15));
+    const uint64_t end = std::min(stream.opened, stream.position + run);
+    if (end > stream.position) pass(file, {stream.position, end}, stream, false, now_ns);
+  }
+  file.laps.erase(session);
+}
+
+std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) {
+  std::vector<Candidate> out;
+  for (auto& [id, file] : files_) {
+    if (file.mount != mount || !file.usable) continue;
+    for (const Stream& stream : file.tracker.streams()) {
+      const auto planned = file.plans.find(stream.id);
+      if (planned == file.plans.end() || !accounts_.prefetches(stream.session)) continue;
+      const StreamPlan& plan = planned->second.plan;
+      if (plan.frontier() >= plan.target()) continue;
+      const double lead =
+          static_cast<double>(plan.frontier()) - static_cast<double>(stream.position);
+      out.push_back({id, stream.id, lead / std::max(stream.rate, 1e6)});
+    }
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Candidate& a, const Candidate& b) { return a.urgency < b.urgency; });
+  return out;
+}
+
+uint64_t StreamPlanner::cached_at_frontier(uint32_t id, const PlannedFile& file, Planned& planned,
+                                           Range piece) {
+  if (piece.end <= planned.probed_until) return 0;
+  // A query far ahead first: mostly all of the range is cached, or nothing.
+  const uint64_t end = std::max(planned.plan.target(), piece.end);
+  const Range far{piece.begin, std::min({piece.begin + kProbe, end, file.size})};
+  const uint64_t cached = residency_.cached(id, far);
+  if (cached >= far.length()) return far.length();
+  if (cached == 0) {
+    planned.probed_until = far.end;
+  } else if (far.length() > piece.length() && residency_.cached(id, piece) >= piece.length()) {
+    return piece.length();
+  }
+  return 0;
+}
+
+// The next piece at the stream's frontier that is not cached, at most one block and ending at a
+// block's boundary. Moves the frontier over what is cached.
+std::optional<Range> StreamPlanner::next_range(uint32_t id, PlannedFile& file, const Stream& stream,
+                                               Planned& planned) {
+  StreamPlan& plan = planned.plan;
+  const Mount& mount = queue_.of(file);
+  uint64_t block = mount.model.block();
+  // Far ahead of the reader no thread waits for a single block: fewer, larger reads cost less.
+  const uint64_t pipe = block * mount.in_flight;
+  const bool large = plan.frontier() > stream.opened + kLargeReads * pipe && block < kLargeRead;
+  if (large) block = kLargeRead;
+  uint64_t skipped = 0;
+  const auto skip = [&](uint64_t to) {
+    const Range cached{plan.frontier(), to};
+    accounts_.count(stream.session, SessionMetric::already_cached_bytes,
+                    file.pages.on(PageEvent::kFoundCached, cached).bytes);
+    skipped += cached.length();
+    plan.advance(to);
+    plan.on_filled(stream, cached.length(), input(file, stream));
+  };
+  while (plan.frontier() < plan.target() && skipped < kMaxSkip) {
+    const uint64_t at = plan.frontier();
+    if (at >= file.size) {  // the file was truncated since the target was set
+      plan.advance(plan.target());
+      break;
+    }
+    // Where the kernel does not reveal what is cached, a run of instant reads does: then one read
+    // in every few checks whether that still holds, instead of copying all cached data once more.
+    if (file.instant >= kInstantRun && at < planned.trusted_until) {
+      skip(std::min(planned.trusted_until, plan.target()));
+      continue;
+    }
+    const uint64_t gap = file.pages.ready_until(stream.session, at);
+    if (gap > at) {  // prefetched for another stream
+      plan.advance(std::min(gap, plan.target()));
+      continue;
+    }
+    const Range piece{at, std::min({(at / block + 1) * block, plan.target(), file.size})};
+    if (large && !plan.fixed() && piece.end % block != 0 && piece.end != file.size) {
+      return std::nullopt;  // the reader's next steps will complete the block
+    }
+    const uint64_t cached = cached_at_frontier(id, file, planned, piece);
+    if (cached == 0) return piece;
+    skip(at + cached);
+  }
+  return std::nullopt;
+}
+
+void StreamPlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
+  for (auto& [mount_id, mount] : queue_.mounts()) {
+    if (mount.idle(now_ns) == 0) continue;
+    for (const Candidate& candidate : candidates(mount_id)) {
+      PlannedFile& file = files_.at(candidate.file);
+      const Stream* stream = file.tracker.find(candidate.stream);
+      Planned& planned = file.plans.at(candidate.stream);
+      while (mount.idle(now_ns) != 0) {
+        const auto range = next_range(candidate.file, file, *stream, planned);
+        if (!range) break;
+        if (!accounts_.room(stream->session, range->length())) {
+          accounts_.set_starved(true);
+          break;
+        }
+        queue_.start({candidate.file, stream->session, candidate.stream, *range}, now_ns, reads);
+        planned.plan.advance(range->end);
+        planned.trusted_until = range->end + kSampled * range->length();
+        planned.in_flight += range->length();
+      }
+    }
+  }
+}
+
+void StreamPlanner::on_ended(PlannedFile& file, const Request& request) {
+  const auto planned = file.plans.find(request.stream);
+  if (planned != file.plans.end()) planned->second.in_flight -= request.range.length();
+}
+
+void StreamPlanner::on_filled(PlannedFile& file, const Request& request, uint64_t bytes) {
+  const Stream* stream = file.tracker.find(request.stream);
+  const auto planned = file.plans.find(request.stream);
+  if (stream == nullptr || planned == file.plans.end()) return;
+  planned->second.plan.on_filled(*stream, bytes, input(file, *stream));
+}
+
+void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range got) {
+  const Stream* stream = file.tracker.find(request.stream);
+  const uint64_t passed =
+      stream == nullptr ? got.begin : std::clamp(stream->position, got.begin, got.end);
+  if (accounts_.exceeds(file.size, request.session)) {
+    file.pages.on(PageEvent::kFallenBehind, {got.begin, passed});
+  }
+  accounts_.charge(request.session,
+                   file.pages.on(PageEvent::kPrefetched, {passed, got.end}, request.session).bytes);
+  on_filled(file, request, got.length());
+}
+
+uint64_t StreamPlanner::passes(uint32_t id) const {
+  const Accounts::Session* session = accounts_.find(id);
+  return session == nullptr ? 0 : session->passes;
+}
+
+std::vector<StreamView> StreamPlanner::views() const {
+  std::vector<StreamView> out;
+  for (const auto& [id, file] : files_) {
+    for (const Stream& stream : file.tracker.streams()) {
+      const auto planned = file.plans.find(stream.id);
+      StreamView view;
+      view.file = id;
+      view.session = stream.session;
+      view.readers = static_cast<uint32_t>(stream.readers.size());
+      view.position = stream.position;
+      view.opened = stream.opened;
+      view.rate = stream.rate;
+      view.confirmed = stream.confirmed;
+      if (planned != file.plans.end()) {
+        view.frontier = planned->second.plan.frontier();
+        view.target = planned->second.plan.target();
+        view.in_flight = planned->second.in_flight;
+      }
+      out.push_back(view);
+    }
+  }
+  return out;
+}
+
+}  // namespace sluice::optimizer

@@ -50,44 +50,26 @@ void prepare_unwinder() {
 
 }  // namespace sluice::preload
 
-#define SLUICE_UNWIND(name) \
-  reinterpret_cast<decltype(&::name)>(sluice::preload::function(sluice::preload::Function::k##name))
 // unwind.h makes these functions visible; the version script hides them from other libraries.
-
-extern "C" void _Unwind_DeleteException(_Unwind_Exception* exception) {
-  SLUICE_UNWIND(_Unwind_DeleteException)(exception);
-}
-extern "C" _Unwind_Ptr _Unwind_GetDataRelBase(_Unwind_Context* context) {
-  return SLUICE_UNWIND(_Unwind_GetDataRelBase)(context);
-}
-extern "C" _Unwind_Ptr _Unwind_GetIPInfo(_Unwind_Context* context, int* before) {
-  return SLUICE_UNWIND(_Unwind_GetIPInfo)(context, before);
-}
-extern "C" void* _Unwind_GetLanguageSpecificData(_Unwind_Context* context) {
-  return SLUICE_UNWIND(_Unwind_GetLanguageSpecificData)(context);
-}
-extern "C" _Unwind_Ptr _Unwind_GetRegionStart(_Unwind_Context* context) {
-  return SLUICE_UNWIND(_Unwind_GetRegionStart)(context);
-}
-extern "C" _Unwind_Ptr _Unwind_GetTextRelBase(_Unwind_Context* context) {
-  return SLUICE_UNWIND(_Unwind_GetTextRelBase)(context);
-}
-extern "C" _Unwind_Reason_Code _Unwind_RaiseException(_Unwind_Exception* exception) {
-  return SLUICE_UNWIND(_Unwind_RaiseException)(exception);
-}
-extern "C" void _Unwind_Resume(_Unwind_Exception* exception) {
-  SLUICE_UNWIND(_Unwind_Resume)(exception);
-  __builtin_unreachable();
-}
-extern "C" _Unwind_Reason_Code _Unwind_Resume_or_Rethrow(_Unwind_Exception* exception) {
-  return SLUICE_UNWIND(_Unwind_Resume_or_Rethrow)(exception);
-}
-extern "C" void _Unwind_SetGR(_Unwind_Context* context, int index, _Unwind_Word value) {
-  SLUICE_UNWIND(_Unwind_SetGR)(context, index, value);
-}
-extern "C" void _Unwind_SetIP(_Unwind_Context* context, _Unwind_Ptr value) {
-  SLUICE_UNWIND(_Unwind_SetIP)(context, value);
-}
+#define SLUICE_UNWIND(result, name, parameters, arguments)           \
+  extern "C" result name parameters {                                \
+    using sluice::preload::Function;                                 \
+    void* const real = sluice::preload::function(Function::k##name); \
+    return reinterpret_cast<decltype(&::name)>(real) arguments;      \
+  }
+using Context = _Unwind_Context*;
+using Exception = _Unwind_Exception*;
+SLUICE_UNWIND(void, _Unwind_DeleteException, (Exception e), (e))
+SLUICE_UNWIND(_Unwind_Ptr, _Unwind_GetDataRelBase, (Context c), (c))
+SLUICE_UNWIND(_Unwind_Ptr, _Unwind_GetIPInfo, (Context c, int* before), (c, before))
+SLUICE_UNWIND(void*, _Unwind_GetLanguageSpecificData, (Context c), (c))
+SLUICE_UNWIND(_Unwind_Ptr, _Unwind_GetRegionStart, (Context c), (c))
+SLUICE_UNWIND(_Unwind_Ptr, _Unwind_GetTextRelBase, (Context c), (c))
+SLUICE_UNWIND(_Unwind_Reason_Code, _Unwind_RaiseException, (Exception e), (e))
+SLUICE_UNWIND(void, _Unwind_Resume, (Exception e), (e))
+SLUICE_UNWIND(_Unwind_Reason_Code, _Unwind_Resume_or_Rethrow, (Exception e), (e))
+SLUICE_UNWIND(void, _Unwind_SetGR, (Context c, int index, _Unwind_Word value), (c, index, value))
+SLUICE_UNWIND(void, _Unwind_SetIP, (Context c, _Unwind_Ptr value), (c, value))
 
 // Nothing in this library throws. Defined so that the C++ runtime's versions are not linked in:
 // they allocate 72 KB at every program's start, for exceptions when memory is short.

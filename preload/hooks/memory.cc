@@ -13,24 +13,13 @@
 #include "preload/stage/original.h"
 #include "preload/stage/written.h"
 
-using sluice::preload::consider_mapping;
-using sluice::preload::disarm;
-using sluice::preload::disarm_all;
-using sluice::preload::forget_stale;
-using sluice::preload::mapped_shared;
-using sluice::preload::note_advice;
-using sluice::preload::page_watch_unmaps;
-using sluice::preload::sample_fd_mapped;
-using sluice::preload::set_future_locked;
-using sluice::preload::use_original;
+using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
 
-constexpr int kFixed = MAP_FIXED;
-
 template <typename Map>
 void* map(Map real, void* address, size_t length, int prot, int flags, int fd, off_t offset) {
-  if ((flags & kFixed) != 0) disarm(address, length);
+  if ((flags & MAP_FIXED) != 0) disarm(address, length);
   // A mapping outlives descriptor and window, must show later writes, and would pin evicted copies.
   if ((flags & MAP_ANONYMOUS) == 0) use_original(fd);
   void* result = real(address, length, prot, flags, fd, offset);

@@ -64,6 +64,22 @@ bool only_reads(const char* mode) {
   return mode[1 + strspn(mode + 1, "bcem")] == '\0';
 }
 
+// After a stream was opened; `path`: unless it was opened again.
+FILE* stream_opened(FILE* file, const char* path) {
+  if (file == nullptr) return nullptr;
+  const int fd = fileno_unlocked(file);
+  const int flags = REAL(fcntl)(fd, F_GETFL);
+  if (flags < 0) return file;
+  staged_fd_closed(fd);
+  fd_opened(fd, flags);
+  if (writes(flags)) {
+    opened_for_writing(fd);
+  } else if (path != nullptr) {
+    file_seen(fd, AT_FDCWD, path);
+  }
+  return file;
+}
+
 template <typename Call>
 FILE* opened_stream(const char* path, const char* mode, Call call) {
   use_original_of(AT_FDCWD, path);
@@ -86,18 +102,7 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
   const ReadWatch watch;
   FILE* file = retrying(call, {path});
   watch.done();
-  if (file == nullptr) return nullptr;
-  const int fd = fileno_unlocked(file);
-  const int flags = REAL(fcntl)(fd, F_GETFL);
-  if (flags < 0) return file;
-  staged_fd_closed(fd);
-  fd_opened(fd, flags);
-  if (writes(flags)) {
-    opened_for_writing(fd);
-  } else {
-    file_seen(fd, AT_FDCWD, path);
-  }
-  return file;
+  return stream_opened(file, path);
 }
 
 // Without a path freopen() opens the same file again: the original, not a copy.
@@ -108,26 +113,6 @@ void opens_again(const char* path, FILE* file) {
   path_changes(AT_FDCWD, path);
   forget_fd(fd);
 }
-
-FILE* opened_again(FILE* file) {
-  if (file == nullptr) return nullptr;
-  const int fd = fileno_unlocked(file);
-  const int flags = REAL(fcntl)(fd, F_GETFL);
-  if (flags < 0) return file;
-  fd_opened(fd, flags);
-  if (writes(flags)) opened_for_writing(fd);
-  return file;
-}
-
-// open() has a mode only where it may create.
-#define MODE_OF(flags)                          \
-  mode_t mode = 0;                              \
-  if (((flags) & (O_CREAT | O_TMPFILE)) != 0) { \
-    va_list arguments;                          \
-    va_start(arguments, flags);                 \
-    mode = va_arg(arguments, mode_t);           \
-    va_end(arguments);                          \
-  }
 
 // A dup made by another thread than the window's may outlive the window: switched to the original.
 class StagedDup {
@@ -152,43 +137,38 @@ void copied_fd(int from, int to) {
 
 }  // namespace
 
-SLUICE_EXPORT int open(const char* path, int flags, ...) {
-  MODE_OF(flags)
-  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(open)(path, flags, mode); });
-}
-SLUICE_EXPORT int open64(const char* path, int flags, ...) {
-  MODE_OF(flags)
-  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(open64)(path, flags, mode); });
-}
-SLUICE_EXPORT int openat(int folder, const char* path, int flags, ...) {
-  MODE_OF(flags)
-  return opened_path(folder, path, flags, [&] { return REAL(openat)(folder, path, flags, mode); });
-}
-SLUICE_EXPORT int openat64(int folder, const char* path, int flags, ...) {
-  MODE_OF(flags)
-  return opened_path(folder, path, flags,
-                     [&] { return REAL(openat64)(folder, path, flags, mode); });
-}
-SLUICE_EXPORT int __open_2(const char* path, int flags) {
-  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(__open_2)(path, flags); });
-}
-SLUICE_EXPORT int __open64_2(const char* path, int flags) {
-  return opened_path(AT_FDCWD, path, flags, [&] { return REAL(__open64_2)(path, flags); });
-}
-SLUICE_EXPORT int __openat_2(int folder, const char* path, int flags) {
-  return opened_path(folder, path, flags, [&] { return REAL(__openat_2)(folder, path, flags); });
-}
-SLUICE_EXPORT int __openat64_2(int folder, const char* path, int flags) {
-  return opened_path(folder, path, flags, [&] { return REAL(__openat64_2)(folder, path, flags); });
-}
-SLUICE_EXPORT int creat(const char* path, mode_t mode) {
-  constexpr int kFlags = O_CREAT | O_WRONLY | O_TRUNC;
-  return opened_path(AT_FDCWD, path, kFlags, [&] { return REAL(creat)(path, mode); });
-}
-SLUICE_EXPORT int creat64(const char* path, mode_t mode) {
-  constexpr int kFlags = O_CREAT | O_WRONLY | O_TRUNC;
-  return opened_path(AT_FDCWD, path, kFlags, [&] { return REAL(creat64)(path, mode); });
-}
+// One line per call: name, folder, parameters, arguments. open() has a mode only where it may
+// create.
+#define OPEN(name, folder, parameters, arguments)                                  \
+  SLUICE_EXPORT int name parameters {                                              \
+    mode_t mode = 0;                                                               \
+    if ((flags & (O_CREAT | O_TMPFILE)) != 0) {                                    \
+      va_list words;                                                               \
+      va_start(words, flags);                                                      \
+      mode = va_arg(words, mode_t);                                                \
+      va_end(words);                                                               \
+    }                                                                              \
+    return opened_path(folder, path, flags, [&] { return REAL(name) arguments; }); \
+  }
+OPEN(open, AT_FDCWD, (const char* path, int flags, ...), (path, flags, mode))
+OPEN(open64, AT_FDCWD, (const char* path, int flags, ...), (path, flags, mode))
+OPEN(openat, folder, (int folder, const char* path, int flags, ...), (folder, path, flags, mode))
+OPEN(openat64, folder, (int folder, const char* path, int flags, ...), (folder, path, flags, mode))
+
+#define OPEN_FIXED(name, folder, flags, parameters, arguments)                     \
+  SLUICE_EXPORT int name parameters {                                              \
+    return opened_path(folder, path, flags, [&] { return REAL(name) arguments; }); \
+  }
+OPEN_FIXED(__open_2, AT_FDCWD, flags, (const char* path, int flags), (path, flags))
+OPEN_FIXED(__open64_2, AT_FDCWD, flags, (const char* path, int flags), (path, flags))
+OPEN_FIXED(__openat_2, folder, flags, (int folder, const char* path, int flags),
+           (folder, path, flags))
+OPEN_FIXED(__openat64_2, folder, flags, (int folder, const char* path, int flags),
+           (folder, path, flags))
+constexpr int kCreate = O_CREAT | O_WRONLY | O_TRUNC;
+OPEN_FIXED(creat, AT_FDCWD, kCreate, (const char* path, mode_t mode), (path, mode))
+OPEN_FIXED(creat64, AT_FDCWD, kCreate, (const char* path, mode_t mode), (path, mode))
+
 SLUICE_EXPORT FILE* fopen(const char* path, const char* mode) {
   return opened_stream(path, mode, [&] { return REAL(fopen)(path, mode); });
 }
@@ -197,11 +177,11 @@ SLUICE_EXPORT FILE* fopen64(const char* path, const char* mode) {
 }
 SLUICE_EXPORT FILE* freopen(const char* path, const char* mode, FILE* file) {
   opens_again(path, file);
-  return opened_again(REAL(freopen)(path, mode, file));
+  return stream_opened(REAL(freopen)(path, mode, file), nullptr);
 }
 SLUICE_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* file) {
   opens_again(path, file);
-  return opened_again(REAL(freopen64)(path, mode, file));
+  return stream_opened(REAL(freopen64)(path, mode, file), nullptr);
 }
 SLUICE_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
   FILE* file = REAL(fdopen)(fd, mode);
@@ -230,24 +210,16 @@ SLUICE_EXPORT int fclose(FILE* file) {
   if (file != nullptr) forget_fd(fileno_unlocked(file));
   return REAL(fclose)(file);
 }
-SLUICE_EXPORT int dup(int fd) noexcept {
-  const StagedDup duplicate(fd);
-  const int copy = REAL(dup)(fd);
-  if (copy >= 0) copied_fd(fd, copy);
-  return copy;
-}
-SLUICE_EXPORT int dup2(int fd, int to) noexcept {
-  const StagedDup duplicate(fd);
-  const int copy = REAL(dup2)(fd, to);
-  if (copy >= 0 && fd != to) copied_fd(fd, copy);
-  return copy;
-}
-SLUICE_EXPORT int dup3(int fd, int to, int flags) noexcept {
-  const StagedDup duplicate(fd);
-  const int copy = REAL(dup3)(fd, to, flags);
-  if (copy >= 0) copied_fd(fd, copy);
-  return copy;
-}
+#define DUPLICATE(name, parameters, arguments)        \
+  SLUICE_EXPORT int name parameters noexcept {        \
+    const StagedDup duplicate(fd);                    \
+    const int copy = REAL(name) arguments;            \
+    if (copy >= 0 && copy != fd) copied_fd(fd, copy); \
+    return copy;                                      \
+  }
+DUPLICATE(dup, (int fd), (fd))
+DUPLICATE(dup2, (int fd, int to), (fd, to))
+DUPLICATE(dup3, (int fd, int to, int flags), (fd, to, flags))
 
 namespace {
 // Commands on the descriptor itself work on a copy; all others, as locks and leases, need the
@@ -290,17 +262,13 @@ int file_control(Call call, int fd, int command, void* argument) {
 }  // namespace
 
 // The third argument is passed as one machine word for every command.
-SLUICE_EXPORT int fcntl(int fd, int command, ...) {
-  va_list arguments;
-  va_start(arguments, command);
-  void* argument = va_arg(arguments, void*);
-  va_end(arguments);
-  return file_control(REAL(fcntl), fd, command, argument);
-}
-SLUICE_EXPORT int fcntl64(int fd, int command, ...) {
-  va_list arguments;
-  va_start(arguments, command);
-  void* argument = va_arg(arguments, void*);
-  va_end(arguments);
-  return file_control(REAL(fcntl64), fd, command, argument);
-}
+#define CONTROL(name)                                       \
+  SLUICE_EXPORT int name(int fd, int command, ...) {        \
+    va_list arguments;                                      \
+    va_start(arguments, command);                           \
+    void* argument = va_arg(arguments, void*);              \
+    va_end(arguments);                                      \
+    return file_control(REAL(name), fd, command, argument); \
+  }
+CONTROL(fcntl)
+CONTROL(fcntl64)

@@ -12,10 +12,6 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
 
 // One line per call: result type, name, parameters, arguments, and the pointers among them.
 #define RETRIED(result, name, parameters, arguments, ...)                 \
-  SLUICE_EXPORT result name parameters noexcept {                         \
-    return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
-  }
-#define RETRIED_CANCELLABLE(result, name, parameters, arguments, ...)     \
   SLUICE_EXPORT result name parameters {                                  \
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
@@ -51,15 +47,15 @@ constexpr int kHere = AT_FDCWD;
 ASKING(int, euidaccess, kHere, p, (Path p, int m), (p, m), p)
 CHANGING(int, unlink, kHere, p, (Path p), (p), p)
 CHANGING(int, unlinkat, d, p, (int d, Path p, int f), (d, p, f), p)
-RETRIED(int, mkdir, (Path p, mode_t m), (p, m), p)
-RETRIED(int, mkdirat, (int d, Path p, mode_t m), (d, p, m), p)
+RETRIED(int, mkdir, (Path p, mode_t m) noexcept, (p, m), p)
+RETRIED(int, mkdirat, (int d, Path p, mode_t m) noexcept, (d, p, m), p)
 CHANGING(int, rmdir, kHere, p, (Path p), (p), p)
 LINKING(link, kHere, p, (Path p, Path q), (p, q), p, q)
 LINKING(linkat, d, p, (int d, Path p, int e, Path q, int f), (d, p, e, q, f), p, q)
-RETRIED(int, symlink, (Path p, Path q), (p, q), p, q)
-RETRIED(int, symlinkat, (Path p, int d, Path q), (p, d, q), p, q)
+RETRIED(int, symlink, (Path p, Path q) noexcept, (p, q), p, q)
+RETRIED(int, symlinkat, (Path p, int d, Path q) noexcept, (p, d, q), p, q)
 ASKING(ssize_t, readlinkat, d, p, (int d, Path p, char* b, size_t n), (d, p, b, n), p)
-RETRIED(int, chdir, (Path p), (p), p)
+RETRIED(int, chdir, (Path p) noexcept, (p), p)
 CHANGING(int, chmod, kHere, p, (Path p, mode_t m), (p, m), p)
 CHANGING(int, fchmodat, d, p, (int d, Path p, mode_t m, int f), (d, p, m, f), p)
 CHANGING(int, chown, kHere, p, (Path p, uid_t u, gid_t g), (p, u, g), p)
@@ -71,9 +67,9 @@ CHANGING(int, utimensat, d, p, (int d, Path p, const struct timespec t[2], int f
          t)
 CHANGING(int, utimes, kHere, p, (Path p, const struct timeval t[2]), (p, t), p, t)
 CHANGING(int, utime, kHere, p, (Path p, const struct utimbuf* t), (p, t), p, t)
-RETRIED_CANCELLABLE(DIR*, opendir, (Path p), (p), p)
-RETRIED(int, mknod, (Path p, mode_t m, dev_t d), (p, m, d), p)
-RETRIED(int, mkfifo, (Path p, mode_t m), (p, m), p)
+RETRIED(DIR*, opendir, (Path p), (p), p)
+RETRIED(int, mknod, (Path p, mode_t m, dev_t d) noexcept, (p, m, d), p)
+RETRIED(int, mkfifo, (Path p, mode_t m) noexcept, (p, m), p)
 ASKING(int, statfs, kHere, p, (Path p, struct statfs* s), (p, s), p)
 ASKING(int, statfs64, kHere, p, (Path p, struct statfs64* s), (p, s), p)
 ASKING(ssize_t, getxattr, kHere, p, (Path p, Path n, void* v, size_t s), (p, n, v, s), p, n)
@@ -86,10 +82,11 @@ CHANGING(int, removexattr, kHere, p, (Path p, Path n), (p, n), p, n)
 CHANGING(int, lremovexattr, kHere, p, (Path p, Path n), (p, n), p, n)
 ASKING(ssize_t, listxattr, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
 ASKING(ssize_t, llistxattr, kHere, p, (Path p, char* b, size_t n), (p, b, n), p)
-RETRIED(int, memfd_create, (Path n, unsigned f), (n, f), n)
-RETRIED(int, setsockopt, (int d, int l, int o, const void* v, socklen_t n), (d, l, o, v, n), v)
-RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
-RETRIED_CANCELLABLE(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
+RETRIED(int, memfd_create, (Path n, unsigned f) noexcept, (n, f), n)
+RETRIED(int, setsockopt, (int d, int l, int o, const void* v, socklen_t n) noexcept,
+        (d, l, o, v, n), v)
+RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n) noexcept, (d, a, n), a)
+RETRIED(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
 
 // Two paths that name other files afterwards.
 #define RENAMING(name, parameters, arguments, from, p, to, q)      \

@@ -132,47 +132,40 @@ int retrying_lists(Call call, const char* path, char* const argv[], char* const 
 }
 }  // namespace
 
-SLUICE_EXPORT int posix_spawn(pid_t* pid, const char* path,
-                              const posix_spawn_file_actions_t* actions,
-                              const posix_spawnattr_t* attributes, char* const argv[],
-                              char* const environment[]) {
-  const ExecState state(actions);
-  return retrying_lists(
-      [&] { return REAL(posix_spawn)(pid, path, actions, attributes, argv, environment); }, path,
-      argv, environment);
-}
-SLUICE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
-                               const posix_spawn_file_actions_t* actions,
-                               const posix_spawnattr_t* attributes, char* const argv[],
-                               char* const environment[]) {
-  const ExecState state(actions);
-  return retrying_lists(
-      [&] { return REAL(posix_spawnp)(pid, file, actions, attributes, argv, environment); }, file,
-      argv, environment);
-}
-SLUICE_EXPORT int execve(const char* path, char* const argv[], char* const environment[]) noexcept {
+// One line per call: name, parameters, arguments, and the path and environment in them.
+using List = char* const*;
+#define SPAWN(name)                                                                               \
+  SLUICE_EXPORT int name(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, \
+                         const posix_spawnattr_t* attributes, List argv, List environment) {      \
+    const ExecState state(actions);                                                               \
+    const auto call = [&] {                                                                       \
+      return REAL(name)(pid, path, actions, attributes, argv, environment);                       \
+    };                                                                                            \
+    return retrying_lists(call, path, argv, environment);                                         \
+  }
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
+#define EXEC(name, parameters, arguments, path, environment)                              \
+  SLUICE_EXPORT int name parameters noexcept {                                            \
+    ExecState state;                                                                      \
+    state.pass_ignored();                                                                 \
+    return retrying_lists([&] { return REAL(name) arguments; }, path, argv, environment); \
+  }
+EXEC(execve, (const char* path, List argv, List env), (path, argv, env), path, env)
+EXEC(execv, (const char* path, List argv), (path, argv), path, nullptr)
+EXEC(execvp, (const char* file, List argv), (file, argv), file, nullptr)
+EXEC(execvpe, (const char* file, List argv, List env), (file, argv, env), file, env)
+EXEC(execveat, (int folder, const char* path, List argv, List env, int flags),
+     (folder, path, argv, env, flags), path, env)
+SLUICE_EXPORT int fexecve(int fd, List argv, List environment) noexcept {
+  use_original(fd);
   ExecState state;
   state.pass_ignored();
-  return retrying_lists([&] { return REAL(execve)(path, argv, environment); }, path, argv,
+  return retrying_lists([&] { return REAL(fexecve)(fd, argv, environment); }, nullptr, argv,
                         environment);
 }
-SLUICE_EXPORT int execv(const char* path, char* const argv[]) noexcept {
-  ExecState state;
-  state.pass_ignored();
-  return retrying_lists([&] { return REAL(execv)(path, argv); }, path, argv, nullptr);
-}
-SLUICE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
-  ExecState state;
-  state.pass_ignored();
-  return retrying_lists([&] { return REAL(execvp)(file, argv); }, file, argv, nullptr);
-}
-SLUICE_EXPORT int execvpe(const char* file, char* const argv[],
-                          char* const environment[]) noexcept {
-  ExecState state;
-  state.pass_ignored();
-  return retrying_lists([&] { return REAL(execvpe)(file, argv, environment); }, file, argv,
-                        environment);
-}
+
 // execl() and relatives: in libc they call execve() internally, past the hook.
 namespace {
 size_t count_words(va_list words) {
@@ -187,67 +180,30 @@ void list_words(char** list, const char* first, size_t count, va_list* words) {
 }
 }  // namespace
 
-SLUICE_EXPORT int execl(const char* path, const char* first, ...) noexcept {
-  va_list words;
-  va_start(words, first);
-  const size_t count = count_words(words);
-  va_end(words);
-  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
-  va_start(words, first);
-  list_words(list, first, count, &words);
-  va_end(words);
-  return execv(path, list);
-}
-SLUICE_EXPORT int execlp(const char* file, const char* first, ...) noexcept {
-  va_list words;
-  va_start(words, first);
-  const size_t count = count_words(words);
-  va_end(words);
-  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
-  va_start(words, first);
-  list_words(list, first, count, &words);
-  va_end(words);
-  return execvp(file, list);
-}
-SLUICE_EXPORT int execle(const char* path, const char* first, ...) noexcept {
-  va_list words;
-  va_start(words, first);
-  const size_t count = count_words(words);
-  va_end(words);
-  auto** list = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
-  va_start(words, first);
-  list_words(list, first, count, &words);
-  char* const* environment = va_arg(words, char* const*);
-  va_end(words);
-  return execve(path, list, environment);
-}
-SLUICE_EXPORT int execveat(int folder, const char* path, char* const argv[],
-                           char* const environment[], int flags) noexcept {
-  ExecState state;
-  state.pass_ignored();
-  return retrying_lists([&] { return REAL(execveat)(folder, path, argv, environment, flags); },
-                        path, argv, environment);
-}
-SLUICE_EXPORT int fexecve(int fd, char* const argv[], char* const environment[]) noexcept {
-  use_original(fd);
-  ExecState state;
-  state.pass_ignored();
-  return retrying_lists([&] { return REAL(fexecve)(fd, argv, environment); }, nullptr, argv,
-                        environment);
-}
+// `argv`: the list, on the hook's own stack; `words`: the arguments after it.
+#define EXEC_WORDS(name, call)                                                \
+  SLUICE_EXPORT int name(const char* path, const char* first, ...) noexcept { \
+    va_list words;                                                            \
+    va_start(words, first);                                                   \
+    const size_t count = count_words(words);                                  \
+    va_end(words);                                                            \
+    auto** argv = static_cast<char**>(alloca((count + 2) * sizeof(char*)));   \
+    va_start(words, first);                                                   \
+    list_words(argv, first, count, &words);                                   \
+    const int result = call;                                                  \
+    va_end(words);                                                            \
+    return result;                                                            \
+  }
+EXEC_WORDS(execl, execv(path, argv))
+EXEC_WORDS(execlp, execvp(path, argv))
+EXEC_WORDS(execle, execve(path, argv, va_arg(words, List)))
 
-SLUICE_EXPORT void _exit(int status) {
-  process_ends();
-  REAL(_exit)(status);
-  __builtin_unreachable();
-}
-SLUICE_EXPORT void _Exit(int status) noexcept {
-  process_ends();
-  REAL(_Exit)(status);
-  __builtin_unreachable();
-}
-SLUICE_EXPORT void quick_exit(int status) noexcept {
-  process_ends();
-  REAL(quick_exit)(status);
-  __builtin_unreachable();
-}
+#define EXIT(name, except)                     \
+  SLUICE_EXPORT void name(int status) except { \
+    process_ends();                            \
+    REAL(name)(status);                        \
+    __builtin_unreachable();                   \
+  }
+EXIT(_exit, )
+EXIT(_Exit, noexcept)
+EXIT(quick_exit, noexcept)

@@ -8,16 +8,7 @@
 #include "preload/stage/copy_range.h"
 #include "preload/stage/original.h"
 
-using sluice::preload::copy_range_of_staged;
-using sluice::preload::fd_read;
-using sluice::preload::fd_read_at;
-using sluice::preload::fd_sought;
-using sluice::preload::ReadWatch;
-using sluice::preload::renew_if_lost;
-using sluice::preload::retrying;
-using sluice::preload::sample_fd_read;
-using sluice::preload::StagedUse;
-using sluice::preload::use_original;
+using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
 
@@ -38,11 +29,22 @@ ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset,
   sample_fd_read(fd, bytes);
   return bytes;
 }
-// SEEK_DATA and SEEK_HOLE need the original, and so do very large offsets, since the largest offset
-// depends on the file system.
-void seeks(int fd, off_t offset, int whence) {
-  constexpr off_t kFar = 1LL << 40;
-  if (whence > SEEK_END || offset > kFar) use_original(fd);
+// A call that reads at the descriptor's own offset, and one that reads at `offset`.
+template <typename Call>
+ssize_t reading(int fd, size_t wanted, Call call) {
+  const StagedUse use(fd);
+  const ReadWatch watch(fd);
+  return was_read(watch, fd, call(), wanted);
+}
+template <typename Call>
+ssize_t reading_at(int fd, off_t offset, size_t wanted, Call call) {
+  const ReadWatch watch(fd);
+  return was_read_at(watch, fd, call(), offset, wanted);
+}
+// After a transfer out of `fd`, at its own offset or at *offset, which the call has advanced.
+ssize_t was_sent(const ReadWatch& watch, int fd, ssize_t bytes, const off_t* offset) {
+  return offset == nullptr ? was_read(watch, fd, bytes)
+                           : was_read_at(watch, fd, bytes, bytes > 0 ? *offset - bytes : 0);
 }
 // Bytes left in the buffer, which a read of `file` takes without a system call. Read without the
 // stream's lock: a wrong number costs a clock read, or an error of a few bytes in the count.
@@ -68,154 +70,107 @@ size_t read_stream(FILE* file, size_t size, size_t items, Call call) {
   }
   return got;
 }
-off_t was_sought(int fd, off_t offset) {
+// SEEK_DATA and SEEK_HOLE need the original, and so do very large offsets, since the largest offset
+// depends on the file system.
+template <typename Call>
+off_t seeking(int fd, off_t offset, int whence, Call call) {
+  constexpr off_t kFar = 1LL << 40;
+  if (whence > SEEK_END || offset > kFar) use_original(fd);
+  const StagedUse use(fd);
+  const off_t result = call();
   fd_sought(fd);
-  return offset;
+  return result;
 }
 
 }  // namespace
 
-SLUICE_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
-  const StagedUse use(fd);
-  const ReadWatch watch(fd);
-  return was_read(watch, fd, REAL(read)(fd, buffer, size), size);
-}
-SLUICE_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
-  const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(pread)(fd, buffer, size, offset), offset, size);
-}
-SLUICE_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
-  const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(pread64)(fd, buffer, size, offset), offset, size);
-}
+// One line per call: name, parameters, arguments. `fd`, `size`, `offset`, `parts`, `file` and
+// `items` are what the call calls so.
+#define READ(name, parameters, arguments)                           \
+  SLUICE_EXPORT ssize_t name parameters {                           \
+    return reading(fd, size, [&] { return REAL(name) arguments; }); \
+  }
+READ(read, (int fd, void* buffer, size_t size), (fd, buffer, size))
+READ(__read_chk, (int fd, void* buffer, size_t size, size_t limit), (fd, buffer, size, limit))
+
+#define READ_AT(name, parameters, arguments)                                   \
+  SLUICE_EXPORT ssize_t name parameters {                                      \
+    return reading_at(fd, offset, size, [&] { return REAL(name) arguments; }); \
+  }
+READ_AT(pread, (int fd, void* b, size_t size, off_t offset), (fd, b, size, offset))
+READ_AT(pread64, (int fd, void* b, size_t size, off64_t offset), (fd, b, size, offset))
+READ_AT(__pread_chk, (int fd, void* b, size_t size, off_t offset, size_t m),
+        (fd, b, size, offset, m))
+READ_AT(__pread64_chk, (int fd, void* b, size_t size, off64_t offset, size_t m),
+        (fd, b, size, offset, m))
+
+// Into several buffers. Offset -1 is the descriptor's own, for the calls that have flags.
 SLUICE_EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
-  const StagedUse use(fd);
-  const ReadWatch watch(fd);
-  return was_read(watch, fd, retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}));
+  return reading(fd, 0,
+                 [&] { return retrying([&] { return REAL(readv)(fd, parts, count); }, {parts}); });
 }
-SLUICE_EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
-  const ReadWatch watch(fd);
-  return was_read_at(
-      watch, fd, retrying([&] { return REAL(preadv)(fd, parts, count, offset); }, {parts}), offset);
-}
-SLUICE_EXPORT ssize_t preadv64(int fd, const struct iovec* parts, int count, off64_t offset) {
-  const ReadWatch watch(fd);
-  return was_read_at(watch, fd,
-                     retrying([&] { return REAL(preadv64)(fd, parts, count, offset); }, {parts}),
-                     offset);
-}
-// Offset -1 is the descriptor's own.
-SLUICE_EXPORT ssize_t preadv2(int fd, const struct iovec* parts, int count, off_t offset,
-                              int flags) {
-  const StagedUse use(fd);
-  const ReadWatch watch(fd);
-  const ssize_t bytes =
-      retrying([&] { return REAL(preadv2)(fd, parts, count, offset, flags); }, {parts});
-  return offset == -1 ? was_read(watch, fd, bytes) : was_read_at(watch, fd, bytes, offset);
-}
-SLUICE_EXPORT ssize_t preadv64v2(int fd, const struct iovec* parts, int count, off64_t offset,
-                                 int flags) {
-  const StagedUse use(fd);
-  const ReadWatch watch(fd);
-  const ssize_t bytes =
-      retrying([&] { return REAL(preadv64v2)(fd, parts, count, offset, flags); }, {parts});
-  return offset == -1 ? was_read(watch, fd, bytes) : was_read_at(watch, fd, bytes, offset);
-}
-SLUICE_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
-  const StagedUse use(fd);
-  const ReadWatch watch(fd);
-  return was_read(watch, fd, REAL(__read_chk)(fd, buffer, size, limit), size);
-}
-SLUICE_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
-  const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(__pread_chk)(fd, buffer, size, offset, limit), offset, size);
-}
-SLUICE_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t offset,
-                                    size_t limit) {
-  const ReadWatch watch(fd);
-  return was_read_at(watch, fd, REAL(__pread64_chk)(fd, buffer, size, offset, limit), offset, size);
-}
-SLUICE_EXPORT size_t fread(void* buffer, size_t size, size_t items, FILE* file) {
-  return read_stream(file, size, items, [&] { return REAL(fread)(buffer, size, items, file); });
-}
-SLUICE_EXPORT size_t fread_unlocked(void* buffer, size_t size, size_t items, FILE* file) {
-  return read_stream(file, size, items,
-                     [&] { return REAL(fread_unlocked)(buffer, size, items, file); });
-}
-SLUICE_EXPORT size_t __fread_chk(void* buffer, size_t limit, size_t size, size_t items,
-                                 FILE* file) {
-  return read_stream(file, size, items,
-                     [&] { return REAL(__fread_chk)(buffer, limit, size, items, file); });
-}
-SLUICE_EXPORT size_t __fread_unlocked_chk(void* buffer, size_t limit, size_t size, size_t items,
-                                          FILE* file) {
-  return read_stream(file, size, items,
-                     [&] { return REAL(__fread_unlocked_chk)(buffer, limit, size, items, file); });
-}
+#define READ_PARTS(name, own, parameters, arguments)                                           \
+  SLUICE_EXPORT ssize_t name parameters {                                                      \
+    const auto call = [&] { return retrying([&] { return REAL(name) arguments; }, {parts}); }; \
+    return own ? reading(fd, 0, call) : reading_at(fd, offset, 0, call);                       \
+  }
+READ_PARTS(preadv, false, (int fd, const struct iovec* parts, int n, off_t offset),
+           (fd, parts, n, offset))
+READ_PARTS(preadv64, false, (int fd, const struct iovec* parts, int n, off64_t offset),
+           (fd, parts, n, offset))
+READ_PARTS(preadv2, offset == -1, (int fd, const struct iovec* parts, int n, off_t offset, int f),
+           (fd, parts, n, offset, f))
+READ_PARTS(preadv64v2, offset == -1,
+           (int fd, const struct iovec* parts, int n, off64_t offset, int f),
+           (fd, parts, n, offset, f))
+
+#define READ_STREAM(name, parameters, arguments)                                 \
+  SLUICE_EXPORT size_t name parameters {                                         \
+    return read_stream(file, size, items, [&] { return REAL(name) arguments; }); \
+  }
+READ_STREAM(fread, (void* b, size_t size, size_t items, FILE* file), (b, size, items, file))
+READ_STREAM(fread_unlocked, (void* b, size_t size, size_t items, FILE* file),
+            (b, size, items, file))
+READ_STREAM(__fread_chk, (void* b, size_t m, size_t size, size_t items, FILE* file),
+            (b, m, size, items, file))
+READ_STREAM(__fread_unlocked_chk, (void* b, size_t m, size_t size, size_t items, FILE* file),
+            (b, m, size, items, file))
+
 SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
-  seeks(fd, offset, whence);
-  const StagedUse use(fd);
-  return was_sought(fd, REAL(lseek)(fd, offset, whence));
+  return seeking(fd, offset, whence, [&] { return REAL(lseek)(fd, offset, whence); });
 }
 SLUICE_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
-  seeks(fd, offset, whence);
-  const StagedUse use(fd);
-  return was_sought(fd, REAL(lseek64)(fd, offset, whence));
+  return seeking(fd, offset, whence, [&] { return REAL(lseek64)(fd, offset, whence); });
 }
-SLUICE_EXPORT int fseek(FILE* file, long offset, int whence) {
-  fd_sought(fileno_unlocked(file));
-  return REAL(fseek)(file, offset, whence);
-}
-SLUICE_EXPORT int fseeko(FILE* file, off_t offset, int whence) {
-  fd_sought(fileno_unlocked(file));
-  return REAL(fseeko)(file, offset, whence);
-}
-SLUICE_EXPORT int fseeko64(FILE* file, off64_t offset, int whence) {
-  fd_sought(fileno_unlocked(file));
-  return REAL(fseeko64)(file, offset, whence);
-}
-SLUICE_EXPORT void rewind(FILE* file) {
-  fd_sought(fileno_unlocked(file));
-  REAL(rewind)(file);
-}
-SLUICE_EXPORT int fsetpos(FILE* file, const fpos_t* position) {
-  fd_sought(fileno_unlocked(file));
-  return REAL(fsetpos)(file, position);
-}
-SLUICE_EXPORT int fsetpos64(FILE* file, const fpos64_t* position) {
-  fd_sought(fileno_unlocked(file));
-  return REAL(fsetpos64)(file, position);
-}
+#define SEEK_STREAM(result, name, parameters, arguments) \
+  SLUICE_EXPORT result name parameters {                 \
+    fd_sought(fileno_unlocked(file));                    \
+    return REAL(name) arguments;                         \
+  }
+SEEK_STREAM(int, fseek, (FILE * file, long offset, int whence), (file, offset, whence))
+SEEK_STREAM(int, fseeko, (FILE * file, off_t offset, int whence), (file, offset, whence))
+SEEK_STREAM(int, fseeko64, (FILE * file, off64_t offset, int whence), (file, offset, whence))
+SEEK_STREAM(void, rewind, (FILE * file), (file))
+SEEK_STREAM(int, fsetpos, (FILE * file, const fpos_t* position), (file, position))
+SEEK_STREAM(int, fsetpos64, (FILE * file, const fpos64_t* position), (file, position))
+
 // Passed through: the call itself prefetches the range.
 SLUICE_EXPORT ssize_t readahead(int fd, off64_t offset, size_t size) noexcept {
   return REAL(readahead)(fd, offset, size);
 }
 
-namespace {
-// After a transfer out of `fd`, at its own offset or at *offset, which the call has advanced.
-ssize_t was_sent(const ReadWatch& watch, int fd, ssize_t bytes, const off_t* offset) {
-  return offset == nullptr ? was_read(watch, fd, bytes)
-                           : was_read_at(watch, fd, bytes, bytes > 0 ? *offset - bytes : 0);
-}
-}  // namespace
+#define SEND(name, parameters, arguments)                       \
+  SLUICE_EXPORT ssize_t name parameters {                       \
+    const StagedUse use(from);                                  \
+    const ReadWatch watch(from);                                \
+    return was_sent(watch, from, REAL(name) arguments, offset); \
+  }
+SEND(sendfile, (int to, int from, off_t* offset, size_t size) noexcept, (to, from, offset, size))
+SEND(sendfile64, (int to, int from, off64_t* offset, size_t size) noexcept,
+     (to, from, offset, size))
+SEND(splice, (int from, off64_t* offset, int to, off64_t* at, size_t size, unsigned flags),
+     (from, offset, to, at, size, flags))
 
-SLUICE_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t size) noexcept {
-  const StagedUse use(from);
-  const ReadWatch watch(from);
-  return was_sent(watch, from, REAL(sendfile)(to, from, offset, size), offset);
-}
-SLUICE_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t size) noexcept {
-  const StagedUse use(from);
-  const ReadWatch watch(from);
-  return was_sent(watch, from, REAL(sendfile64)(to, from, offset, size), offset);
-}
-SLUICE_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
-                             size_t size, unsigned flags) {
-  const StagedUse use(from);
-  const ReadWatch watch(from);
-  return was_sent(watch, from, REAL(splice)(from, from_offset, to, to_offset, size, flags),
-                  from_offset);
-}
 SLUICE_EXPORT ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                       size_t size, unsigned flags) {
   const ReadWatch watch(from);

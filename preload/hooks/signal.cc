@@ -101,26 +101,17 @@ SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action,
   return result;
 }
 
-SLUICE_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
-  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : set_handler(REAL(signal), number, handler);
-}
-SLUICE_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
-  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : set_handler(REAL(bsd_signal), number, handler);
-}
-SLUICE_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept {
-  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kBsd)
-                                    : set_handler(REAL(ssignal), number, handler);
-}
-SLUICE_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
-  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
-                                    : set_handler(REAL(sysv_signal), number, handler);
-}
-SLUICE_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
-  return action_is_recorded(number) ? replace_handler(number, handler, Semantics::kSystemV)
-                                    : set_handler(REAL(__sysv_signal), number, handler);
-}
+#define SIGNAL(name, semantics, except)                                             \
+  SLUICE_EXPORT sighandler_t name(int number, sighandler_t handler) except {        \
+    return action_is_recorded(number) ? replace_handler(number, handler, semantics) \
+                                      : set_handler(REAL(name), number, handler);   \
+  }
+SIGNAL(signal, Semantics::kBsd, noexcept)
+SIGNAL(bsd_signal, Semantics::kBsd, )
+SIGNAL(ssignal, Semantics::kBsd, noexcept)
+SIGNAL(sysv_signal, Semantics::kSystemV, noexcept)
+SIGNAL(__sysv_signal, Semantics::kSystemV, noexcept)
+
 SLUICE_EXPORT sighandler_t sigset(int number, sighandler_t handler) noexcept {
   if (!action_is_recorded(number)) return set_handler(REAL(sigset), number, handler);
   const bool was_blocked = blocked_now(number);

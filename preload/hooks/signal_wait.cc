@@ -4,10 +4,7 @@
 #include "preload/base/settings.h"
 #include "preload/handler/mask.h"
 
-using sluice::preload::g_segv_taken;
-using sluice::preload::KernelSet;
-using sluice::preload::kSegvBit;
-using sluice::preload::kShadowSignal;
+using namespace sluice::preload;  // NOLINT: every line here is about it
 
 namespace {
 
@@ -26,11 +23,11 @@ class Awaited {
   }
   const sigset_t* set() const { return given_; }
   int number(int got) const {
-    return named_ && got == kShadowSignal && sluice::preload::take_held_segv() ? SIGSEGV : got;
+    return named_ && got == kShadowSignal && take_held_segv() ? SIGSEGV : got;
   }
 
  private:
-  const sluice::preload::HiddenBlock hidden_;
+  const HiddenBlock hidden_;
   sigset_t set_;
   const sigset_t* given_;
   bool named_ = false;
@@ -44,7 +41,7 @@ class WaitMask {
   const sigset_t* get() const { return set_.get(); }
 
  private:
-  const sluice::preload::HiddenBlock hidden_;
+  const HiddenBlock hidden_;
   const KernelSet set_;
 };
 
@@ -58,7 +55,7 @@ int taken(const Awaited& awaited, int got, siginfo_t* info) {
 
 SLUICE_EXPORT int sigpending(sigset_t* set) noexcept {
   const int result = REAL(sigpending)(set);
-  if (result == 0 && sluice::preload::holds_segv() && sigismember(set, kShadowSignal) == 1) {
+  if (result == 0 && holds_segv() && sigismember(set, kShadowSignal) == 1) {
     sigdelset(set, kShadowSignal);
     sigaddset(set, SIGSEGV);
   }
@@ -79,35 +76,24 @@ SLUICE_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info,
   const Awaited awaited(set);
   return taken(awaited, REAL(sigtimedwait)(awaited.set(), info, timeout), info);
 }
-SLUICE_EXPORT int sigsuspend(const sigset_t* mask) {
-  const WaitMask wait(mask);
-  return REAL(sigsuspend)(wait.get());
-}
-SLUICE_EXPORT int pselect(int count, fd_set* in, fd_set* out, fd_set* error,
-                          const struct timespec* timeout, const sigset_t* mask) {
-  const WaitMask wait(mask);
-  return REAL(pselect)(count, in, out, error, timeout, wait.get());
-}
-SLUICE_EXPORT int ppoll(struct pollfd* fds, nfds_t count, const struct timespec* timeout,
-                        const sigset_t* mask) {
-  const WaitMask wait(mask);
-  return REAL(ppoll)(fds, count, timeout, wait.get());
-}
-SLUICE_EXPORT int __ppoll_chk(struct pollfd* fds, nfds_t count, const struct timespec* timeout,
-                              const sigset_t* mask, size_t limit) {
-  const WaitMask wait(mask);
-  return REAL(__ppoll_chk)(fds, count, timeout, wait.get(), limit);
-}
-SLUICE_EXPORT int epoll_pwait(int fd, struct epoll_event* events, int count, int timeout,
-                              const sigset_t* mask) {
-  const WaitMask wait(mask);
-  return REAL(epoll_pwait)(fd, events, count, timeout, wait.get());
-}
-SLUICE_EXPORT int epoll_pwait2(int fd, struct epoll_event* events, int count,
-                               const struct timespec* timeout, const sigset_t* mask) {
-  const WaitMask wait(mask);
-  return REAL(epoll_pwait2)(fd, events, count, timeout, wait.get());
-}
+
+// One line per call: name, parameters, arguments, in which `wait` replaces `mask`.
+#define WAITING(name, parameters, arguments) \
+  SLUICE_EXPORT int name parameters {        \
+    const WaitMask wait(mask);               \
+    return REAL(name) arguments;             \
+  }
+using Time = const struct timespec*;
+WAITING(sigsuspend, (const sigset_t* mask), (wait.get()))
+WAITING(pselect, (int n, fd_set* in, fd_set* out, fd_set* bad, Time t, const sigset_t* mask),
+        (n, in, out, bad, t, wait.get()))
+WAITING(ppoll, (struct pollfd * p, nfds_t n, Time t, const sigset_t* mask), (p, n, t, wait.get()))
+WAITING(__ppoll_chk, (struct pollfd * p, nfds_t n, Time t, const sigset_t* mask, size_t m),
+        (p, n, t, wait.get(), m))
+WAITING(epoll_pwait, (int fd, struct epoll_event* e, int n, int t, const sigset_t* mask),
+        (fd, e, n, t, wait.get()))
+WAITING(epoll_pwait2, (int fd, struct epoll_event* e, int n, Time t, const sigset_t* mask),
+        (fd, e, n, t, wait.get()))
 
 namespace {
 
@@ -116,10 +102,10 @@ class JumpBuffer {
  public:
   explicit JumpBuffer(struct __jmp_buf_tag* buffer) : given_(buffer) {
     if (buffer->__mask_was_saved == 0 || !g_segv_taken.load(std::memory_order_acquire)) return;
-    const auto mask = sluice::preload::word_of(buffer->__saved_mask);
+    const auto mask = word_of(buffer->__saved_mask);
     if ((mask & kSegvBit) == 0) return;
     copy_ = *buffer;
-    sluice::preload::set_word(copy_.__saved_mask, sluice::preload::to_kernel(mask));
+    set_word(copy_.__saved_mask, to_kernel(mask));
     given_ = &copy_;
   }
   struct __jmp_buf_tag* get() {
@@ -133,19 +119,12 @@ class JumpBuffer {
 
 }  // namespace
 
-SLUICE_EXPORT void siglongjmp(sigjmp_buf buffer, int value) noexcept {
-  REAL(siglongjmp)(JumpBuffer(buffer).get(), value);
-  __builtin_unreachable();
-}
-SLUICE_EXPORT void longjmp(jmp_buf buffer, int value) noexcept {
-  REAL(longjmp)(JumpBuffer(buffer).get(), value);
-  __builtin_unreachable();
-}
-SLUICE_EXPORT void _longjmp(jmp_buf buffer, int value) noexcept {
-  REAL(_longjmp)(JumpBuffer(buffer).get(), value);
-  __builtin_unreachable();
-}
-SLUICE_EXPORT void __longjmp_chk(jmp_buf buffer, int value) {
-  REAL(__longjmp_chk)(JumpBuffer(buffer).get(), value);
-  __builtin_unreachable();
-}
+#define JUMP(name, except)                                    \
+  SLUICE_EXPORT void name(jmp_buf buffer, int value) except { \
+    REAL(name)(JumpBuffer(buffer).get(), value);              \
+    __builtin_unreachable();                                  \
+  }
+JUMP(siglongjmp, noexcept)
+JUMP(longjmp, noexcept)
+JUMP(_longjmp, noexcept)
+JUMP(__longjmp_chk, )

@@ -70,31 +70,26 @@ bool readable(int folder, Path path, int mode, int flags) {
 
 // One line per call: name, parameters, arguments, and the folder, path, flags and buffer in them.
 #define STAT(name, parameters, arguments, folder, path, flags, out) \
-  SLUICE_EXPORT int name parameters noexcept {                      \
+  SLUICE_EXPORT int name parameters {                               \
     if (answered(folder, path, flags, out)) return 0;               \
     return retrying([&] { return REAL(name) arguments; }, {path});  \
-  }
-#define OLD_STAT(name, parameters, arguments, folder, path, flags, out) \
-  SLUICE_EXPORT int name parameters {                                   \
-    if (answered(folder, path, flags, out)) return 0;                   \
-    return retrying([&] { return REAL(name) arguments; }, {path});      \
   }
 
 constexpr int kHere = AT_FDCWD;
 constexpr int kLink = AT_SYMLINK_NOFOLLOW;
 
-STAT(stat, (Path p, struct stat* s), (p, s), kHere, p, 0, s)
-STAT(stat64, (Path p, struct stat64* s), (p, s), kHere, p, 0, s)
-STAT(lstat, (Path p, struct stat* s), (p, s), kHere, p, kLink, s)
-STAT(lstat64, (Path p, struct stat64* s), (p, s), kHere, p, kLink, s)
-STAT(fstatat, (int d, Path p, struct stat* s, int f), (d, p, s, f), d, p, f, s)
-STAT(fstatat64, (int d, Path p, struct stat64* s, int f), (d, p, s, f), d, p, f, s)
-OLD_STAT(__xstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, 0, s)
-OLD_STAT(__xstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, 0, s)
-OLD_STAT(__lxstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, kLink, s)
-OLD_STAT(__lxstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, kLink, s)
-OLD_STAT(__fxstatat, (int v, int d, Path p, struct stat* s, int f), (v, d, p, s, f), d, p, f, s)
-OLD_STAT(__fxstatat64, (int v, int d, Path p, struct stat64* s, int f), (v, d, p, s, f), d, p, f, s)
+STAT(stat, (Path p, struct stat* s) noexcept, (p, s), kHere, p, 0, s)
+STAT(stat64, (Path p, struct stat64* s) noexcept, (p, s), kHere, p, 0, s)
+STAT(lstat, (Path p, struct stat* s) noexcept, (p, s), kHere, p, kLink, s)
+STAT(lstat64, (Path p, struct stat64* s) noexcept, (p, s), kHere, p, kLink, s)
+STAT(fstatat, (int d, Path p, struct stat* s, int f) noexcept, (d, p, s, f), d, p, f, s)
+STAT(fstatat64, (int d, Path p, struct stat64* s, int f) noexcept, (d, p, s, f), d, p, f, s)
+STAT(__xstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, 0, s)
+STAT(__xstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, 0, s)
+STAT(__lxstat, (int v, Path p, struct stat* s), (v, p, s), kHere, p, kLink, s)
+STAT(__lxstat64, (int v, Path p, struct stat64* s), (v, p, s), kHere, p, kLink, s)
+STAT(__fxstatat, (int v, int d, Path p, struct stat* s, int f), (v, d, p, s, f), d, p, f, s)
+STAT(__fxstatat64, (int v, int d, Path p, struct stat64* s, int f), (v, d, p, s, f), d, p, f, s)
 
 SLUICE_EXPORT int statx(int folder, Path path, int flags, unsigned mask,
                         struct statx* out) noexcept {

@@ -8,104 +8,56 @@
 #include "preload/cells/format_pins.h"
 #include "preload/cells/pins.h"
 
-using sluice::preload::pin_format;
-using sluice::preload::Pins;
+using namespace sluice::preload;  // NOLINT: every line here is about it
 
-SLUICE_EXPORT size_t fwrite(const void* buffer, size_t size, size_t items, FILE* file) {
-  const Pins pins(buffer, size * items);
-  return REAL(fwrite)(buffer, size, items, file);
-}
-SLUICE_EXPORT size_t fwrite_unlocked(const void* buffer, size_t size, size_t items, FILE* file) {
-  const Pins pins(buffer, size * items);
-  return REAL(fwrite_unlocked)(buffer, size, items, file);
-}
-SLUICE_EXPORT int fputs(const char* text, FILE* file) {
-  Pins pins;
-  pins.add_string(text);
-  return REAL(fputs)(text, file);
-}
-SLUICE_EXPORT int fputs_unlocked(const char* text, FILE* file) {
-  Pins pins;
-  pins.add_string(text);
-  return REAL(fputs_unlocked)(text, file);
-}
-SLUICE_EXPORT int puts(const char* text) {
-  Pins pins;
-  pins.add_string(text);
-  return REAL(puts)(text);
-}
+// One line per call: name, parameters, arguments.
+#define WRITE_ITEMS(name)                                                                \
+  SLUICE_EXPORT size_t name(const void* buffer, size_t size, size_t items, FILE* file) { \
+    const Pins pins(buffer, size* items);                                                \
+    return REAL(name)(buffer, size, items, file);                                        \
+  }
+WRITE_ITEMS(fwrite)
+WRITE_ITEMS(fwrite_unlocked)
 
-SLUICE_EXPORT int vprintf(const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(vprintf)(format, arguments);
-}
-SLUICE_EXPORT int vfprintf(FILE* file, const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(vfprintf)(file, format, arguments);
-}
-SLUICE_EXPORT int vdprintf(int fd, const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(vdprintf)(fd, format, arguments);
-}
-SLUICE_EXPORT int __vprintf_chk(int flag, const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(__vprintf_chk)(flag, format, arguments);
-}
-SLUICE_EXPORT int __vfprintf_chk(FILE* file, int flag, const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(__vfprintf_chk)(file, flag, format, arguments);
-}
-SLUICE_EXPORT int __vdprintf_chk(int fd, int flag, const char* format, va_list arguments) {
-  Pins pins;
-  pin_format(pins, format, arguments);
-  return REAL(__vdprintf_chk)(fd, flag, format, arguments);
-}
+#define WRITE_TEXT(name, parameters, arguments) \
+  SLUICE_EXPORT int name parameters {           \
+    Pins pins;                                  \
+    pins.add_string(text);                      \
+    return REAL(name) arguments;                \
+  }
+WRITE_TEXT(fputs, (const char* text, FILE* file), (text, file))
+WRITE_TEXT(fputs_unlocked, (const char* text, FILE* file), (text, file))
+WRITE_TEXT(puts, (const char* text), (text))
+
+#define FORMAT(name, parameters, arguments) \
+  SLUICE_EXPORT int name parameters {       \
+    Pins pins;                              \
+    pin_format(pins, format, words);        \
+    return REAL(name) arguments;            \
+  }
+FORMAT(vprintf, (const char* format, va_list words), (format, words))
+FORMAT(vfprintf, (FILE * file, const char* format, va_list words), (file, format, words))
+FORMAT(vdprintf, (int fd, const char* format, va_list words), (fd, format, words))
+FORMAT(__vprintf_chk, (int flag, const char* format, va_list words), (flag, format, words))
+FORMAT(__vfprintf_chk, (FILE * file, int flag, const char* format, va_list words),
+       (file, flag, format, words))
+FORMAT(__vdprintf_chk, (int fd, int flag, const char* format, va_list words),
+       (fd, flag, format, words))
 
 // The variadic functions call the hooks of the v-functions.
-SLUICE_EXPORT int printf(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = vprintf(format, arguments);
-  va_end(arguments);
-  return result;
-}
-SLUICE_EXPORT int fprintf(FILE* file, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = vfprintf(file, format, arguments);
-  va_end(arguments);
-  return result;
-}
-SLUICE_EXPORT int dprintf(int fd, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = vdprintf(fd, format, arguments);
-  va_end(arguments);
-  return result;
-}
-SLUICE_EXPORT int __printf_chk(int flag, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = __vprintf_chk(flag, format, arguments);
-  va_end(arguments);
-  return result;
-}
-SLUICE_EXPORT int __fprintf_chk(FILE* file, int flag, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = __vfprintf_chk(file, flag, format, arguments);
-  va_end(arguments);
-  return result;
-}
-SLUICE_EXPORT int __dprintf_chk(int fd, int flag, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int result = __vdprintf_chk(fd, flag, format, arguments);
-  va_end(arguments);
-  return result;
-}
+#define VARIADIC(name, hook, parameters, arguments) \
+  SLUICE_EXPORT int name parameters {               \
+    va_list words;                                  \
+    va_start(words, format);                        \
+    const int result = hook arguments;              \
+    va_end(words);                                  \
+    return result;                                  \
+  }
+VARIADIC(printf, vprintf, (const char* format, ...), (format, words))
+VARIADIC(fprintf, vfprintf, (FILE * file, const char* format, ...), (file, format, words))
+VARIADIC(dprintf, vdprintf, (int fd, const char* format, ...), (fd, format, words))
+VARIADIC(__printf_chk, __vprintf_chk, (int flag, const char* format, ...), (flag, format, words))
+VARIADIC(__fprintf_chk, __vfprintf_chk, (FILE * file, int flag, const char* format, ...),
+         (file, flag, format, words))
+VARIADIC(__dprintf_chk, __vdprintf_chk, (int fd, int flag, const char* format, ...),
+         (fd, flag, format, words))

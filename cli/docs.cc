@@ -1,10 +1,9 @@
-#include "cli/docs.h"
-
 #include <fmt/format.h>
 
 #include <span>
 #include <string>
 
+#include "cli/commands.h"
 #include "cli/program.h"
 #include "cli/text.h"
 #include "protocol/history.h"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/commands.h"
 #include "cli/program.h"
 #include "cli/text.h"
 
@@ -17,17 +18,8 @@ constexpr size_t kNameWidth = 18;
 constexpr size_t kLineWidth = 100;
 
 const char* word_of(Level level) {
-  switch (level) {
-    case Level::kGood:
-      return "ok";
-    case Level::kNote:
-      return "note";
-    case Level::kWarn:
-      return "warn";
-    case Level::kBroken:
-      return "broken";
-  }
-  return "?";
+  static constexpr const char* kWords[] = {"ok", "note", "warn", "broken"};
+  return kWords[static_cast<size_t>(level)];
 }
 
 struct Section {

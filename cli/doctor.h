@@ -1,5 +1,4 @@
-// `sluice doctor`: examines this machine, and given paths, for what Sluice needs. Every feature is
-// probed by trying it; nothing is changed.
+// What `sluice doctor` finds.
 #pragma once
 
 #include <string>
@@ -29,14 +28,5 @@ void probe_kernel(Findings* findings);
 void probe_limits(Findings* findings);
 void probe_installation(Findings* findings);
 void probe_path(const std::string& path, Findings* findings);
-
-struct DoctorOptions {
-  std::vector<std::string> paths;
-  bool json = false;
-  bool verbose = false;  // what each finding means, and what to do about it; JSON always has it
-};
-
-// Prints a line for each finding, and a verdict. Returns the exit status: 1 if something is broken.
-int doctor(const DoctorOptions& options);
 
 }  // namespace sluice::cli

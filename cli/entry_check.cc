@@ -25,13 +25,10 @@ bool executable(const std::string& path, struct stat* status) {
 std::string find_program(const std::string& command, const std::string& path) {
   struct stat status;
   if (command.find('/') != std::string::npos) return executable(command, &status) ? command : "";
-  for (size_t at = 0; at <= path.size();) {
-    const size_t end = std::min(path.find(':', at), path.size());
-    std::string candidate = path.substr(at, end - at);
+  for (std::string candidate : split(path, ':')) {
     if (!candidate.empty()) candidate += '/';
     candidate += command;
     if (executable(candidate, &status)) return candidate;
-    at = end + 1;
   }
   return "";
 }

@@ -28,12 +28,9 @@ std::string HelpFormatter::make_group(std::string group, bool is_positional,
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   std::string head = "  " + make_option_name(option, is_positional);
   if (!is_positional && !option->get_type_name().empty()) head += " " + option->get_type_name();
-  std::string text = option->get_description();
   std::string body;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    body += wrapped(std::string_view(text).substr(at, end - at), std::string(kMargin, ' '), kWidth);
-    at = end + 1;
+  for (const std::string& line : split(option->get_description(), '\n')) {
+    body += wrapped(line, std::string(kMargin, ' '), kWidth);
   }
   if (head.size() + 2 > kMargin) return head + "\n" + body;
   return head + body.substr(head.size());

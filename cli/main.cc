@@ -9,19 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/docs.h"
-#include "cli/doctor.h"
+#include "cli/commands.h"
 #include "cli/help.h"
-#include "cli/packs.h"
 #include "cli/program.h"
-#include "cli/report.h"
-#include "cli/run.h"
-#include "cli/run_arguments.h"
 #include "cli/simulate.h"
-#include "cli/status.h"
-#include "cli/suggest.h"
 #include "cli/text.h"
 #include "protocol/version.h"
+#include "protocol/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -65,9 +59,19 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
   return names;
 }
 
-int usage_error(const std::string& problem) {
-  fmt::print(stderr, "sluice: {}\n", one_line(problem));
-  return kExitUsage;
+// "; did you mean WORD?" with the candidate that is nearest to `word`; empty if none is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string* nearest = nullptr;
+  unsigned least = ~0U;
+  for (const std::string& candidate : candidates) {
+    const unsigned distance =
+        protocol::edit_distance(word.data(), word.size(), candidate.data(), candidate.size());
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &candidate;
+  }
+  if (nearest == nullptr || !protocol::is_near(least, word.size())) return "";
+  return fmt::format("; did you mean {}?", *nearest);
 }
 
 // The problem if the first word is no command where one is expected; else "".
@@ -156,7 +160,7 @@ int dispatch(std::vector<std::string> words) {
     return fflush(stdout) == 0 ? 0 : kExitProblem;
   }
   if (const std::string problem = unknown_command(app, words); !problem.empty()) {
-    return usage_error(problem + " (`sluice --help` lists them)");
+    return failed(kExitUsage, one_line(problem + " (`sluice --help` lists them)"));
   }
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as the parser expects them
   try {
@@ -164,7 +168,7 @@ int dispatch(std::vector<std::string> words) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return usage_error(explained(error, app, words));
+    return failed(kExitUsage, one_line(explained(error, app, words)));
   }
   if (run_command->parsed()) return run(given, split.command);
   if (status_command->parsed()) return print_status(status);

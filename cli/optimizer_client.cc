@@ -1,6 +1,5 @@
 #include "cli/optimizer_client.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,10 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "cli/files.h"
 #include "cli/text.h"
 #include "protocol/control.h"
 #include "protocol/place.h"
-#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {
@@ -123,12 +122,7 @@ Reply ask(const std::string& path, MessageKind kind, Clock::time_point deadline,
 
 std::string socket_of(const std::string& chosen) {
   if (!chosen.empty()) return chosen;
-  std::string cgroup;
-  const UniqueFd file(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC));
-  char block[4096];
-  for (ssize_t got = 0; file && (got = read(file.get(), block, sizeof block)) > 0;) {
-    cgroup.append(block, static_cast<size_t>(got));
-  }
+  const std::string cgroup = read_text("/proc/self/cgroup");
   struct stat mounts {};
   if (stat("/proc/self/ns/mnt", &mounts) != 0) mounts.st_ino = 0;
   char path[sizeof(sockaddr_un::sun_path)];

@@ -1,5 +1,3 @@
-#include "cli/packs.h"
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cli/commands.h"
 #include "cli/program.h"
 #include "cli/run_settings.h"
 #include "cli/text.h"
@@ -22,11 +21,6 @@ using optimizer::OpenedPack;
 using optimizer::pack_name;
 using optimizer::PackFile;
 
-int report_error(const std::string& problem, int status) {
-  fmt::print(stderr, "sluice: {}\n", one_line(problem));
-  return status;
-}
-
 struct Folder {
   UniqueFd fd;
   optimizer::PackNames names;
@@ -36,17 +30,17 @@ struct Folder {
 int open_folder(const std::string& given, Folder* folder) {
   std::string problem;
   const std::string base = chosen_cache_dir(given, &problem);
-  if (base.empty()) return report_error("packs: " + problem, kExitUsage);
+  if (base.empty()) return failed(kExitUsage, one_line("packs: " + problem));
   struct stat about {};
   if (stat(base.c_str(), &about) != 0) {
-    return report_error(base + ": " + strerror(errno), kExitProblem);
+    return failed(kExitProblem, one_line(base + ": " + strerror(errno)));
   }
   int error = 0;
   folder->fd = optimizer::open_packs_folder(optimizer::packs_folder(base), false, &error, &problem);
-  if (!folder->fd && error != ENOENT) return report_error(problem, kExitProblem);
+  if (!folder->fd && error != ENOENT) return failed(kExitProblem, one_line(problem));
   if (!folder->fd) return 0;
   error = optimizer::list_packs(folder->fd.get(), &folder->names);
-  return error == 0 ? 0 : report_error(base + ": " + strerror(error), kExitProblem);
+  return error == 0 ? 0 : failed(kExitProblem, one_line(base + ": " + strerror(error)));
 }
 
 struct Sum {

@@ -1,10 +1,16 @@
 #include "cli/program.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <climits>
 
 namespace sluice::cli {
+
+int failed(int status, std::string_view problem) {
+  fmt::print(stderr, "sluice: {}\n", problem);
+  return status;
+}
 
 std::string companion(const char* name) {
   char self[PATH_MAX];

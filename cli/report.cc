@@ -1,5 +1,3 @@
-#include "cli/report.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "cli/commands.h"
+#include "cli/files.h"
 #include "cli/program.h"
 #include "cli/report_input.h"
 #include "cli/report_page.h"
@@ -24,30 +24,15 @@ constexpr off_t kMaxInput = 16 << 20;  // bytes; the library's reports stay belo
 // These return "" or the problem.
 
 std::string read_whole(const std::string& path, std::string* text) {
-  // Opening a FIFO must not wait for a writer.
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat about {};
-  if (!fd || fstat(fd.get(), &about) != 0) return strerror(errno);
-  if (!S_ISREG(about.st_mode)) return "not a regular file";
-  if (about.st_size > kMaxInput) return "too large for a report";
-  text->resize(static_cast<size_t>(about.st_size));
-  for (size_t done = 0; done < text->size();) {
-    const ssize_t got = read(fd.get(), text->data() + done, text->size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return strerror(errno);
-    if (got == 0) text->resize(done);  // truncated in the meantime
-    done += static_cast<size_t>(got);
-  }
-  return "";
-}
-
-std::string write_all(int fd, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return strerror(errno);
-    done += static_cast<size_t>(wrote);
-  }
+  off_t size = 0;
+  std::string problem;
+  const UniqueFd fd = open_regular(path, &size, &problem);
+  if (!fd) return problem;
+  if (size > kMaxInput) return "too large for a report";
+  text->resize(static_cast<size_t>(size));
+  const ssize_t got = read_fully(fd.get(), text->data(), text->size());
+  if (got < 0) return strerror(errno);
+  text->resize(static_cast<size_t>(got));  // it may have been truncated in the meantime
   return "";
 }
 
@@ -63,9 +48,9 @@ std::string replace_file(const std::string& path, const std::string& text) {
   if (!fd) return strerror(errno);
   const mode_t hidden = umask(0);
   umask(hidden);
-  std::string problem = write_all(fd.get(), text);
-  if (problem.empty() &&
-      (fchmod(fd.get(), 0666 & ~hidden) != 0 || rename(beside.c_str(), path.c_str()) != 0)) {
+  std::string problem;
+  if (!write_fully(fd.get(), text) || fchmod(fd.get(), 0666 & ~hidden) != 0 ||
+      rename(beside.c_str(), path.c_str()) != 0) {
     problem = strerror(errno);
   }
   if (!problem.empty()) unlink(beside.c_str());
@@ -80,8 +65,7 @@ bool same_file(const std::string& one, const std::string& other) {
 }
 
 int report_error(const std::string& path, const std::string& problem) {
-  fmt::print(stderr, "sluice: {}: {}\n", one_line(path), problem);
-  return kExitProblem;
+  return failed(kExitProblem, one_line(path) + ": " + problem);
 }
 
 }  // namespace

@@ -28,39 +28,38 @@ double nice_step(double most) {
 struct Scale {
   double size = 1;
   const char* unit = "";
+  const char* per = "";  // "/s" of a rate
 };
 
 Scale scale_of(double most, Quantity quantity) {
   static constexpr Scale kBytes[] = {{1, "B"},          {1024., "KiB"},
                                      {1048576., "MiB"}, {1073741824., "GiB"},
                                      {0x1p40, "TiB"},   {0x1p50, "PiB"}};
-  static constexpr Scale kRates[] = {{1, "B/s"},          {1024., "KiB/s"},
-                                     {1048576., "MiB/s"}, {1073741824., "GiB/s"},
-                                     {0x1p40, "TiB/s"},   {0x1p50, "PiB/s"}};
   static constexpr Scale kTimes[] = {
       {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
-  const auto largest = [most](auto& scales, double least) {
+  const auto largest = [most](auto& scales, double least, const char* per) {
     Scale best = scales[0];
     for (const Scale& scale : scales) {
       if (most >= least * scale.size) best = scale;
     }
+    best.per = per;
     return best;
   };
   switch (quantity) {
     case Quantity::kBytes:
-      return largest(kBytes, 1);
+      return largest(kBytes, 1, "");
     case Quantity::kBytesPerSecond:
-      return largest(kRates, 1);
+      return largest(kBytes, 1, "/s");
     case Quantity::kSeconds:
-      return most >= 180 ? largest(kTimes, 3) : most >= 1 ? kTimes[2] : largest(kTimes, 1);
+      return most >= 180 ? largest(kTimes, 3, "") : most >= 1 ? kTimes[2] : largest(kTimes, 1, "");
     case Quantity::kCount:
       break;
   }
   return {};
 }
 
-std::string with_unit(std::string number, const Scale& scale) {
-  return *scale.unit == '\0' ? number : number + " " + scale.unit;
+std::string with_unit(const std::string& number, const Scale& scale) {
+  return *scale.unit == '\0' ? number : fmt::format("{} {}{}", number, scale.unit, scale.per);
 }
 
 struct Axis {
@@ -163,28 +162,13 @@ std::string legend(const Chart& chart) {
 }  // namespace
 
 std::string escaped(std::string_view text) {
+  static constexpr std::pair<char, const char*> kEscapes[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        // Control characters are not allowed in a page.
-        out += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
-    }
+  for (const char c : one_line(text)) {  // control characters are not allowed in a page
+    const auto* escape = std::find_if(std::begin(kEscapes), std::end(kEscapes),
+                                      [c](const auto& one) { return one.first == c; });
+    escape != std::end(kEscapes) ? out.append(escape->second) : out.append(1, c);
   }
   return out;
 }

@@ -55,17 +55,6 @@ double amount(const Json& value, const std::string& what) {
   return got;
 }
 
-const MetricInfo* metric_of(const std::string& name) {
-  for (const std::span<const MetricInfo> table :
-       {std::span<const MetricInfo>(protocol::kSessionMetrics),
-        std::span<const MetricInfo>(protocol::kClientMetrics)}) {
-    for (const MetricInfo& metric : table) {
-      if (name == metric.name) return &metric;
-    }
-  }
-  return nullptr;
-}
-
 // Fills one column for each field from an object of arrays. Missing fields are 0.
 template <size_t kFields>
 void read_table(const Json& root, const char* table, const MetricInfo (&fields)[kFields],
@@ -179,7 +168,7 @@ BenchReport bench_report(const Json& root) {
 ReportInput recognised(const Json& root) {
   if (root.is_object()) {
     for (const auto& [name, value] : root.items()) {
-      if (metric_of(name) != nullptr) return run_report(root);
+      if (find_metric(name) != nullptr) return run_report(root);
     }
     const bool objects =
         std::all_of(root.begin(), root.end(), [](const Json& value) { return value.is_object(); });

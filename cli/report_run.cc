@@ -136,43 +136,48 @@ std::vector<Mark> epoch_marks(const RunReport& run) {
   return marks;
 }
 
+// A chart over the time of the run.
+std::string chart_of(const RunReport& run, const char* id, const char* title, const char* note,
+                     Quantity quantity, std::vector<Curve> curves) {
+  return chart_html({.id = id,
+                     .title = title,
+                     .note = note,
+                     .quantity = quantity,
+                     .x = in_seconds(run.of(HistoryField::time_ns)),
+                     .curves = std::move(curves)});
+}
+
 std::string reader_chart(const RunReport& run) {
   const std::vector<double>& read = run.of(HistoryField::read_bytes);
   std::vector<double> frontier = run.of(HistoryField::ahead_bytes);
   const double ahead = most(frontier);
   for (size_t i = 0; i < frontier.size(); ++i) frontier[i] += read[i];
-  Chart chart{"timeline",
-              "Reader against frontier",
-              "What the job has read, and how far what is in memory reaches beyond it. Where the "
-              "band is gone the job may have to wait for storage.",
-              Quantity::kBytes,
-              in_seconds(run.of(HistoryField::time_ns)),
-              {},
-              epoch_marks(run),
-              "epoch"};
-  Curve front{"frontier, ahead of the reader by up to", "teal", frontier, bytes(ahead)};
-  front.filled = true;
-  front.base = read;
-  chart.curves.push_back(std::move(front));
-  chart.curves.push_back({"reader", "blue", read, bytes(last(read))});
-  return chart_html(chart);
+  return chart_html(
+      {.id = "timeline",
+       .title = "Reader against frontier",
+       .note = "What the job has read, and how far what is in memory reaches beyond it. Where the "
+               "band is gone the job may have to wait for storage.",
+       .quantity = Quantity::kBytes,
+       .x = in_seconds(run.of(HistoryField::time_ns)),
+       .curves = {{.name = "frontier, ahead of the reader by up to",
+                   .color = "teal",
+                   .y = frontier,
+                   .told = bytes(ahead),
+                   .filled = true,
+                   .base = read},
+                  {.name = "reader", .color = "blue", .y = read, .told = bytes(last(read))}},
+       .marks = epoch_marks(run),
+       .marks_name = "epoch"});
 }
 
 std::string queue_chart(const RunReport& run) {
   const std::vector<double>& flight = run.of(HistoryField::in_flight);
-  Chart chart{"queue",
-              "Queue depth",
-              "Reads under way at a time, and how many the storage was judged to need.",
-              Quantity::kCount,
-              in_seconds(run.of(HistoryField::time_ns)),
-              {},
-              {}};
-  Curve under{"under way, at most", "blue", flight, grouped(most(flight), 0)};
-  under.filled = true;
-  chart.curves.push_back(std::move(under));
-  chart.curves.push_back({"wanted, at most", "violet", run.of(HistoryField::depth),
-                          grouped(most(run.of(HistoryField::depth)), 0)});
-  return chart_html(chart);
+  const std::vector<double>& depth = run.of(HistoryField::depth);
+  return chart_of(run, "queue", "Queue depth",
+                  "Reads under way at a time, and how many the storage was judged to need.",
+                  Quantity::kCount,
+                  {{"under way, at most", "blue", flight, grouped(most(flight), 0), true},
+                   {"wanted, at most", "violet", depth, grouped(most(depth), 0)}});
 }
 
 std::string bandwidth_chart(const RunReport& run) {
@@ -180,65 +185,45 @@ std::string bandwidth_chart(const RunReport& run) {
   const Rates delivered = rates(x, run.of(HistoryField::precached_bytes));
   const Rates read = rates(x, run.of(HistoryField::read_bytes));
   const std::vector<double>& known = run.of(HistoryField::bandwidth);
-  Chart chart{"bandwidth",
-              "Bandwidth",
-              "What was read ahead from storage, what the job consumed, and the most that the "
-              "storage was seen to deliver.",
-              Quantity::kBytesPerSecond,
-              delivered.x,
-              {},
-              {}};
   const auto rate = [](double value) { return value_text(value, Quantity::kBytesPerSecond); };
-  Curve ahead{"read ahead, at most", "teal", delivered.y, rate(most(delivered.y))};
-  ahead.filled = true;
-  Curve consumed{"consumed, at most", "blue", read.y, rate(most(read.y))};
-  ahead.stepped = consumed.stepped = true;
-  chart.curves.push_back(std::move(ahead));
-  chart.curves.push_back(std::move(consumed));
   // All curves of a chart need the same points in time.
   std::vector<double> limit;
   for (size_t i = 0, at = 0; i < delivered.x.size(); ++i) {
     while (at + 1 < x.size() && x[at + 1] <= delivered.x[i]) ++at;
     limit.push_back(known[at]);
   }
-  chart.curves.push_back({"storage", "violet", limit, rate(last(known))});
-  return chart_html(chart);
+  return chart_html(
+      {.id = "bandwidth",
+       .title = "Bandwidth",
+       .note = "What was read ahead from storage, what the job consumed, and the most that the "
+               "storage was seen to deliver.",
+       .quantity = Quantity::kBytesPerSecond,
+       .x = delivered.x,
+       .curves = {{"read ahead, at most", "teal", delivered.y, rate(most(delivered.y)), true, true},
+                  {"consumed, at most", "blue", read.y, rate(most(read.y)), false, true},
+                  {"storage", "violet", limit, rate(last(known))}}});
 }
 
 std::string stall_chart(const RunReport& run) {
   const std::vector<double>& stall = run.of(HistoryField::stall_ns);
   const double time = last(run.of(HistoryField::time_ns));
-  Chart chart{
-      "stall",
-      "Stall",
+  const std::string share =
+      last(stall) > 0 ? ", " + percent(last(stall), time) + " of the run" : "";
+  return chart_of(
+      run, "stall", "Stall",
       "Time that the job has waited for data, on the wall clock; overlapping waits count once.",
       Quantity::kSeconds,
-      in_seconds(run.of(HistoryField::time_ns)),
-      {},
-      {}};
-  Curve curve{"so far", "red", in_seconds(stall),
-              seconds(last(stall)) +
-                  (last(stall) > 0 ? ", " + percent(last(stall), time) + " of the run" : "")};
-  curve.filled = true;
-  chart.curves.push_back(std::move(curve));
-  return chart_html(chart);
+      {{"so far", "red", in_seconds(stall), seconds(last(stall)) + share, true}});
 }
 
 std::string budget_chart(const RunReport& run) {
   const std::vector<double>& used = run.of(HistoryField::outstanding_bytes);
   const std::vector<double>& budget = run.of(HistoryField::budget_bytes);
-  Chart chart{"budget",
-              "Memory budget",
-              "Read ahead and not used yet, or being read, against what may be.",
-              Quantity::kBytes,
-              in_seconds(run.of(HistoryField::time_ns)),
-              {},
-              {}};
-  Curve in_use{"in use, at most", "teal", used, bytes(most(used))};
-  in_use.filled = true;
-  chart.curves.push_back(std::move(in_use));
-  chart.curves.push_back({"budget", "violet", budget, bytes(last(budget))});
-  return chart_html(chart);
+  return chart_of(run, "budget", "Memory budget",
+                  "Read ahead and not used yet, or being read, against what may be.",
+                  Quantity::kBytes,
+                  {{"in use, at most", "teal", used, bytes(most(used)), true},
+                   {"budget", "violet", budget, bytes(last(budget))}});
 }
 
 std::string shares(const Counted& one) {

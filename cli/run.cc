@@ -1,5 +1,3 @@
-#include "cli/run.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/commands.h"
 #include "cli/entry_check.h"
 #include "cli/program.h"
 #include "cli/text.h"
@@ -31,23 +30,66 @@ void warn_of_unknown(const std::vector<std::string>& variables) {
   if (!shown.empty()) warn(fmt::format("no option is called {}; ignored", fmt::join(shown, ", ")));
 }
 
+void add(RunArguments* split, const std::string& option, const std::string& value) {
+  // To the parser, "--flag=" lacks its value, and "--flag" "-x" are two options.
+  if (value.empty()) {
+    split->options.push_back(option);
+    split->options.push_back(value);
+  } else {
+    split->options.push_back(option + "=" + value);
+  }
+}
+
 }  // namespace
+
+RunArguments split_run_arguments(const std::vector<std::string>& arguments) {
+  RunArguments split;
+  size_t at = 0;
+  for (; at < arguments.size(); ++at) {
+    const std::string& word = arguments[at];
+    if (word == "--") {
+      ++at;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') break;
+    const size_t equals = word.find('=');
+    if (word.compare(0, 2, "--") == 0 && equals != std::string::npos) {
+      add(&split, word.substr(0, equals), word.substr(equals + 1));
+      continue;
+    }
+    const protocol::OptionInfo* info = word.compare(0, 2, "--") == 0
+                                           ? protocol::find_option(word.data() + 2, word.size() - 2)
+                                           : nullptr;
+    if (info == nullptr) {
+      split.options.push_back(word);
+      continue;
+    }
+    const bool last = at + 1 == arguments.size();
+    if (info->kind == protocol::OptionKind::kSwitch) {
+      bool on = true;
+      if (!last && protocol::parse_switch(arguments[at + 1].c_str(), &on)) ++at;
+      add(&split, word, on ? "on" : "off");
+    } else if (last) {
+      split.options.push_back(word);
+    } else {
+      add(&split, word, arguments[++at]);
+    }
+  }
+  split.command.assign(arguments.begin() + static_cast<ptrdiff_t>(at), arguments.end());
+  return split;
+}
 
 int run(const Given& command_line, const std::vector<std::string>& command) {
   if (command.empty()) {
-    fmt::print(stderr, "sluice: run: no command; write sluice run [options] -- COMMAND...\n");
-    return kExitUsage;
+    return failed(kExitUsage, "run: no command; write sluice run [options] -- COMMAND...");
   }
   const Resolved settings = resolve_settings(command_line);
-  if (!settings.problem.empty()) {
-    fmt::print(stderr, "sluice: {}\n", settings.problem);
-    return kExitUsage;
-  }
+  if (!settings.problem.empty()) return failed(kExitUsage, settings.problem);
   warn_of_unknown(settings.unknown);
   const std::string library = companion(kLibrary);
   if (library.empty()) {
-    fmt::print(stderr, "sluice: {} is neither beside this program nor in ../lib\n", kLibrary);
-    return kExitCannotRun;
+    return failed(kExitCannotRun,
+                  fmt::format("{} is neither beside this program nor in ../lib", kLibrary));
   }
   if (const std::string problem = entry_problem(command[0], search_path()); !problem.empty()) {
     warn(problem + ": it runs as without Sluice");
@@ -57,9 +99,9 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch().count();
   setenv("SLUICE_JOB", fmt::format("{}-{:x}", getpid(), since).c_str(), 1);
   if (!export_preload(library)) {
-    fmt::print(stderr, "sluice: {}: LD_PRELOAD cannot carry a path with a space or a colon\n",
-               one_line(library));
-    return kExitCannotRun;
+    return failed(kExitCannotRun, one_line(library) +
+                                      ": LD_PRELOAD cannot carry a path with a "
+                                      "space or a colon");
   }
   allow_sanitized_programs();
   std::vector<char*> arguments;
@@ -69,8 +111,8 @@ int run(const Given& command_line, const std::vector<std::string>& command) {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   const int problem = errno;
-  fmt::print(stderr, "sluice: {}: {}\n", one_line(command[0]), strerror(problem));
-  return problem == ENOENT ? kExitNotFound : kExitNotExecutable;
+  return failed(problem == ENOENT ? kExitNotFound : kExitNotExecutable,
+                one_line(command[0]) + ": " + strerror(problem));
 }
 
 }  // namespace sluice::cli

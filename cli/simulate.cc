@@ -172,11 +172,9 @@ int simulate(const SimulateOptions& options) {
   try {
     run(simulate_settings(options));
   } catch (const SimulateFailure& failure) {
-    fmt::print(stderr, "sluice: {}\n", one_line(failure.what()));
-    return failure.status;
+    return failed(failure.status, one_line(failure.what()));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "sluice: not enough memory for a simulation of this size\n");
-    return kExitProblem;
+    return failed(kExitProblem, "not enough memory for a simulation of this size");
   }
   return 0;
 }

@@ -123,7 +123,7 @@ std::string simulate_advice(const SimulateSettings& settings, Workload* workload
     }
     Step step = best_of(outcomes);
     step.memory = static_cast<uint64_t>(std::llround(share * static_cast<double>(dataset)));
-    step.counts *= scale;
+    step.counts = Counts().add(step.counts, scale);
     step.costs = cost(step.counts, settings.storage, workload->jobs());
     steps.push_back(step);
   }

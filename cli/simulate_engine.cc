@@ -19,27 +19,12 @@ void pass_order(optimizer::Policy* policy, std::span<const Access> accesses) {
 
 }  // namespace
 
-Counts& Counts::operator+=(const Counts& other) {
-  accesses += other.accesses;
-  hits += other.hits;
-  asked += other.asked;
-  fetched += other.fetched;
+Counts& Counts::add(const Counts& other, double factor) {
+  accesses += factor * other.accesses;
+  hits += factor * other.hits;
+  asked += factor * other.asked;
+  fetched += factor * other.fetched;
   return *this;
-}
-
-Counts& Counts::operator*=(double factor) {
-  accesses *= factor;
-  hits *= factor;
-  asked *= factor;
-  fetched *= factor;
-  return *this;
-}
-
-Counts Outcome::steady() const {
-  if (rounds.size() == 1) return rounds[0];
-  Counts sum;
-  for (size_t round = 1; round < rounds.size(); ++round) sum += rounds[round];
-  return sum *= 1.0 / static_cast<double>(rounds.size() - 1);
 }
 
 Outcome play(Workload* workload, const optimizer::PolicyInfo& info, uint64_t memory) {

@@ -16,17 +16,24 @@ struct Counts {
 
   double requests() const { return accesses - hits; }
   double hit_ratio() const { return accesses == 0 ? 0 : hits / accesses; }
-  Counts& operator+=(const Counts& other);
-  Counts& operator*=(double factor);
+  // Adds `factor` times the other.
+  Counts& add(const Counts& other, double factor = 1);
 };
+
+// The mean of all rounds but the first, in which the cache fills; the first if it is the only one.
+template <typename OfRound>
+OfRound mean_of_later(const std::vector<OfRound>& rounds) {
+  if (rounds.size() == 1) return rounds[0];
+  OfRound sum;
+  for (size_t round = 1; round < rounds.size(); ++round) sum.add(rounds[round]);
+  return OfRound().add(sum, 1.0 / static_cast<double>(rounds.size() - 1));
+}
 
 struct Outcome {
   const optimizer::PolicyInfo* policy = nullptr;
   uint64_t memory = 0;         // bytes
   std::vector<Counts> rounds;  // never empty
-  // The mean of all rounds but the first, in which the cache fills; the first if it is the only
-  // one.
-  Counts steady() const;
+  Counts steady() const { return mean_of_later(rounds); }
 };
 
 // A policy that uses the order is given it one round ahead of the running one.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cli/files.h"
 #include "cli/simulate_output.h"
 #include "protocol/unique_fd.h"
 
@@ -20,24 +21,14 @@ namespace {
 
 constexpr const char* kPython = "/usr/bin/python3";  // Debian's: the one that has its matplotlib
 
-// Returns "" or the problem.
-std::string fill(int fd, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return strerror(errno);
-    done += static_cast<size_t>(wrote);
-  }
-  return lseek(fd, 0, SEEK_SET) == 0 ? "" : strerror(errno);
-}
-
 }  // namespace
 
 std::string simulate_picture(const std::string& csv, const std::string& path) {
   const UniqueFd input(memfd_create("sluice-csv", MFD_CLOEXEC));
   if (!input) return fmt::format("--picture: {}", strerror(errno));
-  const std::string problem = fill(input.get(), csv);
-  if (!problem.empty()) return fmt::format("--picture: {}", problem);
+  if (!write_fully(input.get(), csv) || lseek(input.get(), 0, SEEK_SET) != 0) {
+    return fmt::format("--picture: {}", strerror(errno));
+  }
   const char* const words[] = {kPython, "-c", kSimulatePicture, path.c_str(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -34,12 +34,16 @@ bool parse(std::string_view text, auto* number) {
   return done.ec == std::errc() && done.ptr == text.data() + text.size();
 }
 
-uint64_t whole(const char* option, const std::string& value, uint64_t low, uint64_t high) {
-  uint64_t number = 0;
-  if (!parse(value, &number) || number < low || number > high) {
+// Sets *number if the option is given.
+template <typename Number>
+void whole(const char* option, const std::string& value, uint64_t low, uint64_t high,
+           Number* number) {
+  if (value.empty()) return;
+  uint64_t given = 0;
+  if (!parse(value, &given) || given < low || given > high) {
     fail(option, value, fmt::format("is not a number from {} to {}", low, high));
   }
-  return number;
+  *number = static_cast<Number>(given);
 }
 
 uint64_t size(const char* option, const std::string& value, uint64_t low, uint64_t high) {
@@ -53,31 +57,23 @@ uint64_t size(const char* option, const std::string& value, uint64_t low, uint64
   return bytes;
 }
 
-// Parses "2ms" as seconds.
-double duration(const char* option, const std::string& value) {
+// Parses "2ms" as seconds, if the option is given.
+void duration(const char* option, const std::string& value, double* seconds) {
   static constexpr struct {
     std::string_view suffix;
     double seconds;
-  } kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  } kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 0}};  // 0 needs no unit
+  if (value.empty()) return;
   for (const auto& unit : kUnits) {
     if (!value.ends_with(unit.suffix)) continue;
     double number = 0;
     const std::string_view digits(value.data(), value.size() - unit.suffix.size());
-    if (parse(digits, &number) && number >= 0 && number <= 1e9) return number * unit.seconds;
-    break;
+    if (!parse(digits, &number) || !(number >= 0 && number <= 1e9)) break;
+    if (unit.seconds == 0 && value != "0") break;
+    *seconds = number * unit.seconds;
+    return;
   }
-  if (value == "0") return 0;
   fail(option, value, "is not a time such as 2ms");
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
 }
 
 void set_sizes(const std::string& value, Synthetic* synthetic) {
@@ -94,7 +90,7 @@ void set_sizes(const std::string& value, Synthetic* synthetic) {
     return;
   }
   if (value.starts_with(kLogNormal)) {
-    const std::vector<std::string> parts = split(value.substr(kLogNormal.size()));
+    const std::vector<std::string> parts = split(value.substr(kLogNormal.size()), ',');
     if (parts.size() == 2 && parse(parts[1], &synthetic->sigma) && synthetic->sigma >= 0 &&
         synthetic->sigma <= 5) {
       synthetic->median =
@@ -128,7 +124,7 @@ void choose(const char* option, const std::string& value, std::span<const Info> 
     for (const Info& info : table) chosen->push_back(&info);
     return;
   }
-  for (const std::string& name : split(value)) {
+  for (const std::string& name : split(value, ',')) {
     const Info* info = find(name);
     if (info == nullptr) {
       std::string names;
@@ -141,16 +137,10 @@ void choose(const char* option, const std::string& value, std::span<const Info> 
 
 Synthetic synthetic(const SimulateOptions& options) {
   Synthetic made;
-  if (!options.samples.empty()) {
-    made.samples = static_cast<uint32_t>(whole("samples", options.samples, 1, kMostAccesses));
-  }
-  if (!options.epochs.empty()) {
-    made.epochs = static_cast<unsigned>(whole("epochs", options.epochs, 1, 10000));
-  }
-  if (!options.jobs.empty()) {
-    made.jobs = static_cast<unsigned>(whole("jobs", options.jobs, 1, 32));
-  }
-  if (!options.seed.empty()) made.seed = whole("seed", options.seed, 0, UINT64_MAX);
+  whole("samples", options.samples, 1, kMostAccesses, &made.samples);
+  whole("epochs", options.epochs, 1, 10000, &made.epochs);
+  whole("jobs", options.jobs, 1, 32, &made.jobs);
+  whole("seed", options.seed, 0, UINT64_MAX, &made.seed);
   set_sizes(options.sizes.empty() ? "imagenet" : options.sizes, &made);
   if (uint64_t{made.samples} * made.jobs > kMostAccesses) {
     fail("jobs", options.jobs, fmt::format("times --samples is more than {}", kMostAccesses));
@@ -169,7 +159,7 @@ SimulateSettings simulate_settings(const SimulateOptions& options) {
   SimulateSettings settings;
   settings.trace = options.trace;
   if (settings.trace.empty()) settings.synthetic = synthetic(options);
-  for (const std::string& one : split(options.memory.empty() ? "20%" : options.memory)) {
+  for (const std::string& one : split(options.memory.empty() ? "20%" : options.memory, ',')) {
     settings.memory.push_back(memory_size(one));
   }
   if (options.system.empty()) {
@@ -185,15 +175,13 @@ SimulateSettings simulate_settings(const SimulateOptions& options) {
     fail("drift", options.drift, "is not a number from 0 to 1");
   }
   Storage& storage = settings.storage;
-  if (!options.latency.empty()) storage.latency = duration("latency", options.latency);
-  if (!options.compute.empty()) storage.compute = duration("compute", options.compute);
+  duration("latency", options.latency, &storage.latency);
+  duration("compute", options.compute, &storage.compute);
   if (!options.bandwidth.empty()) {
     storage.bandwidth =
         static_cast<double>(size("bandwidth", options.bandwidth, 1, kLargestMemory));
   }
-  if (!options.depth.empty()) {
-    storage.depth = static_cast<unsigned>(whole("depth", options.depth, 1, 1000000));
-  }
+  whole("depth", options.depth, 1, 1000000, &storage.depth);
   if (!options.picture.empty() && !options.picture.ends_with(".png")) {
     fail("picture", options.picture, "does not end in .png");
   }

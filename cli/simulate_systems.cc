@@ -52,35 +52,16 @@ double SystemCounts::hit_ratio() const {
   return requests == 0 ? 0 : 1 - share(Served::kMiss) - share(Served::kMissOther);
 }
 
-SystemCounts& SystemCounts::operator+=(const SystemCounts& other) {
-  requests += other.requests;
-  asked += other.asked;
-  for (size_t how = 0; how < served.size(); ++how) served[how] += other.served[how];
-  missed += other.missed;
-  packages += other.packages;
-  packed += other.packed;
-  useful += other.useful;
-  written += other.written;
+SystemCounts& SystemCounts::add(const SystemCounts& other, double factor) {
+  requests += factor * other.requests;
+  asked += factor * other.asked;
+  for (size_t how = 0; how < served.size(); ++how) served[how] += factor * other.served[how];
+  missed += factor * other.missed;
+  packages += factor * other.packages;
+  packed += factor * other.packed;
+  useful += factor * other.useful;
+  written += factor * other.written;
   return *this;
-}
-
-SystemCounts& SystemCounts::operator*=(double factor) {
-  requests *= factor;
-  asked *= factor;
-  for (double& count : served) count *= factor;
-  missed *= factor;
-  packages *= factor;
-  packed *= factor;
-  useful *= factor;
-  written *= factor;
-  return *this;
-}
-
-SystemCounts SystemOutcome::steady() const {
-  if (epochs.size() == 1) return epochs[0];
-  SystemCounts sum;
-  for (size_t epoch = 1; epoch < epochs.size(); ++epoch) sum += epochs[epoch];
-  return sum *= 1.0 / static_cast<double>(epochs.size() - 1);
 }
 
 SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& info,

@@ -25,15 +25,15 @@ struct SystemCounts {
   double share(optimizer::Served how) const;  // of the requests
   // Hits of all kinds: H, L exact and substituted.
   double hit_ratio() const;
-  SystemCounts& operator+=(const SystemCounts& other);
-  SystemCounts& operator*=(double factor);
+  // Adds `factor` times the other.
+  SystemCounts& add(const SystemCounts& other, double factor = 1);
 };
 
 struct SystemOutcome {
   const optimizer::SystemInfo* system = nullptr;
   uint64_t memory = 0;               // bytes
   std::vector<SystemCounts> epochs;  // never empty
-  SystemCounts steady() const;       // mean of all but the first; the first if it is the only one
+  SystemCounts steady() const { return mean_of_later(epochs); }
 };
 
 // The decision at one position of an epoch. packages: those read since the previous position.

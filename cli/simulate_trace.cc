@@ -1,19 +1,16 @@
 // Reads a trace (protocol/trace.h). The file is untrusted: every field is checked, and the memory
 // used depends only on the file's length.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "cli/files.h"
 #include "cli/program.h"
 #include "cli/simulate_workload.h"
 #include "cli/text.h"
 #include "protocol/trace.h"
-#include "protocol/unique_fd.h"
 
 namespace sluice::cli {
 namespace {
@@ -97,38 +94,27 @@ class Recorded : public Workload {
   throw SimulateFailure(kExitUsage, fmt::format("--trace {}: {}", path, what));
 }
 
-// Fills `buffer` from the file; returns the number of bytes read before its end.
-size_t read_fully(int fd, const std::string& path, void* buffer, size_t bytes) {
-  size_t done = 0;
-  while (done < bytes) {
-    const ssize_t got = read(fd, static_cast<char*>(buffer) + done, bytes - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, strerror(errno));
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  return done;
-}
-
 }  // namespace
 
 std::unique_ptr<Workload> read_trace(const std::string& path) {
-  // Opening a FIFO must not wait for a writer.
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) fail(path, strerror(errno));
-  struct stat file {};
-  if (fstat(fd.get(), &file) != 0) fail(path, strerror(errno));
-  if (!S_ISREG(file.st_mode)) fail(path, "not a regular file");
+  off_t length = 0;
+  std::string problem;
+  const UniqueFd fd = open_regular(path, &length, &problem);
+  if (!fd) fail(path, problem);
   TraceHeader header{};
-  if (read_fully(fd.get(), path, &header, sizeof header) != sizeof header ||
-      header.magic != protocol::kTraceMagic) {
+  const auto read = [&](void* to, size_t bytes) {
+    const ssize_t got = read_fully(fd.get(), to, bytes);
+    if (got < 0) fail(path, strerror(errno));
+    return static_cast<size_t>(got);
+  };
+  if (read(&header, sizeof header) != sizeof header || header.magic != protocol::kTraceMagic) {
     fail(path, "not a trace");
   }
   if (header.version != protocol::kTraceVersion || header.record_size != sizeof(TraceRecord)) {
     fail(path, fmt::format("a trace of version {}; this program reads version {}", header.version,
                            protocol::kTraceVersion));
   }
-  const uint64_t expected = static_cast<uint64_t>(file.st_size) / sizeof(TraceRecord);
+  const uint64_t expected = static_cast<uint64_t>(length) / sizeof(TraceRecord);
   if (expected > kMostRecords) {
     fail(path, fmt::format("more than {} records do not fit into memory", kMostRecords));
   }
@@ -137,12 +123,12 @@ std::unique_ptr<Workload> read_trace(const std::string& path) {
   std::vector<TraceRecord> records(kRecordsAtOnce);
   for (uint64_t number = 0;;) {
     const size_t wanted = records.size() * sizeof(TraceRecord);
-    const size_t got = read_fully(fd.get(), path, records.data(), wanted);
+    const size_t got = read(records.data(), wanted);
     for (size_t at = 0; at < got / sizeof(TraceRecord); ++at, ++number) {
       // The file may have grown in the meantime.
       if (number >= kMostRecords) fail(path, "it grows while it is read");
-      const char* problem = trace->add(records[at]);
-      if (problem != nullptr) fail(path, fmt::format("record {}: {}", number, problem));
+      const char* bad = trace->add(records[at]);
+      if (bad != nullptr) fail(path, fmt::format("record {}: {}", number, bad));
     }
     if (got == wanted) continue;
     if (got % sizeof(TraceRecord) != 0) trace->set_cut();

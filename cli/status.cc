@@ -1,5 +1,3 @@
-#include "cli/status.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/commands.h"
 #include "cli/optimizer_client.h"
 #include "cli/program.h"
 #include "cli/run_settings.h"
@@ -22,8 +21,7 @@ constexpr std::chrono::seconds kWatchInterval{1};
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 int report_error(const Reply& reply) {
-  fmt::print(stderr, "sluice: {}{}{}\n", reply.text, reply.mend.empty() ? "" : "; ", reply.mend);
-  return kExitProblem;
+  return failed(kExitProblem, reply.mend.empty() ? reply.text : reply.text + "; " + reply.mend);
 }
 
 }  // namespace

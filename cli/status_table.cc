@@ -17,93 +17,36 @@ using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
 // The leading columns of known tables; other fields follow in the order of the JSON.
-struct Column {
-  const char* field;
-  const char* title;
-};
 struct Table {
   const char* name;
-  std::vector<Column> columns;
+  std::vector<const char*> columns;  // "field", or "field=title"
   std::vector<const char*> hidden;
 };
 
 const std::vector<Table>& known_tables() {
   static const std::vector<Table> kTables = {
-      {"jobs",
-       {{"session", "session"},
-        {"pid", "pid"},
-        {"processes", "processes"},
-        {"files", "files"},
-        {"mappings", "mappings"},
-        {"command", "command"}},
-       {}},
-      {"files",
-       {{"file", "file"},
-        {"bytes", "size"},
-        {"state", "state"},
-        {"in_flight", "in flight"},
-        {"path", "path"},
-        {"why", "why"}},
-       {"device"}},
+      {"jobs", {"session", "pid", "processes", "files", "mappings", "command"}, {}},
+      {"files", {"file", "bytes=size", "state", "in_flight", "path", "why"}, {"device"}},
       {"streams",
-       {{"file", "file"},
-        {"session", "session"},
-        {"readers", "readers"},
-        {"position", "reader at"},
-        {"frontier", "frontier"},
-        {"ahead", "ahead"},
-        {"target", "target"},
-        {"in_flight_bytes", "in flight"},
-        {"rate_bytes_s", "rate"}},
+       {"file", "session", "readers", "position=reader at", "frontier", "ahead", "target",
+        "in_flight_bytes", "rate_bytes_s"},
        {}},
       {"datasets",
-       {{"dataset", "dataset"},
-        {"session", "session"},
-        {"samples", "samples"},
-        {"known", "places known"},
-        {"epoch", "epoch"},
-        {"taken", "taken"},
-        {"order", "of"},
-        {"ahead_bytes", "ahead"},
-        {"name", "name"}},
+       {"dataset", "session", "samples", "known=places known", "epoch", "taken", "order=of",
+        "ahead_bytes", "name"},
        {}},
       {"importance",
-       {{"session", "session"},
-        {"dataset", "dataset"},
-        {"epoch", "epoch"},
-        {"selected", "selected"},
-        {"known", "values known"},
-        {"h_hits", "H hits"},
-        {"l_exact", "L exact"},
-        {"l_substituted", "L substituted"},
-        {"misses", "misses"},
-        {"broken", "lost hits"},
-        {"benefit", "benefit"},
-        {"heap_swaps", "heap swaps"}},
+       {"session", "dataset", "epoch", "selected", "known=values known", "h_hits=H hits",
+        "l_exact=L exact", "l_substituted=L substituted", "misses", "broken=lost hits", "benefit",
+        "heap_swaps"},
        {"reported", "refused", "displaced"}},
       {"stage",
-       {{"copies", "copies"},
-        {"used_bytes", "used"},
-        {"budget_bytes", "budget"},
-        {"ahead_bytes", "ahead"},
-        {"kept_bytes", "kept"},
-        {"policy", "policy"},
-        {"fetched_files", "fetched"},
-        {"checks", "checks"},
-        {"drops", "drops"},
-        {"failures", "failures"},
-        {"last_failure", "last failure"}},
+       {"copies", "used_bytes", "budget_bytes", "ahead_bytes", "kept_bytes", "policy",
+        "fetched_files=fetched", "checks", "drops", "failures", "last_failure"},
        {}},
       {"mounts",
-       {{"device", "device"},
-        {"type", "type"},
-        {"off", "off"},
-        {"bandwidth_bytes_s", "bandwidth"},
-        {"latency_ns", "latency"},
-        {"depth", "depth"},
-        {"in_flight", "in flight"},
-        {"block_bytes", "block"},
-        {"read_ahead_bytes", "kernel read-ahead"}},
+       {"device", "type", "off", "bandwidth_bytes_s", "latency_ns", "depth", "in_flight",
+        "block_bytes", "read_ahead_bytes=kernel read-ahead"},
        {}},
   };
   return kTables;
@@ -114,42 +57,29 @@ enum class Unit { kNone, kBytes, kBytesPerSecond, kNanoseconds, kSeconds };
 constexpr size_t kLongest = 60;  // characters of a path or command; --json has the whole text
 constexpr double kNoFigure = 4611686018427387904.0;  // 2^62: "no limit", "not yet"
 
-bool ends_with(std::string_view text, std::string_view tail) {
-  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
-}
-
 template <size_t kCount>
 bool one_of(std::string_view name, const char* const (&names)[kCount]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-template <size_t kCount>
-const char* metric_unit(std::string_view name, const protocol::MetricInfo (&table)[kCount]) {
-  for (const protocol::MetricInfo& metric : table) {
-    if (name == metric.name) return metric.unit;
-  }
-  return nullptr;
 }
 
 Unit unit_of(std::string_view name) {
   static constexpr const char* kByteNames[] = {"ahead",    "budget", "bytes",  "distance",
                                                "frontier", "length", "opened", "offset",
                                                "position", "size",   "target"};
-  if (ends_with(name, "_bytes_s")) return Unit::kBytesPerSecond;
-  const char* metric = metric_unit(name, protocol::kClientMetrics);
-  if (metric == nullptr) metric = metric_unit(name, protocol::kSessionMetrics);
-  const std::string_view unit = metric != nullptr ? metric : "";
-  if (unit == "bytes" || ends_with(name, "_bytes") || one_of(name, kByteNames)) {
+  if (name.ends_with("_bytes_s")) return Unit::kBytesPerSecond;
+  const protocol::MetricInfo* metric = find_metric(name);
+  const std::string_view unit = metric != nullptr ? metric->unit : "";
+  if (unit == "bytes" || name.ends_with("_bytes") || one_of(name, kByteNames)) {
     return Unit::kBytes;
   }
-  if (unit == "ns" || ends_with(name, "_ns")) return Unit::kNanoseconds;
-  return ends_with(name, "_s") ? Unit::kSeconds : Unit::kNone;
+  if (unit == "ns" || name.ends_with("_ns")) return Unit::kNanoseconds;
+  return name.ends_with("_s") ? Unit::kSeconds : Unit::kNone;
 }
 
 // The name without its unit, in words: "stall_ns" is "stall".
 std::string label(std::string_view name) {
   for (const std::string_view tail : {"_bytes_s", "_bytes", "_ns", "_s"}) {
-    if (!ends_with(name, tail)) continue;
+    if (!name.ends_with(tail)) continue;
     name.remove_suffix(tail.size());
     break;
   }
@@ -212,59 +142,54 @@ bool in_table(const Json& value) {
   return !value.is_object() && !(value.is_array() && !value.empty() && value[0].is_structured());
 }
 
-std::vector<Column> columns_of(const Table& known, const std::vector<Json>& rows,
-                               std::vector<std::string>* extra) {
+struct Column {
+  std::string field, title;
+};
+
+std::vector<Column> columns_of(const Table* known, const std::vector<Json>& rows) {
   std::vector<Column> columns;
-  const auto present = [&rows](const char* field) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [field](const Json& row) { return row.contains(field); });
-  };
-  for (const Column& column : known.columns) {
-    if (present(column.field)) columns.push_back(column);
+  std::vector<std::string> others;  // fields that are no further columns
+  if (known != nullptr) {
+    others.assign(known->hidden.begin(), known->hidden.end());
+    for (const std::string_view column : known->columns) {
+      const size_t end = column.find('=');
+      const std::string field(column.substr(0, end));
+      others.push_back(field);
+      if (std::any_of(rows.begin(), rows.end(),
+                      [&](const Json& row) { return row.contains(field); })) {
+        columns.push_back(
+            {field, end < column.size() ? std::string(column.substr(end + 1)) : label(field)});
+      }
+    }
   }
   for (const Json& row : rows) {
     for (const auto& [name, value] : row.items()) {
-      const auto is_named = [&name = name](const char* other) { return name == other; };
-      if (!in_table(value) || std::any_of(known.hidden.begin(), known.hidden.end(), is_named) ||
-          std::any_of(known.columns.begin(), known.columns.end(),
-                      [&](const Column& one) { return is_named(one.field); }) ||
-          std::find(extra->begin(), extra->end(), name) != extra->end()) {
+      if (!in_table(value) || std::find(others.begin(), others.end(), name) != others.end())
         continue;
-      }
-      extra->push_back(name);
+      columns.push_back({name, label(name)});
+      others.push_back(name);
     }
   }
   return columns;
 }
 
 std::string table_text(const std::string& name, const std::vector<Json>& rows) {
-  static const Table kUnknown{"", {}, {}};
-  const Table* known = &kUnknown;
-  for (const Table& table : known_tables()) {
-    if (name == table.name) known = &table;
-  }
-  std::vector<std::string> extra;
-  const std::vector<Column> named = columns_of(*known, rows, &extra);
-  std::vector<std::string> fields;
+  const auto known = std::find_if(known_tables().begin(), known_tables().end(),
+                                  [&name](const Table& table) { return name == table.name; });
+  const std::vector<Column> titled =
+      columns_of(known != known_tables().end() ? &*known : nullptr, rows);
   Rows cells(1);
-  for (const Column& column : named) {
-    fields.emplace_back(column.field);
-    cells[0].emplace_back(column.title);
-  }
-  for (const std::string& field : extra) {
-    fields.push_back(field);
-    cells[0].push_back(label(field));
-  }
+  for (const Column& column : titled) cells[0].push_back(column.title);
   std::string alignment;
-  for (const std::string& field : fields) {
-    const bool numbers = std::all_of(rows.begin(), rows.end(), [&field](const Json& row) {
+  for (const auto& [field, title] : titled) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&field = field](const Json& row) {
       return !row.contains(field) || row[field].is_number();
     });
     alignment += numbers ? 'r' : 'l';
   }
   for (const Json& row : rows) {
     std::vector<std::string>& line = cells.emplace_back();
-    for (const std::string& field : fields) {
+    for (const auto& [field, title] : titled) {
       line.push_back(row.contains(field) ? shown(field, row[field]) : "-");
     }
   }

@@ -70,35 +70,49 @@ std::string values_of(const protocol::ImportanceKeyInfo& info) {
 
 std::string values_of(const protocol::OptionInfo& info) {
   using protocol::OptionKind;
-  std::string text;
-  switch (info.kind) {
-    case OptionKind::kText:
-      text = "text";
-      break;
-    case OptionKind::kPaths:
-      text = "paths separated by colons";
-      break;
-    case OptionKind::kBytes:
-      text = info.high == protocol::kNoLimit
-                 ? fmt::format("a size of at least {}", size_literal(info.low))
-                 : fmt::format("a size from {} to {}", size_literal(info.low),
-                               size_literal(info.high));
-      break;
-    case OptionKind::kNumber:
-      text = fmt::format("a number from {} to {}", info.low, info.high);
-      break;
-    case OptionKind::kChoice:
-      text = replaced(info.choices, '|', ", ");
-      break;
-    case OptionKind::kSwitch:
-      text = "on or off";
-      break;
-    case OptionKind::kImportance:
-      text = "off, loss, iis, or iis:KEY=VALUE,...";
-      break;
+  const auto values = [&info]() -> std::string {
+    switch (info.kind) {
+      case OptionKind::kText:
+        return "text";
+      case OptionKind::kPaths:
+        return "paths separated by colons";
+      case OptionKind::kBytes:
+        return info.high == protocol::kNoLimit
+                   ? fmt::format("a size of at least {}", size_literal(info.low))
+                   : fmt::format("a size from {} to {}", size_literal(info.low),
+                                 size_literal(info.high));
+      case OptionKind::kNumber:
+        return fmt::format("a number from {} to {}", info.low, info.high);
+      case OptionKind::kChoice:
+        return replaced(info.choices, '|', ", ");
+      case OptionKind::kSwitch:
+        return "on or off";
+      case OptionKind::kImportance:
+        return "off, loss, iis, or iis:KEY=VALUE,...";
+    }
+    return "";
+  };
+  return values() + (info.autos ? ", or auto" : "");
+}
+
+const protocol::MetricInfo* find_metric(std::string_view name) {
+  for (const auto& metric : protocol::kSessionMetrics) {
+    if (name == metric.name) return &metric;
   }
-  if (info.autos) text += ", or auto";
-  return text;
+  for (const auto& metric : protocol::kClientMetrics) {
+    if (name == metric.name) return &metric;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    parts.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
 }
 
 std::string wrapped(std::string_view text, std::string_view margin, size_t width) {

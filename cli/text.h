@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "protocol/importance.h"
+#include "protocol/metrics.h"
 #include "protocol/options.h"
 
 namespace sluice::cli {
@@ -26,6 +27,12 @@ std::string format_time(double nanoseconds);
 // The values that an option takes, for help and manual: "SIZE (64K to 1T) or auto".
 std::string values_of(const protocol::OptionInfo& info);
 std::string values_of(const protocol::ImportanceKeyInfo& info);
+
+// The job's or the optimizer's metric of this name, or nullptr.
+const protocol::MetricInfo* find_metric(std::string_view name);
+
+// The parts of `text` between separators; one, empty, of an empty text.
+std::vector<std::string> split(std::string_view text, char separator);
 
 // `text` in lines of at most `width` characters, each after `margin` and with a line end.
 std::string wrapped(std::string_view text, std::string_view margin, size_t width);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace sluice::protocol {
 
@@ -141,6 +142,14 @@ static_assert(sizeof(kOptions) / sizeof(kOptions[0]) == kOptionCount);
 
 constexpr const OptionInfo& option_info(Option option) {
   return kOptions[static_cast<uint32_t>(option)];
+}
+
+// The option whose flag is the `length` characters, or nullptr.
+inline const OptionInfo* find_option(const char* flag, size_t length) {
+  for (const OptionInfo& info : kOptions) {
+    if (strlen(info.flag) == length && memcmp(info.flag, flag, length) == 0) return &info;
+  }
+  return nullptr;
 }
 
 // Of the environment variables with this prefix only the options' and kOwnVariables are Sluice's.

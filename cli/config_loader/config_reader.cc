@@ -47,31 +47,14 @@ int read_whole(const char* path, std::string* text) {
   return problem;
 }
 
-const OptionInfo* find_option(std::string_view flag) {
-  for (const OptionInfo& info : protocol::kOptions) {
-    if (flag == info.flag) return &info;
-  }
-  return nullptr;
-}
-
-const char* wanted_type(OptionKind kind) {
-  switch (kind) {
-    case OptionKind::kText:
-    case OptionKind::kImportance:
-      return "text in quotes";
-    case OptionKind::kPaths:
-      return "text in quotes or an array of such";
-    case OptionKind::kBytes:
-      return "a size such as \"50M\" or a whole number of bytes";
-    case OptionKind::kNumber:
-      return "a whole number";
-    case OptionKind::kChoice:
-      return "one of its words in quotes";
-    case OptionKind::kSwitch:
-      return "true or false";
-  }
-  return "something else";
-}
+// By OptionKind.
+constexpr const char* kWantedTypes[] = {"text in quotes",
+                                        "text in quotes or an array of such",
+                                        "a size such as \"50M\" or a whole number of bytes",
+                                        "a whole number",
+                                        "one of its words in quotes",
+                                        "true or false",
+                                        "text in quotes"};
 
 // Appends one text of a path list, or a plain text. Returns the problem or nullptr.
 const char* take_text(const toml::value<std::string>& node, bool in_list, std::string* text) {
@@ -112,7 +95,7 @@ std::string take_value(const OptionInfo& info, const toml::node& node, std::stri
     }
     return "";
   }
-  return flag + " wants " + wanted_type(kind);
+  return flag + " wants " + kWantedTypes[static_cast<size_t>(kind)];
 }
 
 }  // namespace
@@ -131,7 +114,7 @@ std::string read_config(const char* path, std::vector<ConfigValue>* values) {
   std::vector<ConfigValue> found;
   for (const auto& [key, node] : parsed.table()) {
     const uint32_t line = key.source().begin.line;
-    const OptionInfo* info = find_option(key.str());
+    const OptionInfo* info = protocol::find_option(key.str().data(), key.str().size());
     if (info == nullptr) {
       return at_line(path, line, "no option is called '" + std::string(key.str()) + "'");
     }

@@ -45,13 +45,13 @@ const char* keep(const char* value, const char* more = "") {
 }
 
 void set_from_file(void*, const char* flag, const char* value) {
-  for (const OptionInfo& info : protocol::kOptions) {
-    if (strcmp(info.flag, flag) != 0) continue;
-    const char*& text = g_settings.text[static_cast<size_t>(info.option)];
-    if (text == nullptr) text = keep(value);  // else the environment wins
+  const OptionInfo* info = protocol::find_option(flag, strlen(flag));
+  if (info == nullptr) {
+    say(LogLevel::kWarn, "%s is not an option (in the SLUICE_CONFIG file); ignored", flag);
     return;
   }
-  say(LogLevel::kWarn, "%s is not an option (in the SLUICE_CONFIG file); ignored", flag);
+  const char*& text = g_settings.text[static_cast<size_t>(info->option)];
+  if (text == nullptr) text = keep(value);  // else the environment wins
 }
 
 void read_file(const char* path) {

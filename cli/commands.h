@@ -1,0 +1,66 @@
+// The subcommands. Each prints to standard output, errors to standard error, and returns the exit
+// status. `sluice simulate`: simulate.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/run_settings.h"
+
+namespace sluice::cli {
+
+struct RunArguments {
+  std::vector<std::string> options;  // "--flag=value", or "--flag" and an empty value, or "--help"
+  std::vector<std::string> command;  // empty if there is none
+};
+
+// The command begins after "--", or at the first word that is neither an option nor an option's
+// value. So `sluice run --size 50M -- python3 train.py --size 3` and the same without "--" both
+// leave "--size 3" to the command. A switch without a value is on ("--off" and "--off no" both
+// work). What cannot be an option is left in `options`, where the parser rejects it.
+RunArguments split_run_arguments(const std::vector<std::string>& arguments);
+
+// `sluice run`: executes the command, with the preload library, in this process. Returns only if
+// that fails.
+int run(const Given& command_line, const std::vector<std::string>& command);
+
+struct StatusOptions {
+  std::string socket;  // empty: SLUICE_SOCKET, else the default path
+  bool json = false;   // one line of JSON instead of tables
+  bool watch = false;  // repeat every second, until interrupted or the optimizer has ended
+};
+int print_status(const StatusOptions& options);
+int stop(const std::string& socket);
+
+// `sluice doctor`: examines this machine, and given paths, for what Sluice needs. Every feature is
+// probed by trying it; nothing is changed.
+struct DoctorOptions {
+  std::vector<std::string> paths;
+  bool json = false;
+  bool verbose = false;  // what each finding means, and what to do about it; JSON always has it
+};
+// Prints a line for each finding, and a verdict. The exit status is 1 if something is broken.
+int doctor(const DoctorOptions& options);
+
+// `sluice report`: a run's end-of-run figures, or a benchmark's, as one page of HTML.
+struct ReportOptions {
+  std::string file;                 // the file of SLUICE_REPORT, or a bench.json
+  std::string out = "report.html";  // replaced completely, or not at all
+};
+int report(const ReportOptions& options);
+
+// `sluice packs`: the packs in a cache folder (docs/packs.md). Read-only without `remove`, so that
+// it may run beside an optimizer: packs that are removed meanwhile are ignored.
+struct PacksOptions {
+  std::string folder;   // the cache folder; "": SLUICE_CACHE_DIR
+  bool remove = false;  // verify: remove damaged packs
+};
+// kExitProblem if a pack is damaged or cannot be read, kExitUsage without a folder.
+int verify_packs(const PacksOptions& options);
+int print_packs(const PacksOptions& options);
+
+// `sluice docs`: docs/configuration.md, from the tables of options and metrics.
+// tests/integration/cli_test.py compares the committed document with it.
+int print_configuration();
+
+}  // namespace sluice::cli

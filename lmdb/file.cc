@@ -26,12 +26,7 @@ File::File(std::string path)
   size_ = static_cast<uint64_t>(status.st_size);
 }
 
-File::File(File&& other) noexcept
-    : path_(other.path_), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
+File::~File() { ::close(descriptor_); }
 
 void File::read(uint64_t offset, std::span<uint8_t> out) const {
   while (!out.empty()) {

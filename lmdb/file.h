@@ -13,10 +13,8 @@ class File {
  public:
   // Opens a regular file.
   explicit File(std::string path);
-  File(File&& other) noexcept;
   File(const File&) = delete;
   File& operator=(const File&) = delete;
-  File& operator=(File&&) = delete;
   ~File();
 
   const std::string& path() const { return path_; }

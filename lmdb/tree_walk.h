@@ -85,6 +85,14 @@ class TreeWalk {
   uint64_t branches_ = 0, leaves_ = 0, overflow_ = 0, entries_ = 0;
 };
 
+// Calls visit(record) for each record of the database, without a look at large values.
+template <typename Visit>
+void for_each_record(const Database& database, Visit visit) {
+  PageMap pages(database);
+  TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
+  for (Record record{}; walk.next(&record);) visit(record);
+}
+
 // The page numbers in the free list. Fails as a TreeWalk does, and if one of them is in use. Claims
 // them.
 uint64_t claim_free_pages(const Database& database, PageMap& pages);

@@ -94,16 +94,14 @@ std::string csv_field(const std::string& text) {
 
 void layout(const Options& options) {
   const Database database(options.path);
-  PageMap pages(database);
-  TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
   Sequence sequence(database.page_size());
   if (options.csv) fmt::print("key,offset,length\n");
-  for (Record record{}; walk.next(&record);) {
+  for_each_record(database, [&](const Record& record) {
     sequence.add(record);
     if (options.csv) {
       fmt::print("{},{},{}\n", csv_field(printable(record.key)), record.offset, record.length);
     }
-  }
+  });
   database.check_unchanged();
   if (!options.csv) sequence.print();
   if (options.batch != 0) print_stripe(options, sequence);
@@ -131,9 +129,7 @@ void add_layout(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1024}))
       ->needs(batch);
-  command->add_option("database", options->path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
+  add_database(command, &options->path);
   command->callback([options] { layout(*options); });
 }
 

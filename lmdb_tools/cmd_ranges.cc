@@ -24,13 +24,6 @@ struct Range {
   uint64_t begin = 0, end = 0;  // of the file, from the first value to the end of the last
 };
 
-template <typename Visit>
-void for_each_record(const Database& database, Visit visit) {
-  PageMap pages(database);
-  TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
-  for (Record record{}; walk.next(&record);) visit(record);
-}
-
 // The rank of a record with `before` of `total` units before it: ranks get equal shares, and no
 // later record goes to an earlier rank.
 uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
@@ -135,9 +128,7 @@ void add_ranges(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"bytes", "count"}));
   command->add_flag("--json", options->json, "print JSON; keys also in hexadecimal");
-  command->add_option("database", options->path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
+  add_database(command, &options->path);
   command->callback([options] { ranges(*options); });
 }
 

@@ -42,12 +42,10 @@ class ShuffledSource : public RecordSource {
  public:
   ShuffledSource(const Database& database, uint64_t seed) : database_(database) {
     check_key_range(database.meta().records.entries);
-    PageMap pages(database);
-    TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
-    for (Record record{}; walk.next(&record);) {
+    for_each_record(database, [this](const Record& record) {
       places_.push_back({record.key_offset, record.offset, static_cast<uint32_t>(record.length),
                          static_cast<uint16_t>(record.key.size())});
-    }
+    });
     order_.resize(places_.size());
     std::iota(order_.begin(), order_.end(), 0U);
     shuffle(&order_, seed);

@@ -45,13 +45,8 @@ void make_replica(const std::string& folder, const std::string& data) {
 
 void replicas(const Options& options) {
   const Database database(options.path);
-  {
-    // Checked before liblmdb maps the file, see database.h.
-    PageMap pages(database);
-    TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
-    for (Record record{}; walk.next(&record);) {
-    }
-  }
+  // Checked before liblmdb maps the file, see database.h.
+  for_each_record(database, [](const Record&) {});
   const std::string data = fs::canonical(database.path());
   Partial partial(options.out, fmt::format("sluice-lmdb replicas\n{}\n{}\n", data, options.count));
   for (unsigned i = 0; i < options.count; ++i) {
@@ -77,9 +72,7 @@ void add_replicas(CLI::App& app) {
       ->required()
       ->type_name("N")
       ->check(CLI::Range(1U, 100'000U));
-  command->add_option("database", options->path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
+  add_database(command, &options->path);
   command->add_option("out", options->out, "folder to make")->required()->type_name("OUT");
   command->callback([options] { replicas(*options); });
 }

@@ -54,9 +54,7 @@ void stat(const std::string& path) {
 void add_stat(CLI::App& app) {
   auto path = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("stat", "Entries, pages and sizes of a database");
-  command->add_option("database", *path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
+  add_database(command, path.get());
   command->callback([path] { stat(*path); });
 }
 

@@ -62,9 +62,7 @@ void add_verify(CLI::App& app) {
       "verify", "Read every page and record, check all that can be checked, and print digests");
   command->footer("A damaged or truncated file gives one line that says where, and status 1.");
   command->add_flag("--datum", options->datum, "also check that each value is a whole Datum");
-  command->add_option("database", options->path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
+  add_database(command, &options->path);
   command->callback([options] { verify(*options); });
 }
 

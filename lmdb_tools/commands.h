@@ -16,6 +16,9 @@ void add_ranges(CLI::App& app);
 void add_replicas(CLI::App& app);
 void add_reorder(CLI::App& app);
 
+// The argument that names the database of a command.
+void add_database(CLI::App* command, std::string* path);
+
 // A key on one line: bytes that are not printable ASCII, and backslashes, as \xNN.
 std::string printable(std::string_view key);
 

@@ -32,6 +32,13 @@ class GzipFile {
     return static_cast<uint32_t>(bytes[0]) << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
   }
 
+  void expect(uint32_t magic, const char* what) {
+    const uint32_t begin = number();
+    if (begin == magic) return;
+    fail("{} is not an idx file of {}: it begins with {:08x}, not {:08x}", path_, what, begin,
+         magic);
+  }
+
   // Memory grows with the data that arrives, not with the size in a header.
   std::vector<uint8_t> body(uint64_t size) {
     constexpr uint64_t kStep = 16U << 20;
@@ -102,11 +109,7 @@ class IdxSource : public ImageSource {
  private:
   void read_images(const std::string& path) {
     GzipFile file(path);
-    const uint32_t magic = file.number();
-    if (magic != kBytesIn3) {
-      fail("{} is not an idx file of images: it begins with {:08x}, not {:08x}", path, magic,
-           kBytesIn3);
-    }
+    file.expect(kBytesIn3, "images");
     count_ = file.number();
     height_ = file.number();
     width_ = file.number();
@@ -119,11 +122,7 @@ class IdxSource : public ImageSource {
 
   void read_labels(const std::string& path) {
     GzipFile file(path);
-    const uint32_t magic = file.number();
-    if (magic != kBytesIn1) {
-      fail("{} is not an idx file of labels: it begins with {:08x}, not {:08x}", path, magic,
-           kBytesIn1);
-    }
+    file.expect(kBytesIn1, "labels");
     const uint32_t count = file.number();
     if (count != count_) fail("{} has {} labels for {} images", path, count, count_);
     labels_ = file.body(count);

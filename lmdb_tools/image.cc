@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "lmdb/failure.h"
-#include "lmdb_tools/jpeg.h"
-#include "lmdb_tools/png.h"
+#include "lmdb_tools/codecs.h"
 
 namespace sluice::lmdb {
 namespace {

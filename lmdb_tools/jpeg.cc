@@ -1,7 +1,7 @@
-#include "lmdb_tools/jpeg.h"
-
 #include <csetjmp>
 #include <cstdio>
+
+#include "lmdb_tools/codecs.h"
 // In this order: libjpeg's headers need FILE, and each other.
 // clang-format off
 #include <jpeglib.h>

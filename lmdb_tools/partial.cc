@@ -35,10 +35,8 @@ void make_folder(const std::string& path) {
 }
 
 void sync_folder(const std::string& path) {
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  fsync(folder);
-  close(folder);
+  const UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder) fsync(folder.get());
 }
 
 // renameat2 refuses an existing target atomically. Where the file system does not support the flag,
@@ -70,10 +68,6 @@ Partial::Partial(std::string out, const std::string& job)
   make_folder(result_);
 }
 
-Partial::~Partial() {
-  if (lock_ >= 0) close(lock_);
-}
-
 // The job file is created atomically, so that a folder without one contains no result.
 void Partial::begin(const std::string& job) {
   make_folder(folder_);
@@ -96,9 +90,9 @@ void Partial::begin(const std::string& job) {
 }
 
 void Partial::lock_and_compare(const std::string& job) {
-  lock_ = open(job_file_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock_ < 0) fail("cannot open {}: {}", job_file_, strerror(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  lock_.reset(open(job_file_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock_) fail("cannot open {}: {}", job_file_, strerror(errno));
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     fail("{} is being written by another process", folder_);
   }
   const auto bytes = read_file(job_file_);

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "protocol/unique_fd.h"
+
 namespace sluice::lmdb {
 
 class Partial {
@@ -14,7 +16,6 @@ class Partial {
   Partial(std::string out, const std::string& job);
   Partial(const Partial&) = delete;
   Partial& operator=(const Partial&) = delete;
-  ~Partial();
 
   const std::string& result() const { return result_; }  // the folder to fill
 
@@ -29,7 +30,7 @@ class Partial {
   void lock_and_compare(const std::string& job);
 
   const std::string out_, folder_, result_, job_file_;
-  int lock_ = -1;
+  UniqueFd lock_;
 };
 
 }  // namespace sluice::lmdb

@@ -1,10 +1,9 @@
-#include "lmdb_tools/png.h"
-
 #include <png.h>
 
 #include <cstring>
 
 #include "lmdb/failure.h"
+#include "lmdb_tools/codecs.h"
 
 namespace sluice::lmdb {
 namespace {

@@ -13,6 +13,7 @@
 
 #include "lmdb/failure.h"
 #include "lmdb/tree_walk.h"
+#include "protocol/unique_fd.h"
 
 namespace sluice::lmdb {
 namespace {
@@ -27,15 +28,8 @@ uint64_t room_for(std::span<const KeyValue> batch, uint64_t page) {
   return room;
 }
 
-struct EnvironmentDeleter {
-  void operator()(MDB_env* env) const { mdb_env_close(env); }
-};
-using Environment = std::unique_ptr<MDB_env, EnvironmentDeleter>;
-
-struct TransactionDeleter {
-  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
-};
-using Transaction = std::unique_ptr<MDB_txn, TransactionDeleter>;
+using Environment = std::unique_ptr<MDB_env, decltype(&mdb_env_close)>;
+using Transaction = std::unique_ptr<MDB_txn, decltype(&mdb_txn_abort)>;
 
 }  // namespace
 
@@ -55,9 +49,10 @@ void DatabaseWriter::take_stock() {
   if (stat(data_.c_str(), &status) != 0 || status.st_size == 0) return;
   try {
     const Database database(data_);
-    PageMap pages(database);
-    TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kIndex);
-    for (Record record{}; walk.next(&record); ++records_) bytes_ += record.length;
+    for_each_record(database, [this](const Record& record) {
+      ++records_;
+      bytes_ += record.length;
+    });
     used_ = (database.meta().last_page + 1) * database.page_size();
     map_size_ = database.meta().map_size;
   } catch (const Failure& failure) {
@@ -86,12 +81,12 @@ void DatabaseWriter::commit(std::span<const KeyValue> batch) {
 
   MDB_env* opened = nullptr;
   check(mdb_env_create(&opened));
-  const Environment env(opened);
+  const Environment env(opened, &mdb_env_close);
   check(mdb_env_set_mapsize(env.get(), map_size_));
   check(mdb_env_open(env.get(), data_.c_str(), MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOMETASYNC, 0666));
   MDB_txn* begun = nullptr;
   check(mdb_txn_begin(env.get(), nullptr, 0, &begun));
-  Transaction txn(begun);
+  Transaction txn(begun, &mdb_txn_abort);
   MDB_dbi dbi = 0;
   check(mdb_dbi_open(begun, nullptr, 0, &dbi));
   uint64_t bytes = 0;
@@ -110,11 +105,9 @@ void DatabaseWriter::commit(std::span<const KeyValue> batch) {
 }
 
 void DatabaseWriter::publish() {
-  const int file = open(data_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail("cannot open {}: {}", data_, strerror(errno));
-  const int error = fsync(file) == 0 ? 0 : errno;
-  close(file);
-  if (error != 0) fail("cannot write {}: {}", data_, strerror(error));
+  const UniqueFd file(open(data_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) fail("cannot open {}: {}", data_, strerror(errno));
+  if (fsync(file.get()) != 0) fail("cannot write {}: {}", data_, strerror(errno));
   partial_.publish();
   published_ = true;
 }

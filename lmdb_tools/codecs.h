@@ -1,4 +1,5 @@
-// JPEG by libjpeg. Functions are thread-safe and throw a Failure that names `name`.
+// JPEG by libjpeg and PNG by libpng. Functions are thread-safe and throw a Failure that names
+// `name`.
 #pragma once
 
 #include "lmdb_tools/image.h"
@@ -15,5 +16,11 @@ ImageSize jpeg_size(std::span<const uint8_t> file, const std::string& name);
 // Grey stays grey, everything else becomes red, green, blue. A truncated file, or one in which
 // libjpeg had to repair something, is refused.
 Image decode_jpeg(std::span<const uint8_t> file, const std::string& name);
+
+bool is_png(std::span<const uint8_t> file);
+ImageSize png_size(std::span<const uint8_t> file, const std::string& name);
+
+// Grey stays grey, everything else becomes red, green, blue. Transparency is dropped, not blended.
+Image decode_png(std::span<const uint8_t> file, const std::string& name);
 
 }  // namespace sluice::lmdb

@@ -46,6 +46,18 @@ bool beside_library(char* out, size_t size, const char* name) {
   return static_cast<size_t>(snprintf(slash + 1, left, "%s", name)) < left;
 }
 
+void name_of_code(uintptr_t address, char* out, size_t size) {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) {
+    snprintf(out, size, "0x%lx", static_cast<unsigned long>(address));
+    return;
+  }
+  const bool named = info.dli_sname != nullptr;
+  const auto start = reinterpret_cast<uintptr_t>(named ? info.dli_saddr : info.dli_fbase);
+  snprintf(out, size, "%s(%s+0x%lx)", info.dli_fname, named ? info.dli_sname : "",
+           static_cast<unsigned long>(address - start));
+}
+
 void find_clock() {
   // libc's clock_gettime is one indirection to the vDSO, without a lock or errno on success; called
   // by address so that the handler never enters the lazy binder.

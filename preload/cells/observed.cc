@@ -29,6 +29,17 @@ void report_mapping(const Observed& entry) {
               static_cast<uint16_t>(flags));
 }
 
+// Calls use(entry) for each observed mapping, under the lock.
+template <typename Use>
+void for_each_observed(Use use) {
+  if (g_count.load(std::memory_order_relaxed) == 0) return;
+  Locked locked(g_lock);
+  const uint32_t used = g_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    if (g_observed[i].end != 0) use(g_observed[i]);
+  }
+}
+
 }  // namespace
 
 void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t end,
@@ -45,15 +56,11 @@ void observe_mapping(uint32_t file, uint64_t offset, uintptr_t base, uintptr_t e
 }
 
 void forget_observed(uintptr_t begin, uintptr_t end) {
-  if (g_count.load(std::memory_order_relaxed) == 0) return;
-  Locked locked(g_lock);
-  const uint32_t used = g_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < used; ++i) {
-    Observed& entry = g_observed[i];
-    if (entry.end == 0 || begin >= entry.end || end <= entry.base) continue;
+  for_each_observed([=](Observed& entry) {
+    if (begin >= entry.end || end <= entry.base) return;
     emit_unmapped(entry.file, entry.base);
     entry.end = 0;
-  }
+  });
 }
 
 bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* offset) {
@@ -73,16 +80,12 @@ bool find_observed(uintptr_t begin, uintptr_t end, uint32_t* file, uint64_t* off
 }
 
 void zap_observed(uintptr_t begin, uintptr_t end) {
-  if (g_count.load(std::memory_order_relaxed) == 0) return;
-  Locked locked(g_lock);
-  const uint32_t used = g_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Observed& entry = g_observed[i];
-    if (begin >= entry.end || end <= entry.base || entry.entries == Entries::kStay) continue;
+  for_each_observed([=](const Observed& entry) {
+    if (begin >= entry.end || end <= entry.base || entry.entries == Entries::kStay) return;
     const uintptr_t from = begin > entry.base ? begin : entry.base;
     const uintptr_t to = end < entry.end ? end : entry.end;
     sys::advise(from, to - from, MADV_DONTNEED);
-  }
+  });
 }
 
 bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const ObservedPart& part),
@@ -107,36 +110,25 @@ bool visit_observed(ObservedWalk* walk, bool (*visit)(void* context, const Obser
 bool any_observed() { return g_count.load(std::memory_order_relaxed) != 0; }
 
 void advise_observed(uintptr_t begin, uintptr_t end, int advice) {
-  if (g_count.load(std::memory_order_relaxed) == 0) return;
-  Locked locked(g_lock);
-  const uint32_t used = g_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < used; ++i) {
-    Observed& entry = g_observed[i];
+  for_each_observed([=](Observed& entry) {
     const bool by_page = advice == MADV_RANDOM;
-    if (entry.end == 0 || begin > entry.base || end < entry.end || entry.by_page == by_page) {
-      continue;
-    }
+    if (begin > entry.base || end < entry.end || entry.by_page == by_page) return;
     entry.by_page = by_page;
     report_mapping(entry);
-  }
+  });
 }
 
 void renew_observed(uint32_t old, uint32_t file) {
-  Locked locked(g_lock);
-  const uint32_t used = g_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < used; ++i) {
-    if (g_observed[i].end == 0 || g_observed[i].file != old) continue;
-    g_observed[i].file = file;
-    report_mapping(g_observed[i]);
-  }
+  for_each_observed([=](Observed& entry) {
+    if (entry.file != old) return;
+    entry.file = file;
+    report_mapping(entry);
+  });
 }
 
 void observed_after_fork() {
   g_lock.reset();
-  const uint32_t used = g_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < used; ++i) {
-    if (g_observed[i].end != 0) report_mapping(g_observed[i]);
-  }
+  for_each_observed(report_mapping);
 }
 
 }  // namespace sluice::preload

@@ -18,7 +18,7 @@ class Pins {
  public:
   Pins() = default;
   Pins(const void* buffer, size_t length) { add(buffer, length); }
-  Pins(const struct iovec* parts, size_t count);
+  Pins(const struct iovec* parts, size_t count) { add(parts, count); }
   ~Pins() {
     if (count_ != 0) release();
   }
@@ -31,6 +31,8 @@ class Pins {
     if (__builtin_add_overflow(begin, length, &end)) end = UINTPTR_MAX;
     if (__builtin_expect(maybe_protected(begin, end), 0)) pin(begin, end);
   }
+  // An array of `count` buffers, and the array itself.
+  void add(const struct iovec* parts, size_t count);
   // A NUL-terminated string, of which at most `limit` bytes are used.
   void add_string(const char* text, size_t limit = SIZE_MAX);
 

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/base/keep_errno.h"
 #include "preload/base/own_stack.h"
 #include "preload/base/process.h"
 #include "preload/base/sys.h"
@@ -128,7 +128,7 @@ void renewal_after_fork() { g_renewing.store(0, std::memory_order_relaxed); }
 void look_for_loss() {
   const uint64_t now = sys::now_ns();
   if (now < g_next_look_ns.load(std::memory_order_relaxed)) return;
-  const int saved = errno;
+  const KeepErrno keep;
   // A signal handler or another thread that arrives meanwhile skips this.
   if (!in_vfork_child() && !on_signal_stack() &&
       g_renewing.exchange(1, std::memory_order_acquire) == 0) {
@@ -139,7 +139,6 @@ void look_for_loss() {
     }
     g_renewing.store(0, std::memory_order_release);
   }
-  errno = saved;
 }
 
 }  // namespace sluice::preload

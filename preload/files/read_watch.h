@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "preload/base/keep_errno.h"
+#include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/base/thread_state.h"
 #include "preload/files/fds.h"
@@ -39,7 +41,17 @@ class ReadWatch {
   }
 
  private:
-  static void judge(uint64_t begin_ns, ssize_t bytes, uint64_t end_ns);
+  // A call counts as a wait if it took longer than this plus the time to copy its bytes from
+  // memory.
+  static constexpr uint64_t kShortestNs = 100'000;
+  static constexpr uint64_t kCopyBytesPerNs = 3;
+
+  static void judge(uint64_t begin_ns, ssize_t bytes, uint64_t end_ns) {
+    const uint64_t copied = bytes > 0 ? static_cast<uint64_t>(bytes) / kCopyBytesPerNs : 0;
+    if (end_ns - begin_ns < kShortestNs + copied || g_settings.off) return;
+    const KeepErrno keep;
+    note_wait(begin_ns, end_ns);
+  }
 
   uint64_t begin_ns_;
 };

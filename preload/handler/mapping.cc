@@ -83,7 +83,6 @@ Mapping* take_entry() {
   for (Mapping& mapping : g_mappings) {
     if (mapping.users.load(std::memory_order_acquire) != 0) continue;
     mapping.trips.store(0, std::memory_order_relaxed);
-    mapping.last_cell.store(UINT32_MAX, std::memory_order_relaxed);
     mapping.by_page.store(false, std::memory_order_relaxed);
     mapping.unordered.store(0, std::memory_order_relaxed);
     mapping.open_head.store(0, std::memory_order_relaxed);

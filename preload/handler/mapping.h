@@ -58,7 +58,6 @@ struct Mapping {
 
   // Access pattern. Writers: any thread, relaxed; a lost update costs one wrong prediction.
   std::atomic<uint32_t> trips{0};
-  std::atomic<uint32_t> last_cell{0};
   std::atomic<uint32_t> unordered{0};  // trips without a sequential neighbour
   std::atomic<uint32_t> open_head{0};
   std::atomic<uint32_t> open_ring[kOpenRing] = {};  // cell + 1; 0 is empty

@@ -11,7 +11,7 @@
 #include "preload/base/real.h"
 #include "preload/cells/arm.h"
 #include "preload/session/events.h"
-#include "preload/startup/python_late.h"
+#include "preload/startup/startup.h"
 
 namespace {
 

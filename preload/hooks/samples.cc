@@ -10,7 +10,6 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/samples/datasets.h"
-#include "preload/samples/extents.h"
 #include "preload/samples/importance.h"
 #include "preload/samples/pages.h"
 #include "preload/samples/places.h"
@@ -31,6 +30,13 @@ bool usable() {
   return true;
 }
 
+// `call`, if it can be made, for importance only with a SLUICE_IMPORTANCE of at least `importance`.
+template <typename Call>
+int declared(uint32_t importance, Call call) {
+  const KeepErrno keep;
+  return usable() && g_settings.importance >= importance ? call() : -ENOTSUP;
+}
+
 uint64_t key_of(int dataset, uint64_t index) {
   return sluice::protocol::sample_key(static_cast<uint32_t>(dataset) & ((1U << kFileIdBits) - 1),
                                       index);
@@ -39,16 +45,15 @@ uint64_t key_of(int dataset, uint64_t index) {
 }  // namespace
 
 SLUICE_EXPORT int sluice_dataset(const char* name, uint64_t samples) {
-  const KeepErrno keep;
-  return usable() ? declare_dataset(name, samples) : -ENOTSUP;
+  return declared(0, [&] { return declare_dataset(name, samples); });
 }
 
 SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
                                uint64_t count, uint32_t flags) {
-  const KeepErrno keep;
-  if (!usable()) return -ENOTSUP;
-  send_seen_files(true);  // the optimizer needs the files' locations before the order
-  return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
+  return declared(0, [&] {
+    send_seen_files(true);  // the optimizer needs the files' locations before the order
+    return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
+  });
 }
 
 SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
@@ -91,10 +96,7 @@ SLUICE_EXPORT int sluice_fetch_end(int dataset) {
 }
 
 SLUICE_EXPORT int sluice_waited(uint64_t ns) {
-  const KeepErrno keep;
-  if (!usable()) return -ENOTSUP;
-  loop_waited(ns);
-  return 0;
+  return declared(0, [&] { return loop_waited(ns), 0; });
 }
 
 SLUICE_EXPORT int sluice_reads_for_others() {
@@ -106,29 +108,25 @@ SLUICE_EXPORT int sluice_wanted() { return samples_wanted() ? 1 : 0; }
 
 SLUICE_EXPORT int sluice_locate_files(int dataset, uint64_t first, const char* const* paths,
                                       uint64_t count) {
-  const KeepErrno keep;
-  return usable() ? locate_files(dataset, first, paths, count) : -ENOTSUP;
+  return declared(0, [&] { return locate_files(dataset, first, paths, count); });
 }
 
 SLUICE_EXPORT int sluice_locate_extents(int dataset, uint64_t first, const char* path,
                                         const uint64_t* offsets, const uint32_t* lengths,
                                         uint64_t count) {
-  const KeepErrno keep;
-  return usable() ? locate_extents(dataset, first, path, offsets, lengths, count) : -ENOTSUP;
+  return declared(0, [&] { return locate_extents(dataset, first, path, offsets, lengths, count); });
 }
 
 SLUICE_EXPORT int sluice_locate_extent(int dataset, uint64_t index, const char* path,
                                        uint64_t offset, uint64_t length) {
-  const KeepErrno keep;
   if (length > UINT32_MAX) return -EINVAL;
   const auto bytes = static_cast<uint32_t>(length);
-  return usable() ? locate_extents(dataset, index, path, &offset, &bytes, 1) : -ENOTSUP;
+  return sluice_locate_extents(dataset, index, path, &offset, &bytes, 1);
 }
 
 SLUICE_EXPORT int sluice_locate_keys(int dataset, uint64_t first, const char* path,
                                      const void* keys, const uint32_t* lengths, uint64_t count) {
-  const KeepErrno keep;
-  return usable() ? locate_keys(dataset, first, path, keys, lengths, count) : -ENOTSUP;
+  return declared(0, [&] { return locate_keys(dataset, first, path, keys, lengths, count); });
 }
 
 SLUICE_EXPORT int sluice_importance() {
@@ -156,27 +154,19 @@ SLUICE_EXPORT int sluice_seed(uint64_t seed) {
 
 SLUICE_EXPORT int sluice_report_importance(int dataset, const uint64_t* ids, const double* values,
                                            uint64_t count) {
-  const KeepErrno keep;
-  if (!usable() || g_settings.importance == 0) return -ENOTSUP;
-  return report_importance(dataset, ids, values, nullptr, count);
+  return sluice_report_labelled(dataset, ids, values, nullptr, count);
 }
 
 SLUICE_EXPORT int sluice_report_labelled(int dataset, const uint64_t* ids, const double* values,
                                          const uint32_t* labels, uint64_t count) {
-  const KeepErrno keep;
-  if (!usable() || g_settings.importance == 0) return -ENOTSUP;
-  return report_importance(dataset, ids, values, labels, count);
+  return declared(1, [&] { return report_importance(dataset, ids, values, labels, count); });
 }
 
 SLUICE_EXPORT int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
-  const KeepErrno keep;
-  if (!usable() || g_settings.importance < 2) return -ENOTSUP;
-  return select_samples(dataset, epoch, chosen, samples);
+  return declared(2, [&] { return select_samples(dataset, epoch, chosen, samples); });
 }
 
 SLUICE_EXPORT int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples,
                                uint8_t* how, uint64_t count) {
-  const KeepErrno keep;
-  if (!usable() || g_settings.importance < 2) return -ENOTSUP;
-  return serve_samples(dataset, epoch, first, samples, how, count);
+  return declared(2, [&] { return serve_samples(dataset, epoch, first, samples, how, count); });
 }

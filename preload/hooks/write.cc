@@ -1,72 +1,68 @@
 // Calls that pass user memory to the kernel: its cells are pinned for as long as the call runs.
+#include <sys/syscall.h>
+
 #include <cstdarg>
 #include <cstring>
 
 #include "preload/base/real.h"
+#include "preload/cells/arm.h"
 #include "preload/cells/pins.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
-#include "preload/cells/user_calls.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
 #include "preload/stage/redirect.h"
 
-using sluice::preload::IdentityChange;
-using sluice::preload::open_for_good;
-using sluice::preload::Pins;
-using sluice::preload::renew_if_lost;
-using sluice::preload::retrying;
+using namespace sluice::preload;  // NOLINT: every line here is about it
+
+namespace {
+// Counts that the kernel refuses pin nothing.
+template <typename Count>
+size_t parts_of(Count count) {
+  return count > 0 && count <= 1024 ? static_cast<size_t>(count) : 0;
+}
+}  // namespace
 
 SLUICE_EXPORT ssize_t write(int fd, const void* buffer, size_t size) {
   renew_if_lost();
   const Pins pins(buffer, size);
   return REAL(write)(fd, buffer, size);
 }
-SLUICE_EXPORT ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
-  const Pins pins(buffer, size);
-  return REAL(pwrite)(fd, buffer, size, offset);
-}
-SLUICE_EXPORT ssize_t pwrite64(int fd, const void* buffer, size_t size, off64_t offset) {
-  const Pins pins(buffer, size);
-  return REAL(pwrite64)(fd, buffer, size, offset);
-}
 
-namespace {
-size_t parts_of(int count) { return count > 0 && count <= 1024 ? static_cast<size_t>(count) : 0; }
-}  // namespace
+// One line per call: result type, name, parameters, arguments, and what is pinned: a buffer and its
+// size, or buffers and their number.
+#define PINNED(result, name, parameters, arguments, ...) \
+  SLUICE_EXPORT result name parameters {                 \
+    const Pins pins(__VA_ARGS__);                        \
+    return REAL(name) arguments;                         \
+  }
+PINNED(ssize_t, pwrite, (int fd, const void* b, size_t n, off_t at), (fd, b, n, at), b, n)
+PINNED(ssize_t, pwrite64, (int fd, const void* b, size_t n, off64_t at), (fd, b, n, at), b, n)
+PINNED(ssize_t, send, (int fd, const void* b, size_t n, int f), (fd, b, n, f), b, n)
+PINNED(int, mq_send, (mqd_t q, const char* b, size_t n, unsigned p), (q, b, n, p), b, n)
+PINNED(int, mq_timedsend, (mqd_t q, const char* b, size_t n, unsigned p, const struct timespec* t),
+       (q, b, n, p, t), b, n)
+PINNED(int, msgsnd, (int q, const void* b, size_t n, int f), (q, b, n, f), b, n + sizeof(long))
 
-SLUICE_EXPORT ssize_t writev(int fd, const struct iovec* parts, int count) {
-  const Pins pins(parts, parts_of(count));
-  return REAL(writev)(fd, parts, count);
-}
-SLUICE_EXPORT ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t offset) {
-  const Pins pins(parts, parts_of(count));
-  return REAL(pwritev)(fd, parts, count, offset);
-}
-SLUICE_EXPORT ssize_t pwritev64(int fd, const struct iovec* parts, int count, off64_t offset) {
-  const Pins pins(parts, parts_of(count));
-  return REAL(pwritev64)(fd, parts, count, offset);
-}
-SLUICE_EXPORT ssize_t pwritev2(int fd, const struct iovec* parts, int count, off_t offset,
-                               int flags) {
-  const Pins pins(parts, parts_of(count));
-  return REAL(pwritev2)(fd, parts, count, offset, flags);
-}
-SLUICE_EXPORT ssize_t pwritev64v2(int fd, const struct iovec* parts, int count, off64_t offset,
-                                  int flags) {
-  const Pins pins(parts, parts_of(count));
-  return REAL(pwritev64v2)(fd, parts, count, offset, flags);
-}
-SLUICE_EXPORT ssize_t vmsplice(int fd, const struct iovec* parts, size_t count, unsigned flags) {
-  // The pipe holds references to the pages, which protection does not affect.
-  const Pins pins(parts, count <= 1024 ? count : 0);
-  return REAL(vmsplice)(fd, parts, count, flags);
-}
-SLUICE_EXPORT ssize_t send(int fd, const void* buffer, size_t size, int flags) {
-  const Pins pins(buffer, size);
-  return REAL(send)(fd, buffer, size, flags);
-}
+using Parts = const struct iovec*;
+PINNED(ssize_t, writev, (int fd, Parts p, int n), (fd, p, n), p, parts_of(n))
+PINNED(ssize_t, pwritev, (int fd, Parts p, int n, off_t at), (fd, p, n, at), p, parts_of(n))
+PINNED(ssize_t, pwritev64, (int fd, Parts p, int n, off64_t at), (fd, p, n, at), p, parts_of(n))
+PINNED(ssize_t, pwritev2, (int fd, Parts p, int n, off_t at, int f), (fd, p, n, at, f), p,
+       parts_of(n))
+PINNED(ssize_t, pwritev64v2, (int fd, Parts p, int n, off64_t at, int f), (fd, p, n, at, f), p,
+       parts_of(n))
+// The pipe holds references to the pages, which protection does not affect.
+PINNED(ssize_t, vmsplice, (int fd, Parts p, size_t n, unsigned f), (fd, p, n, f), p, parts_of(n))
+PINNED(ssize_t, process_vm_writev,
+       (pid_t pid, Parts p, unsigned long n, Parts r, unsigned long m, unsigned long f) noexcept,
+       (pid, p, n, r, m, f), p, parts_of(n))
+// If a process reads its own memory this way, the remote buffers are in this process.
+PINNED(ssize_t, process_vm_readv,
+       (pid_t pid, Parts p, unsigned long n, Parts r, unsigned long m, unsigned long f) noexcept,
+       (pid, p, n, r, m, f), r, pid == getpid() ? parts_of(m) : 0)
+
 SLUICE_EXPORT ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
                              const struct sockaddr* to, socklen_t to_size) {
   Pins pins(buffer, size);
@@ -75,20 +71,22 @@ SLUICE_EXPORT ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
 }
 
 namespace {
-void add_message(Pins& pins, const struct msghdr& message) {
-  if (message.msg_name != nullptr) pins.add(message.msg_name, message.msg_namelen);
-  if (message.msg_control != nullptr) pins.add(message.msg_control, message.msg_controllen);
-  pins.add(message.msg_iov, message.msg_iovlen * sizeof *message.msg_iov);
+void add_buffers(Pins& pins, const struct msghdr& message) {
+  pins.add(static_cast<const void*>(message.msg_iov), message.msg_iovlen * sizeof *message.msg_iov);
   for (size_t i = 0; i < message.msg_iovlen && i < 1024; ++i) {
     pins.add(message.msg_iov[i].iov_base, message.msg_iov[i].iov_len);
   }
 }
+void add_message(Pins& pins, const struct msghdr& message) {
+  if (message.msg_name != nullptr) pins.add(message.msg_name, message.msg_namelen);
+  if (message.msg_control != nullptr) pins.add(message.msg_control, message.msg_controllen);
+  add_buffers(pins, message);
+}
 // Switches descriptors that are passed to another process to the originals.
 void pass_on(const struct msghdr* message) {
   constexpr size_t kMostControl = 4096;  // the kernel takes 253 descriptors at most
-  using sluice::preload::page_readable;
-  if (!sluice::preload::any_staged_fd() || !page_readable(message) ||
-      message->msg_control == nullptr || message->msg_controllen > kMostControl) {
+  if (!any_staged_fd() || !page_readable(message) || message->msg_control == nullptr ||
+      message->msg_controllen > kMostControl) {
     return;
   }
   const auto* control = static_cast<const char*>(message->msg_control);
@@ -105,12 +103,12 @@ void pass_on(const struct msghdr* message) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      sluice::preload::use_original(fd);
+      use_original(fd);
     }
   }
 }
 
-bool nothing_protected() { return sluice::preload::g_high.load(std::memory_order_relaxed) == 0; }
+bool nothing_protected() { return g_high.load(std::memory_order_relaxed) == 0; }
 }  // namespace
 
 SLUICE_EXPORT ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
@@ -132,58 +130,84 @@ SLUICE_EXPORT int sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int
   }
   return REAL(sendmmsg)(fd, messages, count, flags);
 }
-SLUICE_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec* parts, unsigned long count,
-                                        const struct iovec* remote, unsigned long remote_count,
-                                        unsigned long flags) noexcept {
-  const Pins pins(parts, count <= 1024 ? count : 0);
-  return REAL(process_vm_writev)(pid, parts, count, remote, remote_count, flags);
+namespace {
+template <typename Request>
+void open_buffer(const Request* request) {
+  open_for_good(const_cast<const void*>(request->aio_buf), request->aio_nbytes);
 }
-// If a process reads its own memory this way, the remote buffers are in this process.
-SLUICE_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec* parts, unsigned long count,
-                                       const struct iovec* remote, unsigned long remote_count,
-                                       unsigned long flags) noexcept {
-  const Pins pins(remote, remote_count <= 1024 && pid == getpid() ? remote_count : 0);
-  return REAL(process_vm_readv)(pid, parts, count, remote, remote_count, flags);
+template <typename Request>
+void open_buffers(Request* const* requests, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != nullptr) open_buffer(requests[i]);
+  }
 }
-SLUICE_EXPORT int mq_send(mqd_t queue, const char* text, size_t size, unsigned priority) {
-  const Pins pins(text, size);
-  return REAL(mq_send)(queue, text, size, priority);
-}
-SLUICE_EXPORT int mq_timedsend(mqd_t queue, const char* text, size_t size, unsigned priority,
-                               const struct timespec* timeout) {
-  const Pins pins(text, size);
-  return REAL(mq_timedsend)(queue, text, size, priority, timeout);
-}
-SLUICE_EXPORT int msgsnd(int queue, const void* message, size_t size, int flags) {
-  const Pins pins(message, size + sizeof(long));
-  return REAL(msgsnd)(queue, message, size, flags);
-}
+}  // namespace
 
 // glibc's asynchronous I/O writes from threads of its own, later.
 SLUICE_EXPORT int aio_write(struct aiocb* request) noexcept {
-  open_for_good(const_cast<const void*>(request->aio_buf), request->aio_nbytes);
+  open_buffer(request);
   return REAL(aio_write)(request);
 }
 SLUICE_EXPORT int aio_write64(struct aiocb64* request) noexcept {
-  open_for_good(const_cast<const void*>(request->aio_buf), request->aio_nbytes);
+  open_buffer(request);
   return REAL(aio_write64)(request);
 }
 SLUICE_EXPORT int lio_listio(int mode, struct aiocb* const* requests, int count,
                              struct sigevent* event) noexcept {
-  for (int i = 0; i < count; ++i) {
-    if (requests[i] == nullptr) continue;
-    open_for_good(const_cast<const void*>(requests[i]->aio_buf), requests[i]->aio_nbytes);
-  }
+  open_buffers(requests, count);
   return REAL(lio_listio)(mode, requests, count, event);
 }
 SLUICE_EXPORT int lio_listio64(int mode, struct aiocb64* const* requests, int count,
                                struct sigevent* event) noexcept {
-  for (int i = 0; i < count; ++i) {
-    if (requests[i] == nullptr) continue;
-    open_for_good(const_cast<const void*>(requests[i]->aio_buf), requests[i]->aio_nbytes);
-  }
+  open_buffers(requests, count);
   return REAL(lio_listio64)(mode, requests, count, event);
 }
+
+namespace {
+// Pins the buffers of calls that may transfer less than requested, and disarms mappings that the
+// call changes.
+void prepare_system_call(Pins& pins, long number, const long (&words)[6]) {
+  const auto pointer = [&](int i) { return reinterpret_cast<const void*>(words[i]); };
+  const auto size = [&](int i) { return static_cast<size_t>(words[i]); };
+  switch (number) {
+    case SYS_write:
+    case SYS_pwrite64:
+    case SYS_sendto:
+      pins.add(pointer(1), size(2));
+      break;
+    case SYS_writev:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_vmsplice:
+    case SYS_process_vm_writev:
+      pins.add(static_cast<Parts>(pointer(1)), parts_of(size(2)));
+      break;
+    case SYS_sendmsg:
+      if (const auto* message = static_cast<const struct msghdr*>(pointer(1))) {
+        pins.add(message, sizeof *message);
+        add_buffers(pins, *message);
+      }
+      break;
+    case SYS_mmap:
+      if ((words[3] & MAP_FIXED) != 0) disarm(pointer(0), size(1));
+      break;
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+    case SYS_mremap:
+    case SYS_mlock:
+    case SYS_mlock2:
+    case SYS_madvise:
+      disarm(pointer(0), size(1));
+      break;
+    case SYS_mlockall:
+      disarm_all();
+      break;
+    default:
+      break;
+  }
+}
+}  // namespace
 
 // Always passes six words: the kernel ignores those that a call does not take.
 SLUICE_EXPORT long syscall(long number, ...) noexcept {
@@ -192,18 +216,18 @@ SLUICE_EXPORT long syscall(long number, ...) noexcept {
   va_start(arguments, number);
   for (long& word : words) word = va_arg(arguments, long);
   va_end(arguments);
-  const IdentityChange change(sluice::preload::changes_identity(number));
+  const IdentityChange change(changes_identity(number));
   const auto real = [&] {
     return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
   };
-  if (sluice::preload::changes_mounts(number)) {
+  if (changes_mounts(number)) {
     const long done = real();
-    if (done == 0) sluice::preload::mounts_changed();
+    if (done == 0) mounts_changed();
     return done;
   }
   if (nothing_protected()) return real();
   Pins pins;
-  sluice::preload::pin_system_call(pins, number, words);
+  prepare_system_call(pins, number, words);
   return retrying(real, {reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]),
                          reinterpret_cast<void*>(words[2]), reinterpret_cast<void*>(words[3]),
                          reinterpret_cast<void*>(words[4])});

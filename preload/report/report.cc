@@ -12,7 +12,6 @@
 #include "preload/base/start_page.h"
 #include "preload/base/sys.h"
 #include "preload/data/left_alone.h"
-#include "preload/report/callsite_report.h"
 #include "preload/report/report_file.h"
 #include "preload/report/report_line.h"
 #include "preload/report/report_merge.h"
@@ -43,31 +42,21 @@ SLUICE_TOUCHED_AT_START constinit Ledger* g_ledger = nullptr;  // shared with fo
 SLUICE_TOUCHED_AT_START constinit std::atomic<bool> g_ended{false};
 constinit uint32_t g_inherited = 0;  // sessions inherited at the fork, which the parent counts
 
+template <uint32_t kCount>
+void add(uint64_t (&to)[kCount], const std::atomic<uint64_t> (&from)[kCount]) {
+  for (uint32_t i = 0; i < kCount; ++i) to[i] += from[i].load(std::memory_order_relaxed);
+}
+
 void add_session(Totals& totals, const protocol::Shared& shared) {
   for (const protocol::Slot& slot : shared.slots) {
     if (slot.tail.load(std::memory_order_relaxed) == 0 &&
         slot.pid.load(std::memory_order_relaxed) == 0) {
       continue;  // never used: its pages stay untouched
     }
-    for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-      totals.client[i] += slot.metrics[i].load(std::memory_order_relaxed);
-    }
+    add(totals.client, slot.metrics);
   }
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    totals.client[i] += shared.header.freed[i].load(std::memory_order_relaxed);
-  }
-  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    totals.session[i] += shared.header.metrics[i].load(std::memory_order_relaxed);
-  }
-}
-
-void add_ledger(Totals& totals) {
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    totals.client[i] += g_ledger->client[i].load(std::memory_order_relaxed);
-  }
-  for (uint32_t i = 0; i < kSessionMetricCount; ++i) {
-    totals.session[i] += g_ledger->session[i].load(std::memory_order_relaxed);
-  }
+  add(totals.client, shared.header.freed);
+  add(totals.session, shared.header.metrics);
 }
 
 Totals collect() {
@@ -75,10 +64,11 @@ Totals collect() {
   for (uint32_t i = g_inherited; i < kMaxConnections; ++i) {
     if (connections()[i].shared != nullptr) add_session(totals, *connections()[i].shared);
   }
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    totals.client[i] += g_unsent_metrics[i].load(std::memory_order_relaxed);
+  add(totals.client, g_unsent_metrics);
+  if (is_root_process() && g_ledger != nullptr) {
+    add(totals.client, g_ledger->client);
+    add(totals.session, g_ledger->session);
   }
-  if (is_root_process() && g_ledger != nullptr) add_ledger(totals);
   // The optimizer may have died before it received all waits.
   uint64_t& stall = totals.session[static_cast<uint32_t>(SessionMetric::stall_ns)];
   stall = stall > totals.of(ClientMetric::waited_ns) ? stall : totals.of(ClientMetric::waited_ns);

@@ -1,4 +1,5 @@
 // The end-of-run line: the wait that was avoided, what came from memory, and what was not helped.
+// Beside it, where in the job's code data is read.
 #pragma once
 
 #include <cstddef>
@@ -21,5 +22,8 @@ struct Totals {
 // Prints the line on the job's standard error; nothing for a job that read no data. Called once, by
 // the process that loaded the library, when it ends.
 void say_line(const Totals& totals);
+
+// The report of SLUICE_CALLSITES, at the end of a process.
+void report_callsites();
 
 }  // namespace sluice::preload

@@ -1,13 +1,16 @@
 #include "preload/samples/datasets.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "preload/base/lock.h"
+#include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
-#include "preload/stage/session.h"
+#include "preload/stage/lookup.h"
+#include "preload/stage/written.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
 
@@ -44,6 +47,31 @@ void forget(int number) {
   for (Known& known : g_known) {
     if (known.number == number) known.number = 0;
   }
+}
+
+constinit std::atomic<uint32_t> g_asked{0};  // number of the last session that was asked, + 1
+
+// Requests the optimizer's stage, once a session, if files may be staged at all: maps the index, so
+// that this process and its fork children find copies.
+void want_stage() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  if (!g_settings.stage || connection == nullptr) return;
+  if (g_asked.exchange(connection->number + 1, std::memory_order_relaxed) ==
+      connection->number + 1) {
+    return;
+  }
+  protocol::StageAsked body = {};
+  int fd = -1;
+  const int error = ask_in_session({.kind = protocol::MessageKind::kStage,
+                                    .expected = protocol::MessageKind::kStageKnown,
+                                    .body = &body,
+                                    .body_size = sizeof body,
+                                    .answer_fd = &fd});
+  if (error == -ETIMEDOUT || error == -EAGAIN)
+    g_asked.store(0, std::memory_order_relaxed);  // again
+  if (error != 0 || fd < 0) return;
+  if (use_stage(fd)) report_mapped();
+  sys::close(fd);
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "preload/samples/extents.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -9,6 +7,7 @@
 #include "preload/base/own_descriptor.h"
 #include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
+#include "preload/samples/places.h"
 #include "preload/session/client.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"

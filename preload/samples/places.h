@@ -9,6 +9,13 @@ namespace sluice::preload {
 // sluice_locate_files: 0 or a negative errno.
 int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
 
+// Where samples are within a file; opens the file once, as the job itself is about to. 0 or a
+// negative errno.
+int locate_extents(int dataset, uint64_t first, const char* path, const uint64_t* offsets,
+                   const uint32_t* lengths, uint64_t count);
+int locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
+                const uint32_t* lengths, uint64_t count);
+
 // The calling thread opened `path` for reading, as `fd`, while it reads a sample. Collected, and
 // sent to the optimizer in batches. errno is preserved.
 void file_seen(int fd, int folder, const char* path);

@@ -1,7 +1,6 @@
 #include "preload/samples/sample_fds.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -17,7 +16,7 @@ namespace sluice::preload {
 
 using protocol::FileUse;
 
-constinit std::atomic<SampleFd*> g_sample_fds[kSampleFdChunks] = {};
+constinit FdTable<SampleFd> g_sample_fds;
 
 namespace {
 
@@ -54,27 +53,12 @@ bool is_news(uint64_t file, FileUse use) {
   return true;
 }
 
-SampleFd* chunk_of(int fd) {
-  if (fd < 0 || fd >= kSampleFdChunk * kSampleFdChunks) return nullptr;
-  std::atomic<SampleFd*>& place = g_sample_fds[fd / kSampleFdChunk];
-  SampleFd* chunk = place.load(std::memory_order_acquire);
-  if (chunk != nullptr) return chunk;
-  constexpr size_t kBytes = sizeof(SampleFd) * kSampleFdChunk;
-  const long memory = sys::call(SYS_mmap, 0, kBytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (sys::failed(memory)) return nullptr;
-  auto* fresh = reinterpret_cast<SampleFd*>(memory);  // zeros are free records
-  if (place.compare_exchange_strong(chunk, fresh, std::memory_order_acq_rel)) return fresh;
-  sys::call(SYS_munmap, memory, kBytes);
-  return chunk;
-}
-
 }  // namespace
 
 void sample_fd_opened(int fd, uint64_t key, uint64_t size, const char* path, size_t length) {
-  SampleFd* chunk = length < protocol::kStagePath ? chunk_of(fd) : nullptr;
-  if (chunk == nullptr) return;
-  SampleFd& entry = chunk[fd % kSampleFdChunk];
+  SampleFd* record = length < protocol::kStagePath ? g_sample_fds.make(fd) : nullptr;
+  if (record == nullptr) return;
+  SampleFd& entry = *record;
   entry.key.store(0, std::memory_order_relaxed);  // the number's last file was closed unseen
   entry.read.store(0, std::memory_order_relaxed);
   entry.size = size;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/base/fd_table.h"
 #include "protocol/control.h"
 #include "protocol/stage.h"
 
@@ -24,18 +25,12 @@ struct SampleFd {
   char path[protocol::kStagePath] = {};  // absolute
 };
 
-inline constexpr int kSampleFdChunk = 64;
-inline constexpr int kSampleFdChunks = 1024;
-extern std::atomic<SampleFd*> g_sample_fds[kSampleFdChunks];
+extern FdTable<SampleFd> g_sample_fds;
 
 // nullptr for a descriptor that no sample opened: the fast path of every hook.
 inline SampleFd* sample_fd(int fd) {
-  const auto number = static_cast<unsigned>(fd);
-  if (number >= kSampleFdChunk * kSampleFdChunks) return nullptr;
-  SampleFd* chunk = g_sample_fds[number / kSampleFdChunk].load(std::memory_order_acquire);
-  if (__builtin_expect(chunk == nullptr, 1)) return nullptr;
-  SampleFd* entry = &chunk[number % kSampleFdChunk];
-  return entry->key.load(std::memory_order_acquire) != 0 ? entry : nullptr;
+  SampleFd* entry = g_sample_fds.find(fd);
+  return entry != nullptr && entry->key.load(std::memory_order_acquire) != 0 ? entry : nullptr;
 }
 
 // `fd` was opened for reading in the sample `key`; `path` is absolute and shorter than kStagePath.

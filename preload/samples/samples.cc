@@ -6,7 +6,6 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/cells/observed.h"
-#include "preload/cells/zap.h"
 #include "preload/handler/mapping.h"
 #include "preload/session/client.h"
 #include "preload/session/events.h"
@@ -27,6 +26,30 @@ void handed_out(uintptr_t begin, size_t length) {
   if (t_state.touched_count == kRoom) release_sample_memory();
   t_state.touched[t_state.touched_count][0] = begin;
   t_state.touched[t_state.touched_count++][1] = begin + length;
+}
+
+constexpr uintptr_t kFaultAround = 64 << 10;
+
+// Zaps the page-table entries of [begin, end), which was read, in followed, shared mappings, so
+// that its pages can be evicted from the page cache: the kernel evicts no page that a process maps.
+// The next touch maps the page again. Rounded outward to 64 KiB: a touch also maps all cached pages
+// within the same 64 KiB (fault-around). An munmap() of the process waits meanwhile.
+void zap_mapped(uintptr_t begin, uintptr_t end) {
+  begin &= ~(kFaultAround - 1);
+  end = (end + kFaultAround - 1) & ~(kFaultAround - 1);
+  if (maybe_protected(begin, end)) {
+    // A thread that unmaps takes this lock: while it is held the addresses belong to the mapping.
+    Locked locked(g_registry_lock);
+    uint32_t from = 0;
+    while (const MappingRef mapping = find_mapping(begin, end, &from)) {
+      const uintptr_t base = mapping->base.load(std::memory_order_relaxed);
+      const uintptr_t stop = mapping->end.load(std::memory_order_relaxed);
+      const uintptr_t first = begin > base ? begin : base;
+      const uintptr_t last = end < stop ? end : stop;
+      if (mapping->shared && first < last) sys::advise(first, last - first, MADV_DONTNEED);
+    }
+  }
+  zap_observed(begin, end);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "preload/stage/opened.h"
 
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 
 #include <cstring>
@@ -12,28 +11,12 @@
 
 namespace sluice::preload {
 
-constinit std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks] = {};
+constinit FdTable<StagedFd> g_staged_fds;
 
 namespace {
 
 constinit std::atomic<uint64_t> g_serial{0};
 constinit std::atomic<uint64_t> g_open{0}, g_open_bytes{0};  // of copies; never an undercount
-
-StagedFd* chunk_of(int fd) {
-  std::atomic<StagedFd*>& place = g_staged_fds[fd / kStagedFdChunk];
-  StagedFd* chunk = place.load(std::memory_order_acquire);
-  if (chunk != nullptr) return chunk;
-  constexpr size_t kBytes = sizeof(StagedFd) * kStagedFdChunk;
-  const long memory = sys::call(SYS_mmap, 0, kBytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (sys::failed(memory)) return nullptr;
-  auto* fresh = reinterpret_cast<StagedFd*>(memory);  // zeros are free records
-  if (place.compare_exchange_strong(chunk, fresh, std::memory_order_acq_rel)) return fresh;
-  sys::call(SYS_munmap, memory, kBytes);
-  return chunk;
-}
-
-bool in_table(int fd) { return fd >= 0 && fd < kStagedFdChunk * kStagedFdChunks; }
 
 void count_open(const StagedFd& entry) {
   g_open.fetch_add(1, std::memory_order_relaxed);
@@ -83,9 +66,9 @@ StagedFd* staged_fd_now(int fd) {
 
 bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageCopy& copy,
                       const char* path, size_t length) {
-  StagedFd* chunk = in_table(fd) && length < protocol::kStagePath ? chunk_of(fd) : nullptr;
-  if (chunk == nullptr) return false;
-  StagedFd& entry = chunk[fd % kStagedFdChunk];
+  StagedFd* record = length < protocol::kStagePath ? g_staged_fds.make(fd) : nullptr;
+  if (record == nullptr) return false;
+  StagedFd& entry = *record;
   staged_fd_closed(fd);  // the number's last file was closed by a call that no hook saw
   entry.owner = t_state.sample_tid;
   entry.flags = flags;
@@ -112,10 +95,9 @@ void staged_fd_closed(int fd) {
 
 void staged_fds_closed(unsigned first, unsigned last) {
   if (!any_staged_fd()) return;
-  constexpr unsigned kAll = kStagedFdChunk * kStagedFdChunks;
-  for (unsigned fd = first; fd <= last && fd < kAll; ++fd) {
-    if (g_staged_fds[fd / kStagedFdChunk].load(std::memory_order_relaxed) == nullptr) {
-      fd |= kStagedFdChunk - 1;
+  for (unsigned fd = first; fd <= last && fd < FdTable<StagedFd>::kAll; ++fd) {
+    if (g_staged_fds.chunk(static_cast<int>(fd)) == nullptr) {
+      fd |= FdTable<StagedFd>::kChunk - 1;
     } else {
       staged_fd_closed(static_cast<int>(fd));
     }
@@ -129,10 +111,10 @@ void staged_fd_copied(int from, int to) {
     staged_fd_closed(to);
     return;
   }
-  StagedFd* chunk = in_table(to) ? chunk_of(to) : nullptr;
-  if (chunk == nullptr) return;
+  StagedFd* record = g_staged_fds.make(to);
+  if (record == nullptr) return;
   staged_fd_closed(to);
-  StagedFd& entry = chunk[to % kStagedFdChunk];
+  StagedFd& entry = *record;
   entry.owner = source->owner;
   entry.flags = source->flags;
   entry.device = source->device;
@@ -149,9 +131,10 @@ uint64_t staged_bytes_open() { return g_open_bytes.load(std::memory_order_relaxe
 
 void staged_fds_after_fork() {
   t_state.staged_use = nullptr;
-  for (std::atomic<StagedFd*>& chunk : g_staged_fds) {
-    StagedFd* entries = chunk.load(std::memory_order_relaxed);
-    for (int i = 0; entries != nullptr && i < kStagedFdChunk; ++i) {
+  constexpr int kChunk = FdTable<StagedFd>::kChunk;
+  for (int first = 0; first < FdTable<StagedFd>::kAll; first += kChunk) {
+    StagedFd* entries = g_staged_fds.chunk(first);
+    for (int i = 0; entries != nullptr && i < kChunk; ++i) {
       entries[i].uses.store(0, std::memory_order_relaxed);
     }
   }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "preload/base/fd_table.h"
 #include "protocol/stage.h"
 
 namespace sluice::preload {
@@ -28,20 +29,14 @@ struct StagedFd {
   char path[protocol::kStagePath] = {};  // absolute, of the original
 };
 
-inline constexpr int kStagedFdChunk = 64;
-inline constexpr int kStagedFdChunks = 1024;
 inline constexpr uint32_t kChangingOver = 1U << 31;
-extern std::atomic<StagedFd*> g_staged_fds[kStagedFdChunks];
+extern FdTable<StagedFd> g_staged_fds;
 
 // nullptr for a descriptor that reads no copy: the fast path of every hook. A record may be stale,
 // if its descriptor was closed by a call that no hook saw: see staged_fd_now().
 inline StagedFd* staged_fd(int fd) {
-  const auto number = static_cast<unsigned>(fd);
-  if (number >= kStagedFdChunk * kStagedFdChunks) return nullptr;
-  StagedFd* chunk = g_staged_fds[number / kStagedFdChunk].load(std::memory_order_acquire);
-  if (__builtin_expect(chunk == nullptr, 1)) return nullptr;
-  StagedFd* entry = &chunk[number % kStagedFdChunk];
-  return entry->serial.load(std::memory_order_acquire) != 0 ? entry : nullptr;
+  StagedFd* entry = g_staged_fds.find(fd);
+  return entry != nullptr && entry->serial.load(std::memory_order_acquire) != 0 ? entry : nullptr;
 }
 
 // The same, but checks by one fstat() that the descriptor reads the copy; drops a stale record.
@@ -89,10 +84,10 @@ void staged_fds_after_fork();
 // Calls use(number, entry) for each descriptor that reads a copy.
 template <typename Use>
 void for_each_staged(Use use) {
-  constexpr int kAll = kStagedFdChunk * kStagedFdChunks;
-  for (int first = 0; first < kAll; first += kStagedFdChunk) {
-    if (g_staged_fds[first / kStagedFdChunk].load(std::memory_order_acquire) == nullptr) continue;
-    for (int fd = first; fd < first + kStagedFdChunk; ++fd) {
+  using Table = FdTable<StagedFd>;
+  for (int first = 0; first < Table::kAll; first += Table::kChunk) {
+    if (g_staged_fds.chunk(first) == nullptr) continue;
+    for (int fd = first; fd < first + Table::kChunk; ++fd) {
       if (StagedFd* entry = staged_fd(fd); entry != nullptr) use(fd, *entry);
     }
   }

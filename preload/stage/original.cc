@@ -17,8 +17,6 @@
 namespace sluice::preload {
 namespace {
 
-constexpr int kAll = kStagedFdChunk * kStagedFdChunks;
-
 constinit Spinlock g_change_lock;
 
 // Opens a file for a job at its descriptor limit: raises the soft limit for a moment, never above
@@ -109,7 +107,7 @@ void change_over(int fd, uint64_t serial, long original) {
 int number_of(const char* text) {
   if (*text == '\0') return -1;
   int number = 0;
-  for (; *text >= '0' && *text <= '9' && number < kAll; ++text)
+  for (; *text >= '0' && *text <= '9' && number < FdTable<StagedFd>::kAll; ++text)
     number = number * 10 + (*text - '0');
   return *text == '\0' ? number : -1;
 }

@@ -1,13 +1,13 @@
-#include "preload/startup/crash_trace.h"
-
 #include <dlfcn.h>
 
 #include <cstdint>
 #include <cstdio>
 
 #include "preload/base/log.h"
+#include "preload/base/self.h"
 #include "preload/base/settings.h"
 #include "preload/handler/fault.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 namespace {
@@ -19,23 +19,12 @@ constinit Backtrace g_backtrace = nullptr;
 void crash_trace() {
   void* frames[kMaxFrames];
   const int count = g_backtrace(frames, kMaxFrames);
+  char name[480];
   char line[512];
   for (int i = 0; i < count; ++i) {
-    Dl_info info = {};
-    const auto address = reinterpret_cast<uintptr_t>(frames[i]);
-    int length = 0;
-    if (dladdr(frames[i], &info) != 0 && info.dli_fname != nullptr) {
-      const bool named = info.dli_sname != nullptr;
-      const auto start = reinterpret_cast<uintptr_t>(named ? info.dli_saddr : info.dli_fbase);
-      length = snprintf(line, sizeof line, "sluice: crash #%d %s(%s+0x%lx)\n", i, info.dli_fname,
-                        named ? info.dli_sname : "", static_cast<unsigned long>(address - start));
-    } else {
-      length = snprintf(line, sizeof line, "sluice: crash #%d 0x%lx\n", i,
-                        static_cast<unsigned long>(address));
-    }
-    if (length > 0)
-      say_raw(line, static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length)
-                                                              : sizeof line - 1);
+    name_of_code(reinterpret_cast<uintptr_t>(frames[i]), name, sizeof name);
+    const int length = snprintf(line, sizeof line, "sluice: crash #%d %s\n", i, name);
+    if (length > 0) say_raw(line, static_cast<size_t>(length));
   }
 }
 

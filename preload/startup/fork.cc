@@ -1,7 +1,5 @@
 // Resets the library's state in a fork's child. process_after_fork() is also reached from the fault
 // handler, if no hook saw the fork: all functions that it calls are async-signal-safe.
-#include "preload/startup/fork.h"
-
 #include <pthread.h>
 
 #include "preload/base/process.h"
@@ -19,6 +17,7 @@
 #include "preload/session/waits.h"
 #include "preload/stage/original.h"
 #include "preload/stage/window.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 namespace {

@@ -8,10 +8,7 @@
 #include "preload/handler/mask.h"
 #include "preload/report/report.h"
 #include "preload/session/record_settings.h"
-#include "preload/startup/crash_trace.h"
-#include "preload/startup/fork.h"
-#include "preload/startup/loader_settings.h"
-#include "preload/startup/python_settings.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 namespace {

@@ -1,11 +1,10 @@
-#include "preload/startup/loader_settings.h"
-
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "preload/base/self.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 

@@ -6,8 +6,6 @@
 // Python run there too, so interrupted code expects other code to run at such a point. The call
 // leaves no exception of the adapter behind: an Exception comes from the adapter and is dropped;
 // any other (KeyboardInterrupt) is meant for the job and is passed on.
-#include "preload/startup/python_late.h"
-
 #include <dlfcn.h>
 
 #include <atomic>
@@ -17,7 +15,7 @@
 #include "preload/base/log.h"
 #include "preload/base/process.h"
 #include "preload/base/settings.h"
-#include "preload/startup/python_settings.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 namespace {

@@ -1,5 +1,3 @@
-#include "preload/startup/python_settings.h"
-
 #include <fcntl.h>
 
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include "preload/base/self.h"
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
+#include "preload/startup/startup.h"
 
 namespace sluice::preload {
 namespace {

@@ -37,7 +37,7 @@ ALLOWED = (
     ("policy/planner/plan.cc", '#include <vector>\n#include "policy/streams/stream.h"\n// clock_gettime\n'),
     ("policy/util/random.h", "#pragma once\n#include <random>\n"),
     ("preload/handler/fine.cc", '#include "preload/session/events.h"\n#include "preload/handler/poison.h"\n// malloc\n'),
-    ("preload/hooks/read.cc", '#include "preload/startup/fork.h"\nvoid* grow() { return malloc(8); }\n'),
+    ("preload/hooks/read.cc", '#include "preload/startup/startup.h"\nvoid* grow() { return malloc(8); }\n'),
     ("optimizer/core/core.cc", '#include "policy/planner/plan.h"\n#include <chrono>\n'),
 )
 

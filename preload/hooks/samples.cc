@@ -10,7 +10,6 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/samples/datasets.h"
-#include "preload/samples/importance.h"
 #include "preload/samples/pages.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"

@@ -18,6 +18,21 @@ void dataset_name(uint32_t id, char* out, size_t size);
 int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
                   uint64_t count, bool whole);
 
+// The importance that a framework reports of its samples, and the selection of samples for its next
+// epoch. 0 or a negative errno.
+// The optimizer treats all processes with the same name as ranks of one job; nullptr: not a rank.
+// Never waits.
+void become_rank_of(const char* name);
+// Sets the job's seed for selections.
+void select_by_seed(uint64_t seed);
+
+// `labels` may be null.
+int report_importance(int dataset, const uint64_t* ids, const double* values,
+                      const uint32_t* labels, uint64_t count);
+int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
+int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
+                  uint64_t count);
+
 // In a fork's child; single-threaded, async-signal-safe.
 void datasets_after_fork();
 

@@ -1,9 +1,8 @@
-#include "preload/samples/importance.h"
-
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "preload/samples/datasets.h"
 #include "preload/samples/memory_file.h"
 #include "preload/session/client.h"
 #include "protocol/control.h"

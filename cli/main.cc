@@ -7,10 +7,10 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/help.h"
 #include "cli/program.h"
 #include "cli/simulate.h"
 #include "cli/text.h"
@@ -24,6 +24,48 @@ constexpr const char* kSocketHelp =
     "where the optimizer listens; SLUICE_SOCKET, or else your own one";
 
 constexpr const char* kHelpAll = "--help-all";
+
+// The group of options that few users need.
+constexpr const char* kFurtherOptions = "Further options";
+
+// The layout of --help: options with their wrapped text beside them.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  // `all`: kFurtherOptions are shown, too.
+  explicit HelpFormatter(bool all) : all_(all) {}
+  // `run` takes a command that the parser does not know about.
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "run") return "Usage: sluice run [options] -- COMMAND...\n";
+    return CLI::Formatter::make_usage(app, std::move(name));
+  }
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == kFurtherOptions && !all_) return "";
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  }
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string head = "  " + make_option_name(option, is_positional);
+    if (!is_positional && !option->get_type_name().empty()) head += " " + option->get_type_name();
+    std::string body;
+    for (const std::string& line : split(option->get_description(), '\n')) {
+      body += wrapped(line, std::string(kMargin, ' '), kWidth);
+    }
+    if (head.size() + 2 > kMargin) return head + "\n" + body;
+    return head + body.substr(head.size());
+  }
+
+ private:
+  static constexpr size_t kMargin = 26, kWidth = 98;
+
+  const bool all_;
+};
+
+// Two lines: what the option does; its values, default and variable.
+std::string option_help(const protocol::OptionInfo& info) {
+  std::string help = fmt::format("{}\n{}", info.help, values_of(info));
+  if (*info.default_text != '\0') help += fmt::format("; default {}", info.default_text);
+  return help + fmt::format("; {}", info.variable);
+}
 
 void add_run_options(CLI::App* run, Given* given) {
   for (const protocol::OptionInfo& info : protocol::kOptions) {

@@ -19,14 +19,19 @@ sluice_LDFLAGS := -static-lib$(VARIANT)
 endif
 $(B)/obj/cli/%.o: CPPFLAGS += -DFMT_HEADER_ONLY
 
-# Draws the picture of `sluice simulate`; included in the program as text.
-SIMULATE_PICTURE := $(B)/gen/cli/simulate_picture.inc
-$(SIMULATE_PICTURE): scripts/simulate_picture.py
+# Files that are included in the program as text: NAME.inc has them as the constant that it is given.
+CLI_TEXTS := $(B)/gen/cli/simulate_picture.inc $(B)/gen/cli/report_style.inc
+# as_text(constant): the first prerequisite.
+as_text = { echo 'constexpr const char* $(1) = R"TEXT('; cat $<; echo ')TEXT";'; } > $@
+$(B)/gen/cli/simulate_picture.inc: scripts/simulate_picture.py
 	@mkdir -p $(@D)
-	$(Q){ echo 'constexpr const char* kSimulatePicture = R"PYTHON('; cat $<; echo ')PYTHON";'; } > $@
-# Before a first compilation has listed its headers, no rule says that this file needs the generated
-# one.
-$(B)/obj/cli/simulate_picture.cc.o: | $(SIMULATE_PICTURE)
+	$(Q)$(call as_text,kSimulatePicture)
+$(B)/gen/cli/report_style.inc: cli/report.css
+	@mkdir -p $(@D)
+	$(Q)$(call as_text,kReportStyle)
+# Before a first compilation has listed its headers, no rule says that these files need the generated
+# ones.
+$(B)/obj/cli/simulate_picture.cc.o $(B)/obj/cli/report_page.cc.o: | $(CLI_TEXTS)
 
 LIBRARIES += libsluice_config.so
 libsluice_config.so_SRCS := cli/config_loader/config_loader.cc cli/config_loader/config_reader.cc \

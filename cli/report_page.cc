@@ -4,7 +4,7 @@
 
 #include "cli/program.h"
 #include "cli/report_chart.h"
-#include "cli/report_style.h"
+#include "cli/report_style.inc"
 
 namespace sluice::cli {
 

@@ -62,7 +62,6 @@ void emit_zapped(uint32_t file, uint64_t offset, uint64_t length) {
   emit(EventKind::kZapped, file, offset, length);
 }
 void emit_random(uint32_t file) { emit(EventKind::kRandom, file); }
-void emit_closed(uint32_t file) { emit(EventKind::kClosed, file); }
 void emit_sample_begin(uint32_t dataset, uint64_t key) {
   emit(EventKind::kSampleBegin, dataset, 0, 0, key);
 }

@@ -18,7 +18,6 @@ void emit_mapped(uint32_t file, uint64_t offset, uint64_t length, uintptr_t addr
 void emit_unmapped(uint32_t file, uintptr_t address);
 void emit_zapped(uint32_t file, uint64_t offset, uint64_t length);
 void emit_random(uint32_t file);
-void emit_closed(uint32_t file);
 // kSampleBegin and kSampleEnd of a dataset; `key` is protocol::sample_key.
 void emit_sample_begin(uint32_t dataset, uint64_t key);
 // `given`, `left`: numbers of copies, as defined for kSampleEnd.

@@ -129,8 +129,8 @@ class Run:
                 self.told = json.load(text)
 
 
-def check(place, name, source, argv, mount=LATE, **settings):
-    """The hard bounds, which hold on a busy machine as well."""
+def check(place, name, source, argv, mount=LATE, paired=False, **settings):
+    """The hard bounds, which hold on a busy machine as well. `paired`: the caller compares what is claimed."""
     plain = Run(place, source, argv, None, mount)
     under = Run(place, source, argv, harness.LIBRARY, mount, SLUICE_DATASET=settings.pop("dataset", None),
                 SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None, **settings)
@@ -140,9 +140,9 @@ def check(place, name, source, argv, mount=LATE, **settings):
     claim(stall <= under.wall + 0.5, f"{name}: told of {stall} s of waiting in {under.wall} s")
     # A scan waits nearly all of its time, and both runs' latencies are the machine's: up to three plain ones.
     walls = [plain.wall]
-    while avoided > max(walls) and len(walls) < 3:
+    while not paired and avoided > max(walls) and len(walls) < 3:
         walls.append(Run(place, source, argv, None, mount).wall)
-    claim(avoided <= max(walls), f"{name}: told of {avoided} s saved of {walls} s")
+    claim(paired or avoided <= max(walls), f"{name}: told of {avoided} s saved of {walls} s")
     line = [text for text in under.stderr.splitlines() if "waited" in text]
     claim(len(line) == 1 and "checkpoint" not in under.stderr, under.stderr)
     return plain, under, stall, avoided
@@ -159,10 +159,10 @@ def near(place, name, source, argv):
     one pair of them decides nothing on a busy machine, but one of three does."""
     said = []
     for _ in range(3):
-        plain, under, _, avoided = check(place, name, source, argv, NEAR)
+        plain, under, _, avoided = check(place, name, source, argv, NEAR, paired=True)
         saved = plain.wall - under.wall
         said.append((saved, avoided))
-        if avoided <= saved + max(0.3, saved / 5):
+        if avoided <= plain.wall and avoided <= saved + max(0.3, saved / 5):
             return
     claim(False, f"{name}: seconds saved, and told of: {said}")
 

@@ -60,8 +60,8 @@ void Optimizer::on_mapped(Session& session, const TakenEvent& event, uint64_t no
   if (session.mappings.size() >= kMaxMappings) return;
   session.mappings.push_back(
       {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
-  scheduler_.on_advised(event.data.file, session.id,
-                        (event.data.flags & protocol::kFlagByPage) != 0);
+  scheduler_.streams().on_advised(event.data.file, session.id,
+                                  (event.data.flags & protocol::kFlagByPage) != 0);
   if ((event.data.flags & protocol::kFlagObserve) == 0) return;
   if (session.observed.size() >= kMaxObserved) return;
   if (const auto count = major_faults(event.pid)) {

@@ -82,14 +82,20 @@ PageLedger::Pieces::iterator PageLedger::put(Pieces::iterator at, Range range, S
   return std::next(at);
 }
 
-// Joins the pieces that meet at `at` if their states are equal.
-void PageLedger::join_at(uint64_t at) {
-  const auto right = pieces_.find(at);
-  if (right == pieces_.end() || right == pieces_.begin()) return;
-  const auto left = std::prev(right);
-  if (left->second.end != at || left->second.state != right->second.state) return;
-  left->second.end = right->second.end;
-  pieces_.erase(right);
+// Joins neighbours in the range, and at its ends, whose states are equal.
+void PageLedger::join(Range range) {
+  auto at = pieces_.lower_bound(range.begin);
+  if (at != pieces_.begin()) --at;
+  while (at != pieces_.end()) {
+    const auto next = std::next(at);
+    if (next == pieces_.end() || next->first > range.end) return;
+    if (at->second.end == next->first && at->second.state == next->second.state) {
+      at->second.end = next->second.end;
+      pieces_.erase(next);
+    } else {
+      at = next;
+    }
+  }
 }
 
 PageLedger::Changed PageLedger::on(PageEvent event, Range range, uint32_t owner) {
@@ -98,7 +104,6 @@ PageLedger::Changed PageLedger::on(PageEvent event, Range range, uint32_t owner)
   const Effect& effect = kEffects[static_cast<size_t>(event)];
   split(range.begin);
   split(range.end);
-  std::vector<uint64_t> seams;  // where states may have become equal
   const bool gaps = effect.only_if == 0 && effect.sets != 0;
   auto at = pieces_.lower_bound(range.begin);
   for (uint64_t begin = range.begin; begin < range.end;) {
@@ -130,12 +135,8 @@ PageLedger::Changed PageLedger::on(PageEvent event, Range range, uint32_t owner)
     }
     if ((before.facts & kReady) != 0) changed.ready.emplace_back(before.owner, piece.length());
     at = put(at, piece, before, after);
-    seams.push_back(piece.begin);
-    seams.push_back(piece.end);
   }
-  seams.push_back(range.begin);
-  seams.push_back(range.end);
-  for (const uint64_t seam : seams) join_at(seam);
+  join(range);
   return changed;
 }
 

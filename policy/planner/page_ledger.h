@@ -94,7 +94,7 @@ class PageLedger {
   std::vector<uint32_t> owners() const;  // that have ready bytes
 
   size_t size() const { return pieces_.size(); }  // entries of the map
-  // Beyond kMostPieces entries: forgets what may still be cached and is not charged to a session.
+  // Beyond kMostPieces entries: drops what may still be cached and is not charged to a session.
   void limit_size();
   static constexpr size_t kMostPieces = 1 << 17;
 
@@ -113,7 +113,7 @@ class PageLedger {
   void split(uint64_t at);
   // Replaces the state of [begin, end), which is one piece or a gap, and returns what follows it.
   Pieces::iterator put(Pieces::iterator at, Range range, State before, State after);
-  void join_at(uint64_t at);
+  void join(Range range);
   void account(State state, uint64_t bytes, bool added);
   Pieces::const_iterator first_in(uint64_t begin) const;
 

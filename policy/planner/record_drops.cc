@@ -95,7 +95,7 @@ void RecordDrops::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   spent_.clear();
 }
 
-// Pages that a sample will read or is reading stay: they are spent anew when it was read.
+// Pages that a sample will read or is reading stay: they are spent again once it was read.
 void RecordDrops::drop_unneeded(const PlannedDrop& all, const Wanted& wanted, uint64_t now_ns,
                                 std::vector<PlannedDrop>* drops) {
   const auto at = files_.find(all.file);

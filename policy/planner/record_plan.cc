@@ -130,7 +130,7 @@ bool RecordPlan::keeps(uint32_t dataset, SampleId sample) const {
   return at != datasets_.end() && at->second.policy->kept(sample);
 }
 
-void RecordPlan::forget(uint32_t dataset) {
+void RecordPlan::untrack(uint32_t dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   std::vector<FilePages> gone;

@@ -47,7 +47,7 @@ class RecordPlan {
   void set_importance(uint32_t dataset, SampleId sample, float importance);
   bool keeps(uint32_t dataset, SampleId sample) const;
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
-  void forget(uint32_t dataset);
+  void untrack(uint32_t dataset);
   void forget_session(uint32_t session);
   void forget_file(uint32_t file);
 

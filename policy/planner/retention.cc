@@ -232,7 +232,7 @@ void Retention::forget_dataset(uint32_t dataset) {
 
 // The dataset's readers have no limit any more, or have ended: Sluice must not drop their pages.
 void Retention::give_up(uint32_t dataset) {
-  records_.forget(dataset);
+  records_.untrack(dataset);
   for (const uint32_t file : datasets_.at(dataset).files) drops_.forget_file(file);
 }
 
@@ -264,7 +264,7 @@ void Retention::forget_file(uint32_t file) {
       ++at;
       continue;
     }
-    records_.forget(at->first);
+    records_.untrack(at->first);
     at = datasets_.erase(at);
   }
 }

@@ -101,16 +101,6 @@ void Scheduler::remove_file(uint32_t id) {
   streams_.forget_file(id);
 }
 
-void Scheduler::on_advised(uint32_t id, uint32_t session, bool by_page) {
-  PlannedFile* file = find(id);
-  if (file == nullptr) return;
-  if (by_page) {
-    file->by_page.insert(session);
-  } else {
-    file->by_page.erase(session);
-  }
-}
-
 void Scheduler::release_ready(PlannedFile& file, uint32_t session) {
   const uint64_t bytes = file.pages.on(PageEvent::kReleased, {0, UINT64_MAX}, session).bytes;
   accounts_.release(session, bytes);

@@ -68,8 +68,6 @@ class Scheduler {
   void resize_file(uint32_t file, uint64_t size);
   void file_usable(uint32_t file, bool usable);  // may be prefetched; initially false
   void remove_file(uint32_t file);
-  // `by_page`: the session reads the file through a mapping without kernel read-ahead.
-  void on_advised(uint32_t file, uint32_t session, bool by_page);
 
   // Appends to `reads` what to start now. Each must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);

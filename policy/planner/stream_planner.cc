@@ -163,6 +163,16 @@ void StreamPlanner::on_random(uint32_t id) {
   for (const uint32_t stream : evicted) leave(id, at->second, stream);
 }
 
+void StreamPlanner::on_advised(uint32_t id, uint32_t session, bool by_page) {
+  const auto at = files_.find(id);
+  if (at == files_.end()) return;
+  if (by_page) {
+    at->second.by_page.insert(session);
+  } else {
+    at->second.by_page.erase(session);
+  }
+}
+
 void StreamPlanner::on_unmapped(uint32_t id, Range range) {
   const auto at = files_.find(id);
   if (at != files_.end()) at->second.pages.on(PageEvent::kUnmapped, range);

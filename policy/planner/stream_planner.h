@@ -33,6 +33,8 @@ class StreamPlanner {
 
   void on_access(uint32_t file, const Access& access);
   void on_random(uint32_t file);
+  // `by_page`: the session reads the file through a mapping without kernel read-ahead.
+  void on_advised(uint32_t file, uint32_t session, bool by_page);
   void on_unmapped(uint32_t file, Range range);  // by a reader
   void forget_process(uint32_t pid);
   void forget_file(uint32_t file);

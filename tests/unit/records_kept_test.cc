@@ -118,7 +118,7 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
       ASSERT_LE(plan.kept(), capacity);
     }
     EXPECT_GT(plan.kept(), 0U) << policy_info(policy).name;
-    plan.forget(1);
+    plan.untrack(1);
     EXPECT_FALSE(plan.tracks(1));
   }
 }

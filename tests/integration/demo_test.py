@@ -72,8 +72,16 @@ def several_runs():
         claim("differ" in str(failure(demo.check_identical, odd)), f"not noticed: {odd}")
 
 
+def bound_of_the_link():
+    run = {"read_from_storage": 800}
+    claim(demo.link_seconds(run, 400) == 2, "a link of 400 bytes a second delivers 800 in 2 s")
+    claim(demo.link_seconds(run, None) is None, "a link without a limit had a bound")
+    claim(demo.link_seconds({"read_from_storage": None}, 400) is None, "bytes that nothing counted had a bound")
+
+
 def main():
     processors()
+    bound_of_the_link()
     several_runs()
     cold_and_warm()
 

@@ -49,6 +49,26 @@ struct ReportOptions {
 };
 int report(const ReportOptions& options);
 
+// `sluice warm`: reads files, and all those in folders, into the page cache. Interrupted, it ends
+// at once, and what was read stays cached.
+struct WarmOptions {
+  std::vector<std::string> paths;
+  unsigned depth = 32;  // files or pieces that are read at a time
+  uint64_t memory = 0;  // bytes that may be cached of them; 0: what memory can hold
+  bool check = false;   // read nothing: print how much is cached
+};
+// kExitProblem if something could not be read, or does not fit.
+int warm(const WarmOptions& options);
+
+// `sluice bench`: reads from a file, or files of a folder, for at most ten seconds, and prints how
+// fast that is. What was not cached before is dropped again.
+struct BenchOptions {
+  std::string path;
+  bool json = false;
+};
+// kExitProblem if nothing could be measured.
+int bench(const BenchOptions& options);
+
 // `sluice packs`: the packs in a cache folder (docs/packs.md). Read-only without `remove`, so that
 // it may run beside an optimizer: packs that are removed meanwhile are ignored.
 struct PacksOptions {

@@ -185,6 +185,22 @@ int dispatch(std::vector<std::string> words) {
   report_command->add_option("FILE", page.file, "what SLUICE_REPORT named, or build/bench.json")
       ->required();
   report_command->add_option("--out", page.out, "the page; report.html")->type_name("PATH");
+  CLI::App* warm_command =
+      app.add_subcommand("warm", "read files into memory before they are needed");
+  WarmOptions warming;
+  warm_command->add_option("PATH", warming.paths, "files, or folders of some")->required();
+  warm_command->add_option("--depth", warming.depth, "how many are read at a time; 32")
+      ->check(CLI::Range(1, 256))
+      ->type_name("NUMBER");
+  warm_command->add_flag("--check", warming.check, "read nothing, print how much is in memory");
+  std::string warm_memory;
+  warm_command->add_option("--memory", warm_memory, "at most so much; what memory can hold")
+      ->type_name("SIZE");
+  CLI::App* bench_command =
+      app.add_subcommand("bench", "how fast a file or folder is read, and what Sluice could gain");
+  BenchOptions bench_options;
+  bench_command->add_option("PATH", bench_options.path, "a file, or a folder of some")->required();
+  bench_command->add_flag("--json", bench_options.json, "as JSON");
   CLI::App* packs_command = app.add_subcommand("packs", "what a cache folder holds of samples");
   packs_command->require_subcommand(1);
   PacksOptions packs;
@@ -218,6 +234,13 @@ int dispatch(std::vector<std::string> words) {
   if (doctor_command->parsed()) return doctor(examination);
   if (simulate_command->parsed()) return simulate(simulation);
   if (report_command->parsed()) return report(page);
+  if (warm_command->parsed()) {
+    if (!warm_memory.empty() && !protocol::parse_bytes(warm_memory.c_str(), &warming.memory)) {
+      return failed(kExitUsage, one_line(fmt::format("--memory: {} is no size", warm_memory)));
+    }
+    return warm(warming);
+  }
+  if (bench_command->parsed()) return bench(bench_options);
   if (verify_command->parsed()) return verify_packs(packs);
   if (list_command->parsed()) return print_packs(packs);
   if (docs_command->parsed()) return print_configuration();

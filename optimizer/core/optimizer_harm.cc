@@ -64,7 +64,7 @@ void Optimizer::drop_control_copies(uint32_t dataset) {
   for (const uint32_t sample : samples_.upcoming(dataset)) {
     if (!SampleBook::is_control(sample)) continue;
     for (const Extent& part : samples_.parts(dataset, sample)) {
-      if (is_whole(part)) stage_plan_.drop(whole_file(part));
+      if (part.file.is_whole()) stage_plan_.drop(part.file.whole());
     }
     if (++dropped == kControlsDropped) break;
   }
@@ -81,7 +81,7 @@ void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) 
 uint64_t Optimizer::expected_ns(std::span<const Extent> parts) const {
   double sum = 0;
   for (const Extent& part : parts) {
-    if (is_whole(part)) sum += stage_plan_.demand(whole_file(part)).alone_ns;
+    if (part.file.is_whole()) sum += stage_plan_.demand(part.file.whole()).alone_ns;
   }
   return static_cast<uint64_t>(sum);
 }

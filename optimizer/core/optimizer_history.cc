@@ -106,10 +106,10 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   }
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
   if (samples_.set(dataset) != nullptr) {
-    const bool copy = !parts.empty() && is_whole(parts.front());
+    const bool copy = is_of_files(parts);
     const bool offered =
         copy && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-          return is_whole(part) && stage_plan_.offers_copy(whole_file(part), time_ns);
+          return part.file.is_whole() && stage_plan_.offers_copy(part.file.whole(), time_ns);
         });
     uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
     // Pages of a record may have been cached before Sluice: a control sample then still is native.
@@ -127,7 +127,7 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
                 now);
   history.count(EpochField::sample_unknown, parts.empty() ? 1 : 0, now);
   if (!samples_.reads_at_random(reader)) return;  // its bytes are counted as a stream's
-  const uint64_t bytes = samples_.bytes_of(parts);
+  const uint64_t bytes = sample_files_.bytes(parts);
   history.count(EpochField::memory_bytes, hit * bytes, now);
   history.count(EpochField::late_bytes, came_late * bytes, now);
 }
@@ -147,7 +147,7 @@ bool Optimizer::end_sample(Session& session, uint64_t reader, uint32_t dataset, 
   scheduler_.samples().on_sample_end(owner.id, parts);
   if (!random) return true;
   scheduler_.retention().on_read(owner.id, dataset, index, parts, now);
-  owner.history.count(EpochField::read_bytes, samples_.bytes_of(parts), now);
+  owner.history.count(EpochField::read_bytes, sample_files_.bytes(parts), now);
   return true;
 }
 

@@ -158,11 +158,11 @@ double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
   for (uint64_t i = 0; i < kLooked; ++i) {
     double sample_ns = 0;
     for (const Extent& part : samples_.parts(dataset, samples * i / kLooked)) {
-      if (is_whole(part)) {
-        sample_ns += stage_plan_.file_ns(whole_file(part));
+      if (part.file.is_whole()) {
+        sample_ns += stage_plan_.file_ns(part.file.whole());
         continue;
       }
-      const FileEntry* file = files_.find(part.file);
+      const FileEntry* file = files_.find(part.file.followed());
       const StorageModel* model =
           file == nullptr ? nullptr : scheduler_.queue().model(file->device);
       if (model != nullptr && model->bandwidth() > 0)
@@ -203,9 +203,9 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
 uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const {
   uint64_t sum = 0;
   for (const Extent& part : samples_.parts(dataset, sample)) {
-    const bool whole = is_whole(part);
-    if (whole ? !kept.files || stage_plan_.refused(whole_file(part)) : !kept.records) return 0;
-    sum += whole ? StagePlan::charge(sample_files_.bytes(whole_file(part)))
+    const bool whole = part.file.is_whole();
+    if (whole ? !kept.files || stage_plan_.refused(part.file.whole()) : !kept.records) return 0;
+    sum += whole ? FileTable::charge(sample_files_.bytes(part.file.whole()))
                  : (part.length + kPage - 1) / kPage * kPage;
   }
   return sum;
@@ -215,8 +215,8 @@ uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance k
 bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return is_whole(part) ? stage_plan_.has(whole_file(part)) == StagePlan::Has::kStaged
-                          : scheduler_.retention().records().keeps(dataset, sample);
+    return part.file.is_whole() ? stage_plan_.has(part.file.whole()) == StagePlan::Has::kStaged
+                                : scheduler_.retention().records().keeps(dataset, sample);
   });
 }
 
@@ -249,8 +249,8 @@ void Optimizer::choose_policy() {
 bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
   const std::span<const Extent> parts = samples_.parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return is_whole(part) ? stage_plan_.retains(whole_file(part))
-                          : scheduler_.retention().records().keeps(dataset, sample);
+    return part.file.is_whole() ? stage_plan_.retains(part.file.whole())
+                                : scheduler_.retention().records().keeps(dataset, sample);
   });
 }
 
@@ -274,7 +274,7 @@ void Optimizer::rank_samples(const Session& session, const Session& owner, uint3
   for (const KeepRanks::Rank& one :
        importance_.on_read(owner.id, process, dataset, index, was_retained)) {
     for (const Extent& part : samples_.parts(dataset, one.sample)) {
-      if (is_whole(part)) stage_plan_.set_importance(whole_file(part), one.rank);
+      if (part.file.is_whole()) stage_plan_.set_importance(part.file.whole(), one.rank);
     }
     scheduler_.retention().set_importance(dataset, one.sample, one.rank);
   }

@@ -146,8 +146,8 @@ bool Optimizer::locate_files(const Session& session, const protocol::Samples& re
       }
       break;
     }
-    if (!samples_.locate(session.id, request.dataset, request.first + i,
-                         {{0, 0, kWholeFile | file}}, Source::kDeclared)) {
+    if (!samples_.locate(session.id, request.dataset, request.first + i, {whole_file(file)},
+                         Source::kDeclared)) {
       return false;
     }
   }
@@ -187,7 +187,7 @@ void Optimizer::handle(const Peer& peer, const SeenMessage& message,
       const uint32_t file = sample_files_.intern(message.files[at].second);
       if (file != FileTable::kNone && !sample_files_.unfit(file) &&
           parts.size() < SampleSet::kMaxParts) {
-        parts.push_back({0, 0, kWholeFile | file});
+        parts.push_back(whole_file(file));
       }
     }
     if (!parts.empty()) {
@@ -237,8 +237,8 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
   const bool stages = stage_.exists() && may_stage(session);
   return samples_.all_samples(session.id, [&](std::span<const Extent> parts) {
     return std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-      return is_whole(part) &&
-             (!stages || sample_files_.refused(whole_file(part)) == FileTable::Refused::kForGood);
+      return part.file.is_whole() &&
+             (!stages || sample_files_.refused(part.file.whole()) == FileTable::Refused::kForGood);
     });
   });
 }
@@ -293,7 +293,7 @@ bool Optimizer::on_sample_event(Session& session, const TakenEvent& event) {
           on_harm(dataset, *found, now_ns());
         }
         recordings_.end(session.id, reader, dataset, index,
-                        samples_.bytes_of(samples_.parts(dataset, index)));
+                        sample_files_.bytes(samples_.parts(dataset, index)));
       }
       return true;
     case EventKind::kSamplePart: {

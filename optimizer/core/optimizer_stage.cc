@@ -70,8 +70,8 @@ void Optimizer::handle(const Peer& peer, const SettleMessage& message,
 void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
                             Uptake::End end) {
   for (const Extent& part : samples_.parts(dataset, index)) {
-    if (is_whole(part)) {
-      end.storage_ns += static_cast<uint64_t>(stage_plan_.demand(whole_file(part)).alone_ns);
+    if (part.file.is_whole()) {
+      end.storage_ns += static_cast<uint64_t>(stage_plan_.demand(part.file.whole()).alone_ns);
     }
   }
   const bool before = uptake_.needs_originals(dataset);

@@ -86,7 +86,7 @@ void PlaceKeeper::settle(uint32_t dataset) {
       }
       uint32_t& number = whole[part.file];
       if (number == 0) number = table_->intern(kept.whole[part.file]);
-      if (number != FileTable::kNone) parts.push_back({0, 0, kWholeFile | number});
+      if (number != FileTable::kNone) parts.push_back(whole_file(number));
     }
     if (ready) {
       samples_->learn(dataset, kept.parts[at].sample, parts, Source::kKept);
@@ -138,29 +138,32 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
   PlaceList list;
   list.name = dataset.name;
   list.samples = dataset.samples;
-  std::unordered_map<uint32_t, uint32_t> places;  // in list.files or list.whole, by Extent::file
+  std::unordered_map<uint32_t, uint32_t> files, whole_files;  // places in list.files, list.whole
   set.for_each_known([&](uint64_t index) {
     if (set.source(index) > Source::kKept) return true;
     const std::span<const Extent> parts = set.parts(index);
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
-      if (is_whole(part) && table_->unfit(whole_file(part))) continue;
-      const auto known = is_whole(part) ? seen_files_.end() : seen_files_.find(part.file);
-      const PlaceList::File* file = known == seen_files_.end() ? nullptr : &known->second;
-      if (!is_whole(part) && file == nullptr) {
-        list.parts.resize(before);  // store no incomplete samples
-        break;
+      uint32_t place = 0;
+      if (const uint32_t whole = part.file.whole(); whole != 0) {
+        if (table_->unfit(whole)) continue;
+        const auto next = static_cast<uint32_t>(list.whole.size());
+        const auto [at, fresh] = whole_files.try_emplace(whole, next);
+        if (fresh) list.whole.push_back(table_->path(whole));
+        place = at->second;
+      } else {
+        const auto known = seen_files_.find(part.file.followed());
+        if (known == seen_files_.end()) {
+          list.parts.resize(before);  // store no incomplete samples
+          break;
+        }
+        const auto next = static_cast<uint32_t>(list.files.size());
+        const auto [at, fresh] = files.try_emplace(known->first, next);
+        if (fresh) list.files.push_back(known->second);
+        place = at->second;
       }
-      const auto next =
-          static_cast<uint32_t>(is_whole(part) ? list.whole.size() : list.files.size());
-      const auto [at, fresh] = places.try_emplace(part.file, next);
-      if (fresh && file != nullptr) {
-        list.files.push_back(*file);
-      } else if (fresh) {
-        list.whole.push_back(table_->path(whole_file(part)));
-      }
-      list.parts.push_back({part.offset, part.length, static_cast<uint32_t>(index), at->second,
-                            file == nullptr ? 1U : 0U});
+      list.parts.push_back({part.offset, part.length, static_cast<uint32_t>(index), place,
+                            part.file.is_whole() ? 1U : 0U});
     }
     return true;
   });

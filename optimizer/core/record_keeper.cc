@@ -212,10 +212,11 @@ void RecordKeeper::try_guess(uint32_t id, Dataset& dataset) {
     const std::span<const Extent> parts = set.parts(i);
     if (set.source(i) != Source::kSeen) return true;
     // Seen in a file that was released and is now followed under another id, if at all.
-    if (!is_whole(parts.front()) && files_->find(parts.front().file) == nullptr) return true;
-    if (file == 0) file = parts.front().file;
+    const uint32_t followed = parts.front().file.followed();
+    if (followed != 0 && files_->find(followed) == nullptr) return true;
+    if (file == 0) file = followed;
     const auto other = [file](const Extent& part) { return part.file != file; };
-    follows_no_key = is_whole(parts.front()) || std::any_of(parts.begin(), parts.end(), other);
+    follows_no_key = followed == 0 || std::any_of(parts.begin(), parts.end(), other);
     if (!follows_no_key) observed->push_back({i, {parts.begin(), parts.end()}});
     return !follows_no_key && observed->size() < kMostObserved;
   });

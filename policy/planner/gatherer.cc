@@ -6,7 +6,7 @@
 namespace sluice::optimizer {
 
 void Gatherer::add(const WantedExtent& wanted, Range range) {
-  const Key key{wanted.extent.file, wanted.session, range.begin, turn_};
+  const Key key{wanted.extent.file.followed(), wanted.session, range.begin, turn_};
   reads_.emplace(key, WaitingRead{wanted, range});
   by_turn_.emplace(turn_++, key);
   bytes_ += range.length();

@@ -23,7 +23,7 @@ std::map<uint32_t, IntervalSet> wanted_by_samples(const SampleBook* samples, uin
   if (samples == nullptr) return wanted;
   samples->for_each_ahead([&](const Extent& part) {
     ++*visited;
-    if (!is_whole(part)) wanted[part.file].add(pages_of(part, UINT64_MAX));
+    if (!part.file.is_whole()) wanted[part.file.followed()].add(pages_of(part, UINT64_MAX));
   });
   return wanted;
 }

@@ -168,11 +168,11 @@ void Retention::choose_policy(uint32_t dataset, std::vector<FilePages>* freed) {
 std::vector<FilePages> Retention::note_files(uint32_t dataset, std::span<const Extent> parts) {
   std::vector<FilePages> pages;
   for (const Extent& part : parts) {
-    const auto at = files_.find(part.file);
-    if (is_whole(part) || at == files_.end()) continue;
-    if (datasets_[dataset].files.insert(part.file).second) ++changes_;
+    const auto at = files_.find(part.file.followed());
+    if (at == files_.end()) continue;
+    if (datasets_[dataset].files.insert(at->first).second) ++changes_;
     const Range range = pages_of(part, at->second.size);
-    if (range.length() != 0) pages.push_back({part.file, range});
+    if (range.length() != 0) pages.push_back({at->first, range});
   }
   return pages;
 }

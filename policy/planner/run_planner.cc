@@ -39,7 +39,7 @@ bool RunPlanner::gathers(uint32_t file_id, uint32_t session, Range own) {
 
 // The share of the file that the epoch reads anyway is not wasted.
 Range RunPlanner::run_around(const WantedExtent& wanted, Range own, uint64_t now_ns) {
-  const uint32_t id = wanted.extent.file;
+  const uint32_t id = wanted.extent.file.followed();
   const PlannedFile& file = files_.at(id);
   const Mount& mount = queue_.of(file);
   const auto worth = static_cast<double>(mount.model.cost().worth());
@@ -70,7 +70,7 @@ Range RunPlanner::run_around(const WantedExtent& wanted, Range own, uint64_t now
 }
 
 void RunPlanner::wait(const WantedExtent& wanted, Range own) {
-  PlannedFile& file = files_.at(wanted.extent.file);
+  PlannedFile& file = files_.at(wanted.extent.file.followed());
   queue_.of(file).waiting.add(wanted, own);
   file.pages.on(PageEvent::kWaits, own);
   accounts_.charge(wanted.session, own.length());
@@ -79,14 +79,15 @@ void RunPlanner::wait(const WantedExtent& wanted, Range own) {
 void RunPlanner::give_up(const std::vector<WaitingRead>& gone) {
   for (const WaitingRead& read : gone) {
     accounts_.release(read.wanted.session, read.range.length());
-    const auto at = files_.find(read.wanted.extent.file);
+    const auto at = files_.find(read.wanted.extent.file.followed());
     if (at != files_.end()) at->second.pages.on(PageEvent::kWaitGivenUp, read.range);
   }
 }
 
 bool RunPlanner::still_waits(const WantedExtent& wanted) const {
   const Extent& extent = wanted.extent;
-  return extent.offset + extent.length <= files_.at(extent.file).size && samples_->is_ahead(wanted);
+  return extent.offset + extent.length <= files_.at(extent.file.followed()).size &&
+         samples_->is_ahead(wanted);
 }
 
 void RunPlanner::give_up_unwanted() {
@@ -121,7 +122,7 @@ void RunPlanner::start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads)
     const Gatherer::MayBridge may_bridge = [this, &mount = mount](const WaitingRead& read,
                                                                   Range gap) {
       return gap.length() <= mount.largest_gap(read.range.length()) &&
-             is_missing(read.wanted.extent.file, gap);
+             is_missing(read.wanted.extent.file.followed(), gap);
     };
     while (!mount.waiting.empty() && mount.waiting.bytes() >= mount.gathered &&
            mount.idle(now_ns) != 0) {
@@ -149,7 +150,7 @@ void RunPlanner::start_group(const std::vector<WaitingRead>& group, uint64_t now
     bytes = own.length();
     for (size_t i = 1; i < group.size(); ++i) wait(group[i].wanted, group[i].range);
   }
-  queue_.start({first.extent.file, first.session, 0, run, bytes}, now_ns, reads);
+  queue_.start({first.extent.file.followed(), first.session, 0, run, bytes}, now_ns, reads);
 }
 
 void RunPlanner::on_arrived(PlannedFile& file, const Request& request, Range got,

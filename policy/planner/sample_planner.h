@@ -8,10 +8,11 @@
 
 #include "policy/planner/accounts.h"
 #include "policy/planner/mount_queue.h"
-#include "policy/planner/planned_file.h"
+#include "policy/planner/record_store.h"
 #include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
 #include "policy/planner/stage_plan.h"
+#include "policy/planner/store.h"
 #include "policy/samples/sample_book.h"
 
 namespace sluice::optimizer {
@@ -19,14 +20,14 @@ namespace sluice::optimizer {
 class SamplePlanner {
  public:
   // `samples` and `stage` may be null.
-  SamplePlanner(Residency* residency, SampleBook* samples, StagePlan* stage, Accounts* accounts,
-                MountQueue* queue, PlannedFiles* files, Retention* retention, RunPlanner* runs)
-      : residency_(*residency),
-        samples_(samples),
+  SamplePlanner(SampleBook* samples, StagePlan* stage, Store* store, RecordStore* records,
+                Accounts* accounts, MountQueue* queue, Retention* retention, RunPlanner* runs)
+      : samples_(samples),
         stage_(stage),
+        store_(*store),
+        records_(*records),
         accounts_(*accounts),
         queue_(*queue),
-        files_(*files),
         retention_(*retention),
         runs_(*runs) {}
 
@@ -39,35 +40,12 @@ class SamplePlanner {
   void on_sample_end(uint32_t session, std::span<const Extent> parts);
 
  private:
-  // An extent that a sample needs, to be read now; `turn` is its place in the order of taking.
-  struct Taken {
-    uint32_t file = 0, session = 0;
-    size_t turn = 0;
-    Range range;
-  };
-  struct Outcome {  // of a sample that is about to be read: files, or bytes
-    uint64_t wanted = 0, here = 0, coming = 0;
-    Demand missing;
-    void miss(Demand demand);
-  };
-
-  SampleBook::Verdict judge(uint32_t session, const Extent& extent, uint64_t now_ns);
-  SampleBook::Verdict judge_file(uint32_t session, uint32_t file, uint64_t now_ns);
-  // Whether the range is in memory, being read, or waits; then it is counted.
-  bool is_there(uint32_t file_id, PlannedFile& file, uint32_t session, Range range);
-  void take(const WantedExtent& wanted, uint64_t now_ns, std::vector<Taken>* taken);
-  static std::vector<Taken> merged(std::vector<Taken> taken);
-  void start(const std::vector<Taken>& taken, uint64_t now_ns, std::vector<PlannedRead>* reads);
-  bool note_file(uint32_t file, Outcome* outcome);
-  bool note_record(uint32_t session, const Extent& part, bool own_order, Outcome* outcome);
-  Demand demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const;
-
-  Residency& residency_;
   SampleBook* const samples_;
   StagePlan* const stage_;
+  Store& store_;
+  RecordStore& records_;
   Accounts& accounts_;
   MountQueue& queue_;
-  PlannedFiles& files_;
   Retention& retention_;
   RunPlanner& runs_;
 };

@@ -24,6 +24,13 @@ struct Demand {
   double link_ns = 0;   // bytes / bandwidth: any number of readers
 };
 
+// What a reader found in memory because of Sluice.
+struct Hit {
+  // Bytes that it was the first to read since they were fetched, and others.
+  uint64_t first_bytes = 0, again_bytes = 0;
+  Demand saved;
+};
+
 class Savings {
  public:
   void served(Demand demand) { add(&epoch_.served, demand); }

@@ -21,7 +21,9 @@ Scheduler::Scheduler(Residency* residency, SampleBook* samples, StagePlan* stage
       streams_(residency, &accounts_, &queue_, &files_),
       retention_(samples, &accounts_, &queue_, &files_),
       runs_(residency, samples, &accounts_, &queue_, &files_, &retention_),
-      sample_planner_(residency, samples, stage, &accounts_, &queue_, &files_, &retention_,
+      records_(residency, &accounts_, &queue_, &files_, &retention_, &runs_),
+      store_(samples, stage, &records_, &accounts_, &retention_),
+      sample_planner_(samples, stage, &store_, &records_, &accounts_, &queue_, &retention_,
                       &runs_) {}
 
 PlannedFile* Scheduler::find(uint32_t file) {

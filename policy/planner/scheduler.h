@@ -14,10 +14,12 @@
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
 #include "policy/planner/planned_file.h"
+#include "policy/planner/record_store.h"
 #include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
 #include "policy/planner/sample_planner.h"
 #include "policy/planner/stage_plan.h"
+#include "policy/planner/store.h"
 #include "policy/planner/stream_planner.h"
 #include "policy/samples/sample_book.h"
 
@@ -52,6 +54,8 @@ class Scheduler {
   StreamPlanner& streams() { return streams_; }
   const StreamPlanner& streams() const { return streams_; }
   SamplePlanner& samples() { return sample_planner_; }
+  Store& store() { return store_; }
+  const Store& store() const { return store_; }
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
 
@@ -102,6 +106,8 @@ class Scheduler {
   StreamPlanner streams_;
   Retention retention_;
   RunPlanner runs_;
+  RecordStore records_;
+  Store store_;
   SamplePlanner sample_planner_;
 };
 

@@ -89,8 +89,8 @@ bool StagePlan::retains(uint32_t file) const {
   return at != entries_.end() && at->second.place != Place::kFetching && at->second.read;
 }
 
-StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
-  if (files_->refused(file) != FileTable::Refused::kNo) return Answer::kNever;
+FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
+  if (files_->refused(file) != FileTable::Refused::kNo) return FetchVerdict::kNever;
   const auto at = entries_.find(file);
   Mount& mount = mounts_[at == entries_.end() ? device_of(file) : at->second.device];
   const bool busy = mount.in_flight >= mount.model.depth(now_ns);
@@ -100,22 +100,22 @@ StagePlan::Answer StagePlan::judge(uint32_t file, uint64_t now_ns) {
         stale_ns_ != 0 && now_ns - std::min(now_ns, entry.validated_ns) > stale_ns_ / 2;
     const bool look = entry.place != Place::kFetching && old && !entry.checking && !entry.to_cache;
     const bool comes_back = entry.place == Place::kSpent;
-    if ((look && busy) || (comes_back && !may_be_ahead(entry.charged))) return Answer::kLater;
+    if ((look && busy) || (comes_back && !may_be_ahead(entry.charged))) return FetchVerdict::kLater;
     ++entry.wants;
     if (comes_back) {
       entry.place = Place::kAhead;
       ahead_ += entry.charged;
     }
-    return look ? Answer::kTake : Answer::kNever;
+    return look ? FetchVerdict::kTake : FetchVerdict::kNever;
   }
-  if (busy || entries_.size() + kHeadroom >= max_copies_) return Answer::kLater;
-  const uint64_t wanted = charge(files_->bytes(file));
+  if (busy || entries_.size() + kHeadroom >= max_copies_) return FetchVerdict::kLater;
+  const uint64_t wanted = FileTable::charge(files_->bytes(file));
   if (wanted > limit()) {
     files_->refuse(file);
-    return Answer::kNever;
+    return FetchVerdict::kNever;
   }
-  if (!may_be_ahead(wanted)) return Answer::kLater;
-  return spares_awaited(wanted) && make_room(wanted) ? Answer::kTake : Answer::kLater;
+  if (!may_be_ahead(wanted)) return FetchVerdict::kLater;
+  return spares_awaited(wanted) && make_room(wanted) ? FetchVerdict::kTake : FetchVerdict::kLater;
 }
 
 PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset) {
@@ -123,7 +123,7 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, 
   Entry& entry = at->second;
   if (added) {
     entry.device = device_of(file);
-    entry.charged = charge(files_->bytes(file));
+    entry.charged = FileTable::charge(files_->bytes(file));
     entry.wants = 1;
     entry.dataset = dataset;
     entry.to_cache = originals_.contains(dataset) || files_->only_locked(file);
@@ -148,7 +148,7 @@ void StagePlan::ended(const Entry& entry, uint64_t bytes, Counts counts, uint64_
   --flying_;
   if (counts == Counts::kNot) return;
   mount.bytes += bytes;
-  mount.charged += charge(bytes);
+  mount.charged += FileTable::charge(bytes);
   ++mount.files;
   mount.model.on_done(entry.sample, 1, now_ns, counts == Counts::kRateAndLatency, took_ns);
 }
@@ -221,10 +221,10 @@ void StagePlan::looked_at(uint32_t file, Entry& entry) {
 void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
   while (!again_.empty()) {
     const auto [file, session] = again_.front();
-    const Answer answer = judge(file, now_ns);
-    if (answer == Answer::kLater) return;
+    const FetchVerdict verdict = judge(file, now_ns);
+    if (verdict == FetchVerdict::kLater) return;
     again_.pop_front();
-    if (answer == Answer::kTake) checks->push_back(start(file, session, now_ns));
+    if (verdict == FetchVerdict::kTake) checks->push_back(start(file, session, now_ns));
   }
   if (stale_ns_ == 0) return;  // each reader validates the copy itself
   while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
@@ -306,7 +306,7 @@ void StagePlan::offer(uint32_t session, uint32_t file, Entry& entry) {
   evict_kept();
 }
 
-StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
+Hit StagePlan::on_read(uint32_t session, uint32_t file) {
   const auto at = entries_.find(file);
   if (at == entries_.end()) {
     policy_->passed(file);
@@ -318,17 +318,17 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
     if (entry.wants > 0) --entry.wants;
     return {};
   }
-  Read read;
-  (entry.read ? read.again_bytes : read.first_bytes) = entry.bytes;
-  read.saved = demand(file);
-  if (entry.to_cache) read.saved.alone_ns /= kOpenShare;
+  Hit hit;
+  (entry.read ? hit.again_bytes : hit.first_bytes) = entry.bytes;
+  hit.saved = demand(file);
+  if (entry.to_cache) hit.saved.alone_ns /= kOpenShare;
   entry.read = true;
   set_awaited(entry, false);
   if (entry.wants > 0) --entry.wants;
   if (entry.place == Place::kAhead) {
     if (entry.wants > 0) {  // another reader needs it, too
       policy_->passed(file);
-      return read;
+      return hit;
     }
     ahead_ -= entry.charged;
     fit_policy(0);
@@ -340,7 +340,7 @@ StagePlan::Read StagePlan::on_read(uint32_t session, uint32_t file) {
   } else {
     offer(session, file, entry);
   }
-  return read;
+  return hit;
 }
 
 void StagePlan::drop(uint32_t file) {

@@ -27,6 +27,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/replacement/table.h"
 #include "policy/samples/file_table.h"
+#include "policy/samples/wanted.h"
 
 namespace sluice::optimizer {
 
@@ -49,9 +50,8 @@ class StagePlan {
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }
 
-  enum class Answer { kTake, kLater, kNever };
   // A sample that needs the file comes up: is the file to be fetched (or validated) now?
-  Answer judge(uint32_t file, uint64_t now_ns);
+  FetchVerdict judge(uint32_t file, uint64_t now_ns);
   // Starts validations, as start() does, of copies that a sample needs and that were validated long
   // ago; and fetches of files that a validation found to have changed.
   void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
@@ -69,13 +69,8 @@ class StagePlan {
   // check found a different file. kFull: the memory file system has no room.
   enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
   void on_failed(const PlannedFetch& fetch, Failure failure);
-  // A reader has finished a sample that this file is (part of). Returns the benefit of its copy:
-  // bytes read for the first time or again, and the storage time saved.
-  struct Read {
-    uint64_t first_bytes = 0, again_bytes = 0;
-    Demand saved;
-  };
-  Read on_read(uint32_t session, uint32_t file);
+  // A reader has finished a sample that this file is (part of).
+  Hit on_read(uint32_t session, uint32_t file);
   // The file has changed, or may have: its copy must be removed (it is in evicted() then, unless it
   // is being fetched; the result of that fetch is refused).
   void drop(uint32_t file);
@@ -103,6 +98,7 @@ class StagePlan {
   Demand demand(uint32_t file) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.
   double file_ns(uint32_t file) const;
+  const FileTable& files() const { return *files_; }
   bool refused(uint32_t file) const { return files_->refused(file) != FileTable::Refused::kNo; }
 
   // Copies that were fetched for a dataset and will not be read, with the share of the storage's
@@ -150,8 +146,6 @@ class StagePlan {
   const std::map<uint64_t, Mount>& mounts() const { return mounts_; }
 
   static constexpr unsigned kMaxDepth = 128;
-  // What tmpfs takes for a file of that size.
-  static uint64_t charge(uint64_t bytes) { return FileTable::charge(bytes); }
 
  private:
   void make_policy(PolicyKind kind);

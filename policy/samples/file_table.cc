@@ -135,6 +135,22 @@ void FileTable::set_bytes(uint32_t file, uint64_t bytes) {
   ++known_;
 }
 
+uint64_t FileTable::bytes(std::span<const Extent> parts) const {
+  uint64_t sum = 0;
+  for (const Extent& part : parts) {
+    sum += part.file.is_whole() ? bytes(part.file.whole()) : part.length;
+  }
+  return sum;
+}
+
+uint64_t FileTable::charge(std::span<const Extent> parts) const {
+  uint64_t sum = 0;
+  for (const Extent& part : parts) {
+    sum += part.file.is_whole() ? charge(bytes(part.file.whole())) : part.length;
+  }
+  return sum;
+}
+
 FileTable::Refused FileTable::refused(uint32_t file) const {
   const File& entry = files_[file - 1];
   const bool unfit = fitness_.unfit(file) && !(accepts_locked_ && fitness_.only_locked(file));

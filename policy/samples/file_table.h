@@ -4,20 +4,15 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "policy/samples/extent.h"
 #include "policy/samples/file_fitness.h"
-#include "policy/samples/sample_set.h"
 
 namespace sluice::optimizer {
-
-// In Extent::file: a whole file of the table rather than a range of a followed one. The bits below
-// are its number.
-inline constexpr uint32_t kWholeFile = 1U << 31;
-inline bool is_whole(const Extent& extent) { return (extent.file & kWholeFile) != 0; }
-inline uint32_t whole_file(const Extent& extent) { return extent.file & ~kWholeFile; }
 
 class FileTable {
  public:
@@ -43,6 +38,10 @@ class FileTable {
   // Bytes; for a file of unknown size, the mean of the known sizes.
   uint64_t bytes(uint32_t file) const;
   void set_bytes(uint32_t file, uint64_t bytes);
+  // Of parts of a sample, whole files or not: their bytes, and the memory that they take once
+  // fetched.
+  uint64_t bytes(std::span<const Extent> parts) const;
+  uint64_t charge(std::span<const Extent> parts) const;
 
   // Whether a file is known not to be staged. kForGood: on a mount that is not staged, or not a
   // sample file. kForNow: not a regular file, an error, or too large for the budget: retried when

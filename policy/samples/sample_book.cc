@@ -28,6 +28,11 @@ std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
 
 }  // namespace
 
+SampleBook::SampleBook() {
+  static const FileTable kNoFiles;
+  files_ = &kNoFiles;
+}
+
 uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t samples) {
   const auto known = by_name_.find({name, samples});
   if (known != by_name_.end()) {
@@ -157,23 +162,6 @@ std::vector<uint32_t> SampleBook::only_of(uint32_t session) const {
   return found;
 }
 
-uint64_t SampleBook::bytes_of(std::span<const Extent> parts) const {
-  uint64_t sum = 0;
-  for (const Extent& part : parts) {
-    sum += is_whole(part) && files_ != nullptr ? files_->bytes(whole_file(part)) : part.length;
-  }
-  return sum;
-}
-
-uint64_t SampleBook::charge_of(std::span<const Extent> parts) const {
-  uint64_t sum = 0;
-  for (const Extent& part : parts) {
-    sum += is_whole(part) && files_ != nullptr ? FileTable::charge(files_->bytes(whole_file(part)))
-                                               : part.length;
-  }
-  return sum;
-}
-
 const std::set<uint32_t>& SampleBook::sessions_of(uint32_t dataset) const {
   static const std::set<uint32_t> kNone;
   const auto at = datasets_.find(dataset);
@@ -198,7 +186,7 @@ std::vector<uint32_t> SampleBook::upcoming_files() const {
     std::vector<uint32_t>& files = each.emplace_back();
     job.order.for_each_left([&, &set = dataset->second.set](uint32_t index) {
       for (const Extent& part : set.parts(index)) {
-        if (is_whole(part)) files.push_back(whole_file(part));
+        if (part.file.is_whole()) files.push_back(part.file.whole());
       }
     });
   }
@@ -373,12 +361,12 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
   for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
-      const Verdict verdict = judge(session, extent);
-      if (verdict == Verdict::kLater) return std::nullopt;
+      const FetchVerdict verdict = judge(session, extent);
+      if (verdict == FetchVerdict::kLater) return std::nullopt;
       job.pending.pop_back();
-      if (verdict == Verdict::kTooLarge) job.order.lighten(extent.length);
+      if (verdict == FetchVerdict::kTooLarge) job.order.lighten(extent.length);
       job.last.extent = extent;
-      if (verdict == Verdict::kTake) return job.last;
+      if (verdict == FetchVerdict::kTake) return job.last;
     }
     const bool files = job.whole_files && file_window != nullptr;
     const uint64_t most = files ? file_window(job.order.spread())
@@ -393,7 +381,7 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
       continue;
     }
     const auto parts = dataset.set.parts(*index);
-    job.whole_files = !parts.empty() && is_whole(parts.front());
+    job.whole_files = is_of_files(parts);
     if (!parts.empty() && dataset.off[job.whole_files ? 1 : 0]) return std::nullopt;
     job.last = {
         {}, session, whose.second, job.order.epoch(), *index, job.order.cursor(), job.order.size()};
@@ -401,7 +389,8 @@ std::optional<WantedExtent> SampleBook::next_of(const std::pair<uint32_t, uint32
       job.order.hand_out(1);
       continue;
     }
-    job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(charge_of(parts), UINT32_MAX)));
+    job.order.hand_out(
+        static_cast<uint32_t>(std::min<uint64_t>(files_->charge(parts), UINT32_MAX)));
     job.pending.assign(parts.rbegin(), parts.rend());
   }
   return std::nullopt;

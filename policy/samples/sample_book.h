@@ -23,22 +23,15 @@
 #include "policy/samples/file_table.h"
 #include "policy/samples/sample_order.h"
 #include "policy/samples/sample_set.h"
+#include "policy/samples/wanted.h"
 
 namespace sluice::optimizer {
 
-// An extent that should be in the page cache, for a session's sample.
-struct WantedExtent {
-  Extent extent;
-  uint32_t session = 0, dataset = 0;
-  uint32_t epoch = 0, sample = 0;
-  uint64_t position = 0;  // of the sample in the epoch
-  uint64_t order = 0;     // samples of the epoch
-};
-
 class SampleBook {
  public:
-  // `files` (may be null) knows the sizes of whole files; it outlives the book.
-  explicit SampleBook(const FileTable* files = nullptr) : files_(files) {}
+  // `files` knows the sizes of whole files; it outlives the book. Without: no sample is of such.
+  explicit SampleBook(const FileTable* files) : files_(files) {}
+  SampleBook();
 
   // The dataset of that name and size, new or known. The session uses it until it leaves; what was
   // learned is stored as long as any session uses it, or until it is evicted. Beyond kMaxNames,
@@ -128,10 +121,8 @@ class SampleBook {
 
   // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
   // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where
-  // samples are whole files. `judge` decides about each extent. kNever: it is in memory, in flight,
-  // or must not be fetched. kTooLarge: there will never be room.
-  enum class Verdict { kTake, kLater, kNever, kTooLarge };
-  using Judge = std::function<Verdict(uint32_t session, const Extent&)>;
+  // samples are whole files. `judge` decides about each extent.
+  using Judge = std::function<FetchVerdict(uint32_t session, const Extent&)>;
   struct Ahead {  // the order whose window is requested; `spread` is the order's
     uint32_t session = 0, dataset = 0;
     uint64_t spread = 0;
@@ -161,10 +152,6 @@ class SampleBook {
   // Visits the extents of samples that next() has handed out or passed over and that have not begun
   // yet, and the known extents of samples that are being read.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
-
-  uint64_t bytes_of(std::span<const Extent> parts) const;
-  // The memory that the parts take once fetched.
-  uint64_t charge_of(std::span<const Extent> parts) const;
 
   // Whole files in the order in which all jobs together will read them, as far as it is known.
   std::vector<uint32_t> upcoming_files() const;
@@ -242,7 +229,7 @@ class SampleBook {
                                       const Dataset& dataset, Job& job, const Window& window,
                                       const Judge& judge, const FileWindow& file_window);
 
-  const FileTable* const files_;
+  const FileTable* files_;
   uint32_t next_id_ = 1;
   uint64_t changes_ = 0;
   uint64_t uses_ = 0;

@@ -5,7 +5,7 @@
 namespace sluice::optimizer {
 
 std::span<const Extent> SampleGuess::parts(uint64_t index) const {
-  if (index >= samples() || extents_[index * each_].file == 0) return {};
+  if (index >= samples() || extents_[index * each_].file == FileRef()) return {};
   return std::span(extents_).subspan(index * each_, each_);
 }
 

@@ -12,21 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "policy/samples/extent.h"
+
 namespace sluice::optimizer {
-
-// [offset, offset + length) of a followed file, bytes.
-struct Extent {
-  uint64_t offset = 0;
-  uint32_t length = 0;
-  uint32_t file = 0;  // 0: none
-  bool operator==(const Extent&) const = default;
-};
-static_assert(sizeof(Extent) == 16);
-
-inline bool contains(const Extent& outer, const Extent& inner) {
-  return outer.file == inner.file && outer.offset <= inner.offset &&
-         outer.offset + outer.length >= inner.offset + inner.length;
-}
 
 // Joins neighbours of the same file; otherwise preserves the order.
 void merge_neighbours(std::vector<Extent>* parts);
@@ -71,7 +59,7 @@ class SampleSet {
   static constexpr size_t kMaxParts = 64;
 
  private:
-  static constexpr uint32_t kMany = UINT32_MAX;  // Extent::file: its parts are in many_
+  static constexpr FileRef kMany = FileRef::whole_file(INT32_MAX);  // its parts are in many_
   static constexpr uint64_t kBlockSamples = 64;
 
   // Neighbours, [64 * b, 64 * b + 64): the known ones, packed.

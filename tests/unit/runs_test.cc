@@ -285,7 +285,7 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
   for (const uint32_t index : order) {
     const Extent part = book_.parts(set_, index)[0];
     const Range pages{part.offset, part.offset + kRecord};
-    for (plan(); !queue_.empty() && !world_.cache[part.file].contains(pages); plan()) {
+    for (plan(); !queue_.empty() && !world_.cache[part.file.followed()].contains(pages); plan()) {
       const PlannedRead read = queue_.front();
       world_.cache[read.file].add(read.range);
       serve();

@@ -17,7 +17,7 @@ using optimizer::SampleBook;
 using optimizer::SampleOrder;
 using optimizer::SampleSet;
 using optimizer::Source;
-using Verdict = SampleBook::Verdict;
+using Verdict = optimizer::FetchVerdict;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
   std::vector<uint32_t> order(count);

@@ -81,10 +81,10 @@ class StagePlanTest : public testing::Test {
   // True if the copy is there, or on its way, afterwards.
   bool want(int i) {
     now += kMillisecond;
-    const StagePlan::Answer answer = plan.judge(file(i), now);
-    if (answer == StagePlan::Answer::kTake) flying.push_back(plan.start(file(i), 1, now));
+    const FetchVerdict answer = plan.judge(file(i), now);
+    if (answer == FetchVerdict::kTake) flying.push_back(plan.start(file(i), 1, now));
     check();
-    return answer != StagePlan::Answer::kLater;
+    return answer != FetchVerdict::kLater;
   }
   void arrive() {
     for (const PlannedFetch& fetch : flying) {
@@ -94,7 +94,7 @@ class StagePlanTest : public testing::Test {
         continue;
       }
       ++fetched;
-      if (plan.on_staged(fetch, kDevice, kBytes, StagePlan::charge(kBytes), now)) {
+      if (plan.on_staged(fetch, kDevice, kBytes, FileTable::charge(kBytes), now)) {
         there.insert(fetch.file);
       }
     }
@@ -108,7 +108,7 @@ class StagePlanTest : public testing::Test {
     plan.evicted().clear();
     EXPECT_LE(plan.used(), plan.budget());
     EXPECT_LE(plan.ahead(), plan.used());
-    uint64_t charged = there.size() * StagePlan::charge(kBytes);
+    uint64_t charged = there.size() * FileTable::charge(kBytes);
     EXPECT_GE(plan.used(), charged);
   }
 
@@ -135,11 +135,11 @@ TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
 TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   plan.set_budget(kMuch, 1000);
   const auto fetch = [&](int i, uint64_t ns, bool from_storage) {
-    ASSERT_EQ(plan.judge(file(i), now), StagePlan::Answer::kTake);
+    ASSERT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
     const PlannedFetch planned = plan.start(file(i), 1, now);
     now += ns;
     EXPECT_TRUE(
-        plan.on_staged(planned, kDevice, kBytes, StagePlan::charge(kBytes), now, from_storage));
+        plan.on_staged(planned, kDevice, kBytes, FileTable::charge(kBytes), now, from_storage));
   };
   for (int i = 0; i < 20; ++i) fetch(i, 10 * kMillisecond, true);
   EXPECT_EQ(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
@@ -154,10 +154,10 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
   plan.set_budget(kMuch, 1000);
   const auto fetch = [&](int i) {
     now += kMillisecond;
-    EXPECT_EQ(plan.judge(file(i), now), StagePlan::Answer::kTake);
+    EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
     const PlannedFetch planned = plan.start(file(i), 1, now, kDataset);
     now += kMillisecond;
-    EXPECT_TRUE(plan.on_staged(planned, kDevice, kBytes, StagePlan::charge(kBytes), now));
+    EXPECT_TRUE(plan.on_staged(planned, kDevice, kBytes, FileTable::charge(kBytes), now));
     there.insert(file(i));
     return planned.to_cache;
   };
@@ -191,7 +191,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
 
 TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
   plan.set_policy(PolicyKind::kShade);
-  plan.set_budget(4 * StagePlan::charge(kBytes), 1000);
+  plan.set_budget(4 * FileTable::charge(kBytes), 1000);
   const auto read = [&](int i, float importance) {
     want(i);
     arrive();
@@ -203,9 +203,9 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
   for (const PolicyKind other :
        {PolicyKind::kNeeded, PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kShade}) {
     plan.set_policy(other);
-    EXPECT_EQ(plan.kept(), 3 * StagePlan::charge(kBytes)) << policy_info(other).name;
+    EXPECT_EQ(plan.kept(), 3 * FileTable::charge(kBytes)) << policy_info(other).name;
   }
-  plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
+  plan.set_budget(2 * FileTable::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));
 }
@@ -214,7 +214,7 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
 // jobs was needed soonest of all from then on.
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   plan.set_policy(PolicyKind::kNeeded);
-  plan.set_budget(2 * StagePlan::charge(kBytes), 1000);
+  plan.set_budget(2 * FileTable::charge(kBytes), 1000);
   plan.predict(numbers({1, 1, 2, 2, 3, 3}));
   want(1);
   want(1);  // for the second job
@@ -237,7 +237,7 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
 
 TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
   plan.set_policy(PolicyKind::kMinIo);
-  plan.set_budget(3 * StagePlan::charge(kBytes), 1000);
+  plan.set_budget(3 * FileTable::charge(kBytes), 1000);
   want(1);
   want(1);  // for a second job
   arrive();
@@ -371,7 +371,7 @@ TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
 }
 
 TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
-  const uint64_t charge = StagePlan::charge(kBytes);
+  const uint64_t charge = FileTable::charge(kBytes);
   plan.set_policy(PolicyKind::kShade);
   plan.set_budget(100 * charge, 1000);
   plan.window(0, now);
@@ -433,7 +433,7 @@ TEST_F(StagePlanTest, ASmallerBudgetIsKeptAtOnce) {
   for (int i = 0; i < 8; ++i) want(i);
   arrive();
   for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
-  plan.set_budget(4 * StagePlan::charge(kBytes), 1000);
+  plan.set_budget(4 * FileTable::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there.size(), 4U);
 }
@@ -443,9 +443,9 @@ TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
   plan.predict(numbers({1, 2, 3}));
   for (int i = 1; i <= 3; ++i) want(i);
   arrive();
-  EXPECT_EQ(plan.ahead(), 3 * StagePlan::charge(kBytes));
+  EXPECT_EQ(plan.ahead(), 3 * FileTable::charge(kBytes));
   plan.predict(numbers({3, 4}));
-  EXPECT_EQ(plan.ahead(), StagePlan::charge(kBytes));
+  EXPECT_EQ(plan.ahead(), FileTable::charge(kBytes));
   plan.drop_all();
   check();
   EXPECT_EQ(plan.used(), 0U);
@@ -459,7 +459,7 @@ class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKi
   // Share of the files that the last of `count` epochs fetched.
   double share(int count, double part) {
     plan.set_policy(GetParam());
-    plan.set_budget(static_cast<uint64_t>(kFiles * part) * StagePlan::charge(kBytes), 1 << 20);
+    plan.set_budget(static_cast<uint64_t>(kFiles * part) * FileTable::charge(kBytes), 1 << 20);
     std::mt19937 draw(7);
     std::vector<int> order(kFiles);
     std::iota(order.begin(), order.end(), 0);

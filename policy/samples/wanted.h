@@ -1,0 +1,23 @@
+// What planning asks of the orders of samples, and what it answers. Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "policy/samples/extent.h"
+
+namespace sluice::optimizer {
+
+// An extent that should be in memory, for a session's sample.
+struct WantedExtent {
+  Extent extent;
+  uint32_t session = 0, dataset = 0;
+  uint32_t epoch = 0, sample = 0;
+  uint64_t position = 0;  // of the sample in the epoch
+  uint64_t order = 0;     // samples of the epoch
+};
+
+// What is done about a coming sample's extent. kLater: there is no room yet. kNever: it is in
+// memory, in flight, or must not be fetched. kTooLarge: there will never be room.
+enum class FetchVerdict : uint8_t { kTake, kLater, kNever, kTooLarge };
+
+}  // namespace sluice::optimizer

@@ -118,7 +118,6 @@ class Optimizer : private Residency {
   void drop_control_copies(uint32_t dataset);
   void apply_harm(uint32_t dataset, HarmKeeper::Mechanism mechanism, uint64_t now_ns);
   void watch_harm(uint64_t now_ns);
-  uint64_t expected_ns(std::span<const Extent> parts) const;
   bool nothing_to_gain(const Session& session) const;
   bool nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const;
   void look_again(uint32_t dataset);
@@ -137,12 +136,6 @@ class Optimizer : private Residency {
   bool serve(const Session& session, const ImportanceBook::Who& who,
              const protocol::Samples& request, int fd);
   uint64_t importance_capacity(uint32_t dataset);
-  struct ByImportance {
-    bool files = false, records = false;  // which of a session's are retained by importance
-  };
-  uint64_t kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const;
-  bool in_memory(uint32_t dataset, uint32_t sample) const;
-  bool retained(uint32_t dataset, uint32_t sample) const;
   void judge_benefit(Session* session, const ImportanceBook::Who& who);
   double storage_ns(uint32_t dataset, uint64_t samples);
   void choose_policy();

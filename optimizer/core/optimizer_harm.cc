@@ -63,9 +63,7 @@ void Optimizer::drop_control_copies(uint32_t dataset) {
   size_t dropped = 0;
   for (const uint32_t sample : samples_.upcoming(dataset)) {
     if (!SampleBook::is_control(sample)) continue;
-    for (const Extent& part : samples_.parts(dataset, sample)) {
-      if (part.file.is_whole()) stage_plan_.drop(part.file.whole());
-    }
+    scheduler_.store().drop(samples_.parts(dataset, sample));
     if (++dropped == kControlsDropped) break;
   }
   stage_.remove_evicted();
@@ -75,15 +73,6 @@ void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) 
   const bool files = mechanism == Mechanism::kCopies;
   samples_.set_off(dataset, files, !harm_.on(dataset, mechanism, now));
   samples_.set_trial(dataset, files, harm_.in_trial(dataset, mechanism));
-}
-
-// Time that storage takes for the whole files among `parts`, one after the other; 0: unknown.
-uint64_t Optimizer::expected_ns(std::span<const Extent> parts) const {
-  double sum = 0;
-  for (const Extent& part : parts) {
-    if (part.file.is_whole()) sum += stage_plan_.demand(part.file.whole()).alone_ns;
-  }
-  return static_cast<uint64_t>(sum);
 }
 
 void Optimizer::watch_harm(uint64_t now) {

@@ -107,19 +107,17 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
   const uint64_t came_late = counter(metrics, SessionMetric::sample_late) - late;
   if (samples_.set(dataset) != nullptr) {
     const bool copy = is_of_files(parts);
-    const bool offered =
-        copy && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-          return part.file.is_whole() && stage_plan_.offers_copy(part.file.whole(), time_ns);
-        });
+    const bool offered = scheduler_.store().offers_copies(parts, time_ns);
     uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
     // Pages of a record may have been cached before Sluice: a control sample then still is native.
     const bool control = !copy && SampleBook::is_control(static_cast<uint32_t>(index)) &&
                          harm_.in_trial(dataset, HarmKeeper::Mechanism::kRecords);
     const bool served = hit + came_late != 0 && !control;
-    harm_.begun(reader, dataset, index,
-                {copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
-                 served ? HarmKeeper::How::kServed : HarmKeeper::How::kNative,
-                 std::min(time_ns, now), expected_ns(parts)});
+    harm_.begun(
+        reader, dataset, index,
+        {copy ? HarmKeeper::Mechanism::kCopies : HarmKeeper::Mechanism::kRecords,
+         served ? HarmKeeper::How::kServed : HarmKeeper::How::kNative, std::min(time_ns, now),
+         static_cast<uint64_t>(scheduler_.store().alone_ns(parts))});
   }
   history.count(EpochField::sample_hits, hit, now);
   history.count(EpochField::sample_late, came_late, now);

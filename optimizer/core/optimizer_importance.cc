@@ -6,7 +6,6 @@
 
 #include "optimizer/core/optimizer.h"
 #include "optimizer/io/memory_file.h"
-#include "protocol/page.h"
 
 namespace sluice::optimizer {
 
@@ -156,18 +155,8 @@ double Optimizer::storage_ns(uint32_t dataset, uint64_t samples) {
   double sum = 0;
   uint64_t known = 0;
   for (uint64_t i = 0; i < kLooked; ++i) {
-    double sample_ns = 0;
-    for (const Extent& part : samples_.parts(dataset, samples * i / kLooked)) {
-      if (part.file.is_whole()) {
-        sample_ns += stage_plan_.file_ns(part.file.whole());
-        continue;
-      }
-      const FileEntry* file = files_.find(part.file.followed());
-      const StorageModel* model =
-          file == nullptr ? nullptr : scheduler_.queue().model(file->device);
-      if (model != nullptr && model->bandwidth() > 0)
-        sample_ns += part.length * 1e9 / model->bandwidth();
-    }
+    const double sample_ns =
+        scheduler_.store().parallel_ns(samples_.parts(dataset, samples * i / kLooked));
     sum += sample_ns;
     known += sample_ns > 0 ? 1 : 0;
   }
@@ -185,39 +174,20 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
       !importance_.follows(who, request.epoch, request.first, request.count)) {
     return false;
   }
-  const ByImportance kept{
+  const Store::Kinds kept{
       stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
       by_importance(scheduler_.retention().records().policy(who.dataset))};
-  importance_.forget_lost(who.dataset,
-                          [&](SampleId sample) { return in_memory(who.dataset, sample); });
-  const auto bytes_of = [&](SampleId sample) { return kept_bytes(who.dataset, sample, kept); };
+  importance_.forget_lost(who.dataset, [&](SampleId sample) {
+    return scheduler_.store().in_memory(who.dataset, sample);
+  });
+  const auto bytes_of = [&](SampleId sample) {
+    return scheduler_.store().charge(samples_.parts(who.dataset, sample), kept);
+  };
   for (uint32_t& sample : samples) {
     const Answer answer = importance_.serve(who, sample, bytes_of);
     sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
   }
   return write_memory(fd, samples.data(), request.bytes);
-}
-
-// Memory that retaining the sample takes, which for a small file is much more than its size. 0: it
-// is not retained, or not by importance, or its location is unknown.
-uint64_t Optimizer::kept_bytes(uint32_t dataset, uint32_t sample, ByImportance kept) const {
-  uint64_t sum = 0;
-  for (const Extent& part : samples_.parts(dataset, sample)) {
-    const bool whole = part.file.is_whole();
-    if (whole ? !kept.files || stage_plan_.refused(part.file.whole()) : !kept.records) return 0;
-    sum += whole ? FileTable::charge(sample_files_.bytes(part.file.whole()))
-                 : (part.length + kPage - 1) / kPage * kPage;
-  }
-  return sum;
-}
-
-// All parts of the sample are in memory.
-bool Optimizer::in_memory(uint32_t dataset, uint32_t sample) const {
-  const std::span<const Extent> parts = samples_.parts(dataset, sample);
-  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return part.file.is_whole() ? stage_plan_.has(part.file.whole()) == StagePlan::Has::kStaged
-                                : scheduler_.retention().records().keeps(dataset, sample);
-  });
 }
 
 // Copies are retained by the policy that a session asks for, if any; by importance, while all
@@ -245,15 +215,6 @@ void Optimizer::choose_policy() {
   orders_new_ |= stage_plan_.policy() != before;  // a new policy has to learn them
 }
 
-// All parts of the sample have been in memory since it was last read.
-bool Optimizer::retained(uint32_t dataset, uint32_t sample) const {
-  const std::span<const Extent> parts = samples_.parts(dataset, sample);
-  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return part.file.is_whole() ? stage_plan_.retains(part.file.whole())
-                                : scheduler_.retention().records().keeps(dataset, sample);
-  });
-}
-
 // Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
 uint64_t Optimizer::importance_capacity(uint32_t dataset) {
   if (scheduler_.retention().records().tracks(dataset))
@@ -270,13 +231,10 @@ void Optimizer::rank_samples(const Session& session, const Session& owner, uint3
       !importance_.is_rank(owner.id, process, dataset)) {
     process = session.parent_of(process);
   }
-  const bool was_retained = retained(dataset, static_cast<uint32_t>(index));
+  const bool was_retained = scheduler_.store().retains(dataset, static_cast<uint32_t>(index));
   for (const KeepRanks::Rank& one :
        importance_.on_read(owner.id, process, dataset, index, was_retained)) {
-    for (const Extent& part : samples_.parts(dataset, one.sample)) {
-      if (part.file.is_whole()) stage_plan_.set_importance(part.file.whole(), one.rank);
-    }
-    scheduler_.retention().set_importance(dataset, one.sample, one.rank);
+    scheduler_.store().set_importance(dataset, one.sample, one.rank);
   }
 }
 

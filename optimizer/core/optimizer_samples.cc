@@ -237,8 +237,7 @@ bool Optimizer::nothing_to_gain(const Session& session) const {
   const bool stages = stage_.exists() && may_stage(session);
   return samples_.all_samples(session.id, [&](std::span<const Extent> parts) {
     return std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-      return part.file.is_whole() &&
-             (!stages || sample_files_.refused(part.file.whole()) == FileTable::Refused::kForGood);
+      return scheduler_.store().refused(part, stages) == FileTable::Refused::kForGood;
     });
   });
 }

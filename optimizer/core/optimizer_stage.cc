@@ -69,11 +69,8 @@ void Optimizer::handle(const Peer& peer, const SettleMessage& message,
 // Called before the copies of the sample's files are released.
 void Optimizer::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
                             Uptake::End end) {
-  for (const Extent& part : samples_.parts(dataset, index)) {
-    if (part.file.is_whole()) {
-      end.storage_ns += static_cast<uint64_t>(stage_plan_.demand(part.file.whole()).alone_ns);
-    }
-  }
+  end.storage_ns =
+      static_cast<uint64_t>(scheduler_.store().alone_ns(samples_.parts(dataset, index)));
   const bool before = uptake_.needs_originals(dataset);
   if (uptake_.ended(reader, dataset, index, end) != Uptake::Verdict::kOriginal && !before) return;
   if (SessionMetrics* metrics = scheduler_.accounts().metrics(owner)) {

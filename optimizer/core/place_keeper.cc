@@ -145,7 +145,8 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
       uint32_t place = 0;
-      if (const uint32_t whole = part.file.whole(); whole != 0) {
+      const uint32_t whole = part.file.whole();
+      if (whole != 0) {
         if (table_->unfit(whole)) continue;
         const auto next = static_cast<uint32_t>(list.whole.size());
         const auto [at, fresh] = whole_files.try_emplace(whole, next);
@@ -162,8 +163,8 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
         if (fresh) list.files.push_back(known->second);
         place = at->second;
       }
-      list.parts.push_back({part.offset, part.length, static_cast<uint32_t>(index), place,
-                            part.file.is_whole() ? 1U : 0U});
+      list.parts.push_back(
+          {part.offset, part.length, static_cast<uint32_t>(index), place, whole != 0 ? 1U : 0U});
     }
     return true;
   });

@@ -175,7 +175,7 @@ void Optimizer::run() {
       observe(now_ns());
       begin_epoch();
       pump();
-      idle_->store(reads_.empty() && planned_.empty() && stage_plan_.in_flight() == 0,
+      idle_->store(reads_.empty() && planned_.empty() && stage_plan_.mounts().in_flight() == 0,
                    std::memory_order_relaxed);
       relax();
       tick();
@@ -243,7 +243,8 @@ void Optimizer::tick() {
     server_.send(waiter.connection, protocol::MessageKind::kGone, {});
     return true;
   });
-  if (now >= next_budget_ns_ && (!sessions_.empty() || stage_plan_.copies() > 0)) update_budget();
+  if (now >= next_budget_ns_ && (!sessions_.empty() || !stage_plan_.table().all().empty()))
+    update_budget();
   if (!sessions_.empty()) {
     idle_since_ns_ = now;
   } else if (now - idle_since_ns_ >= std::max(linger_ * kSecond, next_session_ == 1 ? kFirst : 0)) {
@@ -257,7 +258,7 @@ void Optimizer::tick() {
 
 void Optimizer::update_budget() {
   next_budget_ns_ = now_ns() + kBudgetNs;
-  shares_.look(memory_.read(), options_.memory, stage_plan_.used());
+  shares_.look(memory_.read(), options_.memory, stage_plan_.table().used());
   samples_.set_most_bytes(std::clamp(shares_.budget() / kTablesShare, kLeastTables, kMostTables));
   records_.set_budget(shares_.budget());
   scheduler_.retention().set_most(shares_.most());

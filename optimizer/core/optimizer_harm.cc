@@ -76,13 +76,13 @@ void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) 
 }
 
 void Optimizer::watch_harm(uint64_t now) {
-  for (const StagePlan::Wasted& wasted : stage_plan_.wasted()) {
+  for (const CopyTable::Wasted& wasted : stage_plan_.table().wasted()) {
     if (wasted.dataset == 0 || samples_.set(wasted.dataset) == nullptr) continue;
     if (const auto found = harm_.wasted(wasted.dataset, wasted.ns, now)) {
       on_harm(wasted.dataset, *found, now);
     }
   }
-  stage_plan_.wasted().clear();
+  stage_plan_.table().wasted().clear();
   for (const uint32_t dataset : harm_.off()) {
     for (const Mechanism mechanism : {Mechanism::kRecords, Mechanism::kCopies}) {
       if (harm_.find(dataset, mechanism) != nullptr) apply_harm(dataset, mechanism, now);

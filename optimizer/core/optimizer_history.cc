@@ -30,11 +30,11 @@ void Optimizer::add_point(Session& session, uint64_t now) {
   const auto set = [&point](HistoryField field, uint64_t value) {
     point[static_cast<size_t>(field)] = value;
   };
-  const StagePlan::Flow staged = stage_plan_.flow(now);
-  set(HistoryField::ahead_bytes, view.ahead + stage_plan_.ahead());
+  const CopyMounts::Flow staged = stage_plan_.mounts().flow(now);
+  set(HistoryField::ahead_bytes, view.ahead + stage_plan_.table().ahead());
   set(HistoryField::precached_bytes, counter(metrics, SessionMetric::precached_bytes));
   set(HistoryField::stall_ns, session.waited_ns());
-  set(HistoryField::outstanding_bytes, view.outstanding + stage_plan_.used());
+  set(HistoryField::outstanding_bytes, view.outstanding + stage_plan_.table().used());
   set(HistoryField::budget_bytes, view.budget);
   set(HistoryField::in_flight, view.in_flight + staged.in_flight);
   set(HistoryField::depth, view.depth + staged.depth);

@@ -175,7 +175,7 @@ bool Optimizer::serve(const Session& session, const ImportanceBook::Who& who,
     return false;
   }
   const Store::Kinds kept{
-      stage_.exists() && may_stage(session) && by_importance(stage_plan_.policy()),
+      stage_.exists() && may_stage(session) && by_importance(stage_plan_.room().policy()),
       by_importance(scheduler_.retention().records().policy(who.dataset))};
   importance_.forget_lost(who.dataset, [&](SampleId sample) {
     return scheduler_.store().in_memory(who.dataset, sample);
@@ -207,12 +207,12 @@ void Optimizer::choose_policy() {
     all_may &= session->options.selects;
   }
   if (sessions_.empty()) return;
-  const PolicyKind before = stage_plan_.policy();
+  const PolicyKind before = stage_plan_.room().policy();
   const PolicyKind otherwise = !any_selects || !all_may ? PolicyKind::kAuto
                                : any_shares             ? kOfSeveral
                                                         : kByImportance;
-  stage_plan_.set_policy(asked.value_or(otherwise));
-  orders_new_ |= stage_plan_.policy() != before;  // a new policy has to learn them
+  stage_plan_.room().set_policy(asked.value_or(otherwise));
+  orders_new_ |= stage_plan_.room().policy() != before;  // a new policy has to learn them
 }
 
 // Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
@@ -220,7 +220,7 @@ uint64_t Optimizer::importance_capacity(uint32_t dataset) {
   if (scheduler_.retention().records().tracks(dataset))
     return scheduler_.retention().records().capacity(dataset);
   const size_t others = importance_.datasets();
-  return stage_.exists() ? stage_plan_.keepable() / std::max<size_t>(others, 1) : 0;
+  return stage_.exists() ? stage_plan_.room().keepable() / std::max<size_t>(others, 1) : 0;
 }
 
 // The ranks by which samples are retained change with each read: updated before the stores evict.

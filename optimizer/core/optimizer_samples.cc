@@ -78,7 +78,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
   }
   orders_new_ = true;
   ask_for_pages();
-  stage_plan_.retry_refused();
+  sample_files_.retry_refused();
   server_.send(peer.connection, MessageKind::kDone, {});
 }
 

@@ -218,7 +218,7 @@ void Optimizer::end_session(uint32_t id) {
   importance_.forget_session(id);
   scheduler_.retention().forget_session(id);
   records_.left();
-  stage_plan_.end_session(id);
+  stage_plan_.room().end_session(id);
   stage_.end_session(id);
   if (sessions_.empty()) stage_.rest();
   choose_policy();

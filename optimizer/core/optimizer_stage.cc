@@ -109,7 +109,7 @@ void Optimizer::share_budget(uint64_t now) {
   stage_.tick(now, shares_.stage(scheduler_.accounts().outstanding() +
                                      scheduler_.retention().records().kept(),
                                  unlimited ? 0 : asked));
-  scheduler_.accounts().set_budget(shares_.cache(stage_plan_.used()));
+  scheduler_.accounts().set_budget(shares_.cache(stage_plan_.table().used()));
 }
 
 }  // namespace sluice::optimizer

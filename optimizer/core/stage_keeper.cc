@@ -14,7 +14,7 @@ namespace sluice::optimizer {
 namespace {
 
 // More threads than one mount may use: a mount that hangs leaves some to the others.
-constexpr unsigned kThreads = StagePlan::kMaxDepth + 32;
+constexpr unsigned kThreads = CopyMounts::kMaxDepth + 32;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 constexpr unsigned kPackers = 2;
 // Copies waiting to be packed: share of the budget, and bytes at most.
@@ -29,7 +29,7 @@ StageKeeper::StageKeeper(StagePlan* plan, FileTable* files, std::shared_ptr<Mail
     : plan_(plan),
       files_(files),
       mailbox_(std::move(mailbox)),
-      executor_(kThreads, StagePlan::kMaxDepth),
+      executor_(kThreads, CopyMounts::kMaxDepth),
       packing_(kPackers, kPackers) {
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
@@ -126,7 +126,7 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
   copies_[planned.file] = {record, 0, 0, 0, false};
   const std::string above = files_->folder_path(files_->folder(planned.file));
   CopyRules rules = rules_;
-  rules.most_bytes = plan_->budget() / kLargestShare;
+  rules.most_bytes = plan_->room().budget() / kLargestShare;
   executor_.run(0, [this, planned, path, above, rules, name = next_name_++, mailbox = mailbox_,
                     folder = folder_, watch = watch_] {
     // Watched before it is read, so that no change between the two is missed.
@@ -170,7 +170,7 @@ void StageKeeper::fetch(const PlannedFetch& planned) {
 
 void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
   CopyRules rules = rules_;
-  rules.most_bytes = plan_->budget() / kLargestShare;
+  rules.most_bytes = plan_->room().budget() / kLargestShare;
   executor_.run(0, [this, planned, path = files_->path(planned.file), rules, keep = keeps_cache_,
                     mailbox = mailbox_] {
     const uint64_t begun = now_ns();
@@ -197,7 +197,7 @@ void StageKeeper::fetch_to_cache(const PlannedFetch& planned) {
 // slow disk gets fewer.
 void StageKeeper::pack(const std::string& path, std::shared_ptr<CopyToPack> copy) {
   const uint64_t bytes = copy->bytes;
-  const uint64_t most = std::min(plan_->budget() / kToPackShare, kMostToPack);
+  const uint64_t most = std::min(plan_->room().budget() / kToPackShare, kMostToPack);
   if (rules_.packs == nullptr || (to_pack_ != 0 && to_pack_ + bytes > most)) return;
   to_pack_ += bytes;
   packing_.run(0, [this, path, copy = std::move(copy), bytes, packs = rules_.packs,
@@ -227,7 +227,7 @@ void StageKeeper::fetched(const PlannedFetch& planned, uint64_t name, uint64_t b
   if (!wanted || at == copies_.end()) {
     folder_->remove(name);
     if (at != copies_.end() && at->second.name == 0 &&
-        plan_->has(planned.file) == StagePlan::Has::kNot) {
+        plan_->table().has(planned.file) == CopyTable::Has::kNot) {
       forget(planned.file);
     }
     remove_evicted();
@@ -288,7 +288,7 @@ void StageKeeper::failed(const PlannedFetch& planned, const CopyResult& result) 
   plan_->on_failed(planned, result.failure);
   const auto at = copies_.find(planned.file);
   if (at != copies_.end() && at->second.name == 0 &&
-      plan_->has(planned.file) == StagePlan::Has::kNot) {
+      plan_->table().has(planned.file) == CopyTable::Has::kNot) {
     forget(planned.file);
   }
   remove_evicted();
@@ -311,8 +311,8 @@ void StageKeeper::forget(uint32_t file) {
 }
 
 void StageKeeper::remove_evicted() {
-  for (const uint32_t file : plan_->evicted()) forget(file);
-  plan_->evicted().clear();
+  for (const uint32_t file : plan_->table().evicted()) forget(file);
+  plan_->table().evicted().clear();
 }
 
 // A renamed or moved folder changes the paths of all files below it.
@@ -393,7 +393,8 @@ void StageKeeper::tick(uint64_t now, uint64_t budget) {
   if (!index_.exists()) return;
   index_.beat(now);
   see_changes();
-  plan_->set_budget(std::min(budget, folder_->room(plan_->used())), protocol::kStageFiles);
+  plan_->room().set_budget(std::min(budget, folder_->room(plan_->table().used())),
+                           protocol::kStageFiles);
   remove_evicted();
 }
 

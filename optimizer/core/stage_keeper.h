@@ -20,7 +20,7 @@
 #include "optimizer/stage/stage_folder.h"
 #include "optimizer/stage/stage_index.h"
 #include "optimizer/stage/stage_watch.h"
-#include "policy/planner/stage_plan.h"
+#include "policy/copies/stage_plan.h"
 
 namespace sluice::optimizer {
 

@@ -12,11 +12,11 @@ using nlohmann::json;
 nlohmann::json Optimizer::stage_status() const {
   const StageKeeper::View& view = stage_.view();
   json out{{"folder", stage_.folder()},
-           {"policy", policy_info(stage_plan_.policy()).name},
-           {"budget_bytes", stage_plan_.budget()},
-           {"used_bytes", stage_plan_.used()},
-           {"ahead_bytes", stage_plan_.ahead()},
-           {"kept_bytes", stage_plan_.kept()},
+           {"policy", policy_info(stage_plan_.room().policy()).name},
+           {"budget_bytes", stage_plan_.room().budget()},
+           {"used_bytes", stage_plan_.table().used()},
+           {"ahead_bytes", stage_plan_.table().ahead()},
+           {"kept_bytes", stage_plan_.room().kept()},
            {"copies", view.copies},
            {"fetched_files", view.fetched_files},
            {"fetched_bytes", view.fetched_bytes},
@@ -39,7 +39,7 @@ nlohmann::json Optimizer::stage_status() const {
                     {"damaged_packs", packs.damaged_packs},
                     {"adding", packs.adding}};
   }
-  for (const auto& [device, mount] : stage_plan_.mounts()) {
+  for (const auto& [device, mount] : stage_plan_.mounts().all()) {
     out["mounts"].push_back({{"device", device},
                              {"depth", mount.model.depth(now_ns())},
                              {"in_flight", mount.in_flight},

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "optimizer/packs/pack_store.h"
-#include "policy/planner/stage_plan.h"
+#include "policy/copies/stage_plan.h"
 #include "protocol/stage.h"
 #include "protocol/unique_fd.h"
 

@@ -12,7 +12,7 @@
 #include "policy/planner/accounts.h"
 #include "policy/planner/gatherer.h"
 #include "policy/planner/planned_file.h"
-#include "policy/planner/storage_model.h"
+#include "policy/storage/storage_model.h"
 
 namespace sluice::optimizer {
 

@@ -28,7 +28,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
     return store_.judge(session, extent, now_ns);
   };
   const SampleBook::FileWindow file_window = [&](uint64_t spread) {
-    return stage_->window(spread, now_ns);
+    return stage_->room().window(spread, now_ns);
   };
   if (stage_ != nullptr) stage_->look_again(now_ns, fetches);
   while (const auto wanted = samples_->next(window, judge, file_window)) {

@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "policy/copies/stage_plan.h"
 #include "policy/planner/accounts.h"
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/record_store.h"
 #include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
-#include "policy/planner/stage_plan.h"
 #include "policy/planner/store.h"
 #include "policy/samples/sample_book.h"
 

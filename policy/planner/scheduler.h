@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "policy/copies/stage_plan.h"
 #include "policy/planner/accounts.h"
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
@@ -18,7 +19,6 @@
 #include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
 #include "policy/planner/sample_planner.h"
-#include "policy/planner/stage_plan.h"
 #include "policy/planner/store.h"
 #include "policy/planner/stream_planner.h"
 #include "policy/samples/sample_book.h"

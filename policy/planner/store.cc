@@ -24,10 +24,10 @@ void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<Planne
 std::optional<Presence> Store::presence(uint32_t session, const Extent& part, bool own_order) {
   if (!part.file.is_whole()) return records_.presence(session, part, own_order);
   const uint32_t file = part.file.whole();
-  if (files_->refused(file)) return std::nullopt;
-  const StagePlan::Has has = files_->has(file);
-  const bool here = has == StagePlan::Has::kStaged;
-  return Presence{1, here ? 1U : 0U, has == StagePlan::Has::kComing ? 1U : 0U,
+  if (refused(part, true) != FileTable::Refused::kNo) return std::nullopt;
+  const CopyTable::Has has = files_->table().has(file);
+  const bool here = has == CopyTable::Has::kStaged;
+  return Presence{1, here ? 1U : 0U, has == CopyTable::Has::kComing ? 1U : 0U,
                   here ? Demand{} : files_->demand(file)};
 }
 
@@ -43,7 +43,7 @@ FileTable::Refused Store::refused(const Extent& part, bool stages) const {
 
 bool Store::offers_copies(std::span<const Extent> parts, uint64_t time_ns) const {
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
-    return part.file.is_whole() && files_->offers_copy(part.file.whole(), time_ns);
+    return part.file.is_whole() && files_->table().offers(part.file.whole(), time_ns);
   });
 }
 
@@ -64,7 +64,8 @@ double Store::alone_ns(std::span<const Extent> parts) const {
 double Store::parallel_ns(std::span<const Extent> parts) const {
   double sum = 0;
   for (const Extent& part : parts) {
-    sum += part.file.is_whole() ? files_->file_ns(part.file.whole()) : records_.parallel_ns(part);
+    sum += part.file.is_whole() ? files_->mounts().file_ns(part.file.whole())
+                                : records_.parallel_ns(part);
   }
   return sum;
 }
@@ -73,7 +74,7 @@ uint64_t Store::charge(std::span<const Extent> parts, Kinds retained) const {
   uint64_t sum = 0;
   for (const Extent& part : parts) {
     const bool whole = part.file.is_whole();
-    const bool refused = whole && files_->refused(part.file.whole());
+    const bool refused = whole && this->refused(part, true) != FileTable::Refused::kNo;
     if (refused || !(whole ? retained.files : retained.records)) return 0;
     sum += whole ? FileTable::charge(files_->files().bytes(part.file.whole()))
                  : (part.length + kPage - 1) / kPage * kPage;
@@ -91,17 +92,18 @@ bool Store::all_parts(uint32_t dataset, uint32_t sample, Test test) const {
 }
 
 bool Store::in_memory(uint32_t dataset, uint32_t sample) const {
-  return all_parts(dataset, sample,
-                   [&](uint32_t file) { return files_->has(file) == StagePlan::Has::kStaged; });
+  return all_parts(dataset, sample, [&](uint32_t file) {
+    return files_->table().has(file) == CopyTable::Has::kStaged;
+  });
 }
 
 bool Store::retains(uint32_t dataset, uint32_t sample) const {
-  return all_parts(dataset, sample, [&](uint32_t file) { return files_->retains(file); });
+  return all_parts(dataset, sample, [&](uint32_t file) { return files_->table().retains(file); });
 }
 
 void Store::set_importance(uint32_t dataset, uint32_t sample, float importance) {
   for (const Extent& part : samples_->parts(dataset, sample)) {
-    if (part.file.is_whole()) files_->set_importance(part.file.whole(), importance);
+    if (part.file.is_whole()) files_->room().set_importance(part.file.whole(), importance);
   }
   retention_.set_importance(dataset, sample, importance);
 }

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "policy/copies/stage_plan.h"
 #include "policy/planner/record_store.h"
-#include "policy/planner/stage_plan.h"
 #include "policy/samples/sample_book.h"
 
 namespace sluice::optimizer {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "policy/planner/budget.h"
-#include "policy/planner/storage_model.h"
 #include "policy/planner/stream_plan.h"
+#include "policy/storage/storage_model.h"
 #include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "policy/planner/gatherer.h"
-#include "policy/planner/request_cost.h"
+#include "policy/storage/request_cost.h"
 #include "tests/unit/records_data.h"
 
 namespace sluice::test {

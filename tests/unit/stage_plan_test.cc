@@ -1,5 +1,5 @@
 // Who is staged, kept and evicted: pure decisions, and the numbers of files that samples are.
-#include "policy/planner/stage_plan.h"
+#include "policy/copies/stage_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -102,14 +102,14 @@ class StagePlanTest : public testing::Test {
     check();
   }
   void check() {
-    for (const uint32_t gone : plan.evicted()) {
+    for (const uint32_t gone : plan.table().evicted()) {
       EXPECT_EQ(there.erase(gone), 1U) << "evicted twice, or never staged: " << gone;
     }
-    plan.evicted().clear();
-    EXPECT_LE(plan.used(), plan.budget());
-    EXPECT_LE(plan.ahead(), plan.used());
+    plan.table().evicted().clear();
+    EXPECT_LE(plan.table().used(), plan.room().budget());
+    EXPECT_LE(plan.table().ahead(), plan.table().used());
     uint64_t charged = there.size() * FileTable::charge(kBytes);
-    EXPECT_GE(plan.used(), charged);
+    EXPECT_GE(plan.table().used(), charged);
   }
 
   FileTable files;
@@ -121,19 +121,19 @@ class StagePlanTest : public testing::Test {
 };
 
 TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   EXPECT_TRUE(want(1));
   EXPECT_TRUE(want(1));
   EXPECT_EQ(flying.size(), 1U);
-  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kComing);
+  EXPECT_EQ(plan.table().has(file(1)), CopyTable::Has::kComing);
   arrive();
-  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kStaged);
+  EXPECT_EQ(plan.table().has(file(1)), CopyTable::Has::kStaged);
   EXPECT_TRUE(want(1));
   EXPECT_TRUE(flying.empty());
 }
 
 TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i, uint64_t ns, bool from_storage) {
     ASSERT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
     const PlannedFetch planned = plan.start(file(i), 1, now);
@@ -151,7 +151,7 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
 
 TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
   constexpr uint32_t kDataset = 5;
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i) {
     now += kMillisecond;
     EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
@@ -162,9 +162,9 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
     return planned.to_cache;
   };
   EXPECT_FALSE(fetch(1));
-  EXPECT_TRUE(plan.offers_copy(file(1), now));
-  EXPECT_FALSE(plan.offers_copy(file(1), now - 1)) << "it was not there yet";
-  EXPECT_FALSE(plan.offers_copy(file(2), now));
+  EXPECT_TRUE(plan.table().offers(file(1), now));
+  EXPECT_FALSE(plan.table().offers(file(1), now - 1)) << "it was not there yet";
+  EXPECT_FALSE(plan.table().offers(file(2), now));
   want(9);  // of another dataset
   arrive();
   plan.need_originals(kDataset);
@@ -172,10 +172,10 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
   EXPECT_EQ(there, std::set<uint32_t>{file(9)}) << "a copy of no use stays";
 
   EXPECT_TRUE(fetch(2));
-  EXPECT_EQ(plan.has(file(2)), StagePlan::Has::kStaged);
-  EXPECT_FALSE(plan.offers_copy(file(2), now));
-  EXPECT_GT(plan.ahead(), 0U);
-  now += 10 * plan.kMaxDepth * 1'000'000'000ULL;
+  EXPECT_EQ(plan.table().has(file(2)), CopyTable::Has::kStaged);
+  EXPECT_FALSE(plan.table().offers(file(2), now));
+  EXPECT_GT(plan.table().ahead(), 0U);
+  now += 10 * CopyMounts::kMaxDepth * 1'000'000'000ULL;
   std::vector<PlannedFetch> checks;
   plan.on_read(2, file(9));
   plan.look_again(now, &checks);
@@ -183,29 +183,29 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
   plan.on_read(1, file(2));
   check();
   EXPECT_FALSE(there.contains(file(2))) << "from now on the kernel's";
-  EXPECT_EQ(plan.ahead(), 0U);
+  EXPECT_EQ(plan.table().ahead(), 0U);
   EXPECT_TRUE(fetch(2));
   plan.forget_dataset(kDataset);
   EXPECT_FALSE(fetch(3));
 }
 
 TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
-  plan.set_policy(PolicyKind::kShade);
-  plan.set_budget(4 * FileTable::charge(kBytes), 1000);
+  plan.room().set_policy(PolicyKind::kShade);
+  plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
   const auto read = [&](int i, float importance) {
     want(i);
     arrive();
-    plan.set_importance(file(i), importance);
+    plan.room().set_importance(file(i), importance);
     plan.on_read(1, file(i));
     check();
   };
   for (const int i : {1, 2, 3}) read(i, static_cast<float>(i % 3) + 1);  // 2 matters most, then 1
   for (const PolicyKind other :
        {PolicyKind::kNeeded, PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kShade}) {
-    plan.set_policy(other);
-    EXPECT_EQ(plan.kept(), 3 * FileTable::charge(kBytes)) << policy_info(other).name;
+    plan.room().set_policy(other);
+    EXPECT_EQ(plan.room().kept(), 3 * FileTable::charge(kBytes)) << policy_info(other).name;
   }
-  plan.set_budget(2 * FileTable::charge(kBytes), 1000);
+  plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));
 }
@@ -213,8 +213,8 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
 // The policy was not told of readings that it has nothing to decide of: who was read by both of two
 // jobs was needed soonest of all from then on.
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
-  plan.set_policy(PolicyKind::kNeeded);
-  plan.set_budget(2 * FileTable::charge(kBytes), 1000);
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
   plan.predict(numbers({1, 1, 2, 2, 3, 3}));
   want(1);
   want(1);  // for the second job
@@ -228,7 +228,7 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   for (const int i : {2, 3}) {
     want(i);
     arrive();
-    plan.set_importance(file(i), 1);
+    plan.room().set_importance(file(i), 1);
     plan.on_read(1, file(i));
     check();
   }
@@ -236,8 +236,8 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
 }
 
 TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
-  plan.set_policy(PolicyKind::kMinIo);
-  plan.set_budget(3 * FileTable::charge(kBytes), 1000);
+  plan.room().set_policy(PolicyKind::kMinIo);
+  plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);
   want(1);
   want(1);  // for a second job
   arrive();
@@ -251,12 +251,12 @@ TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
 }
 
 TEST_F(StagePlanTest, AFileThatChangedWhileItCameIsNotTaken) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   plan.drop(file(1));
   arrive();
-  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kNot);
-  EXPECT_EQ(plan.used(), 0U);
+  EXPECT_EQ(plan.table().has(file(1)), CopyTable::Has::kNot);
+  EXPECT_EQ(plan.table().used(), 0U);
   EXPECT_TRUE(want(1)) << "the next time it is fetched anew";
   arrive();
   EXPECT_EQ(there.size(), 1U);
@@ -264,7 +264,7 @@ TEST_F(StagePlanTest, AFileThatChangedWhileItCameIsNotTaken) {
 
 TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   plan.set_stale(3000 * kMillisecond);
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   arrive();
   plan.on_read(1, file(1));
@@ -290,7 +290,7 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
 
 TEST_F(StagePlanTest, WhereEveryReaderLooksNobodyElseDoes) {
   plan.set_stale(0);
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   arrive();
   now += 5000 * kMillisecond;
@@ -302,7 +302,7 @@ TEST_F(StagePlanTest, WhereEveryReaderLooksNobodyElseDoes) {
 
 TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
   plan.set_stale(3000 * kMillisecond);
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   want(2);
   arrive();
@@ -320,7 +320,7 @@ TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
 }
 
 TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   arrive();
   now += 2000 * kMillisecond;
@@ -331,22 +331,22 @@ TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
   check();
   want(1);  // fetched again
   plan.on_failed(look, StagePlan::Failure::kChanged);
-  EXPECT_EQ(plan.has(file(1)), StagePlan::Has::kComing);
+  EXPECT_EQ(plan.table().has(file(1)), CopyTable::Has::kComing);
   EXPECT_FALSE(plan.on_valid(look));
   arrive();
   EXPECT_EQ(there.size(), 1U);
 }
 
 TEST_F(StagePlanTest, ALateFetchIsNotAheadOfAnybody) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   plan.on_read(1, file(1));  // from the original
   arrive();
-  EXPECT_EQ(plan.ahead(), 0U);
+  EXPECT_EQ(plan.table().ahead(), 0U);
 }
 
 TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   want(1);
   plan.on_failed(flying.front(), StagePlan::Failure::kError);
   flying.clear();
@@ -364,42 +364,42 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
 }
 
 TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
-  plan.set_budget(kBytes / 2, 1000);
+  plan.room().set_budget(kBytes / 2, 1000);
   EXPECT_TRUE(want(1));
   EXPECT_TRUE(flying.empty());
-  EXPECT_EQ(plan.used(), 0U);
+  EXPECT_EQ(plan.table().used(), 0U);
 }
 
 TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   const uint64_t charge = FileTable::charge(kBytes);
-  plan.set_policy(PolicyKind::kShade);
-  plan.set_budget(100 * charge, 1000);
-  plan.window(0, now);
+  plan.room().set_policy(PolicyKind::kShade);
+  plan.room().set_budget(100 * charge, 1000);
+  plan.room().window(0, now);
   for (int i = 0; i < 100; ++i) {
-    plan.set_importance(file(i), 1.0F);
+    plan.room().set_importance(file(i), 1.0F);
     want(i);
     arrive();
     plan.on_read(1, file(i));
   }
-  const uint64_t keepable = plan.keepable();
+  const uint64_t keepable = plan.room().keepable();
   EXPECT_GT(keepable, 40 * charge);
   EXPECT_LT(keepable, 100 * charge);
-  EXPECT_LE(plan.window(1000, now), 100 * charge - keepable);
+  EXPECT_LE(plan.room().window(1000, now), 100 * charge - keepable);
   int ahead = 0;
   while (ahead < 100 && want(1000 + ahead)) {
     ++ahead;
     arrive();
   }
-  EXPECT_GE(plan.kept(), keepable - charge);
+  EXPECT_GE(plan.room().kept(), keepable - charge);
   EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
   for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
   EXPECT_TRUE(want(2000)) << "they make way";
   // A copy that was read and not kept comes back as one that is ahead: no more of them either.
   arrive();
   for (int i = 1; i < ahead; ++i) want(2000 + i);
-  EXPECT_LE(plan.ahead(), 100 * charge - keepable);
+  EXPECT_LE(plan.table().ahead(), 100 * charge - keepable);
   arrive();
-  plan.set_budget(200 * charge, 1000);
+  plan.room().set_budget(200 * charge, 1000);
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(want(3000 + i)) << "nothing is promised of that budget";
     arrive();
@@ -407,9 +407,9 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
 }
 
 TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
-  plan.set_budget(16 << 20, 1000);
-  plan.window(0, now);
-  const uint64_t most = (16 << 20) - plan.keepable();
+  plan.room().set_budget(16 << 20, 1000);
+  plan.room().window(0, now);
+  const uint64_t most = (16 << 20) - plan.room().keepable();
   for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
   EXPECT_TRUE(want(1));
   EXPECT_FALSE(want(2));
@@ -417,7 +417,7 @@ TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
 }
 
 TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);
   arrive();
   for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
@@ -429,26 +429,26 @@ TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
 }
 
 TEST_F(StagePlanTest, ASmallerBudgetIsKeptAtOnce) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);
   arrive();
   for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
-  plan.set_budget(4 * FileTable::charge(kBytes), 1000);
+  plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there.size(), 4U);
 }
 
 TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
-  plan.set_budget(kMuch, 1000);
+  plan.room().set_budget(kMuch, 1000);
   plan.predict(numbers({1, 2, 3}));
   for (int i = 1; i <= 3; ++i) want(i);
   arrive();
-  EXPECT_EQ(plan.ahead(), 3 * FileTable::charge(kBytes));
+  EXPECT_EQ(plan.table().ahead(), 3 * FileTable::charge(kBytes));
   plan.predict(numbers({3, 4}));
-  EXPECT_EQ(plan.ahead(), FileTable::charge(kBytes));
+  EXPECT_EQ(plan.table().ahead(), FileTable::charge(kBytes));
   plan.drop_all();
   check();
-  EXPECT_EQ(plan.used(), 0U);
+  EXPECT_EQ(plan.table().used(), 0U);
 }
 
 // Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
@@ -458,8 +458,9 @@ class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKi
 
   // Share of the files that the last of `count` epochs fetched.
   double share(int count, double part) {
-    plan.set_policy(GetParam());
-    plan.set_budget(static_cast<uint64_t>(kFiles * part) * FileTable::charge(kBytes), 1 << 20);
+    plan.room().set_policy(GetParam());
+    plan.room().set_budget(static_cast<uint64_t>(kFiles * part) * FileTable::charge(kBytes),
+                           1 << 20);
     std::mt19937 draw(7);
     std::vector<int> order(kFiles);
     std::iota(order.begin(), order.end(), 0);

@@ -1,4 +1,4 @@
-#include "policy/planner/request_cost.h"
+#include "policy/storage/request_cost.h"
 
 #include <algorithm>
 

@@ -10,8 +10,8 @@
 #include <array>
 #include <cstdint>
 
-#include "policy/planner/request_cost.h"
-#include "policy/planner/savings.h"
+#include "policy/storage/demand.h"
+#include "policy/storage/request_cost.h"
 
 namespace sluice::optimizer {
 

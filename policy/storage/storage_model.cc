@@ -1,4 +1,4 @@
-#include "policy/planner/storage_model.h"
+#include "policy/storage/storage_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,70 @@
+#include "policy/copies/copy_mounts.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kDepths = 3;  // one link's content in flight, one arrived, one in reserve
+
+}  // namespace
+
+uint64_t CopyMounts::device_of(uint32_t file) const {
+  const uint32_t folder = files_.folder(file);
+  return folder < folder_device_.size() ? folder_device_[folder] : 0;
+}
+
+void CopyMounts::begin(StagedCopy& copy, uint64_t now_ns) {
+  Mount& mount = mounts_[copy.device];
+  copy.issued_ns = now_ns;
+  copy.sample = mount.model.on_issue(now_ns, mount.in_flight++);
+  ++flying_;
+}
+
+void CopyMounts::end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint64_t now_ns,
+                     uint64_t took_ns) {
+  Mount& mount = mounts_[copy.device];
+  --mount.in_flight;
+  --flying_;
+  if (counts == Counts::kNot) return;
+  mount.bytes += bytes;
+  mount.charged += FileTable::charge(bytes);
+  ++mount.files;
+  mount.model.on_done(copy.sample, 1, now_ns, counts == Counts::kRateAndLatency, took_ns);
+}
+
+void CopyMounts::set_device(uint32_t file, uint64_t device) {
+  const uint32_t folder = files_.folder(file);
+  if (folder >= folder_device_.size()) folder_device_.resize(files_.folders());
+  folder_device_[folder] = device;
+}
+
+CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
+  Flow sum;
+  for (const auto& [device, mount] : mounts_) {
+    if (mount.files == 0) continue;
+    sum.in_flight += mount.in_flight;
+    sum.depth += mount.model.depth(now_ns);
+    sum.bandwidth += static_cast<uint64_t>(mount.model.bandwidth()) * (mount.bytes / mount.files);
+  }
+  return sum;
+}
+
+uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
+  uint64_t most = 0;
+  for (const auto& [device, mount] : mounts_) {
+    if (mount.files == 0) continue;
+    const uint64_t mean = mount.charged / mount.files + 1;
+    most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
+  }
+  return most;
+}
+
+Demand CopyMounts::demand(uint64_t device) const {
+  const auto mount = mounts_.find(device);
+  if (mount == mounts_.end()) return {};
+  const double rate = mount->second.model.bandwidth();
+  return {mount->second.model.usual_ns(), rate > 0 ? 1e9 / rate : 0};
+}
+
+}  // namespace sluice::optimizer

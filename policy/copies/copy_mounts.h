@@ -1,0 +1,67 @@
+// The storage that copies are fetched from: which mount a file is on, what each mount is learned to
+// deliver, and what is in flight there. Pure: time is an argument; one thread. Files are numbers of
+// a FileTable.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "policy/copies/copy_table.h"
+#include "policy/samples/file_table.h"
+#include "policy/storage/demand.h"
+#include "policy/storage/storage_model.h"
+
+namespace sluice::optimizer {
+
+class CopyMounts {
+ public:
+  struct Mount {
+    Mount() : model(1, kMaxDepth) {}
+    StorageModel model;  // in files rather than bytes: each counts as one
+    unsigned in_flight = 0;
+    uint64_t bytes = 0, files = 0;  // all that arrived, for the mean
+    uint64_t charged = 0;           // for the same files
+    bool busy(uint64_t now_ns) const { return in_flight >= model.depth(now_ns); }
+  };
+  static constexpr unsigned kMaxDepth = 128;
+
+  // `files` outlives this.
+  explicit CopyMounts(const FileTable* files) : files_(*files) {}
+
+  const std::map<uint64_t, Mount>& all() const { return mounts_; }
+  Mount& at(uint64_t device) { return mounts_[device]; }
+  // The mount of the file, as far as known from others of its folder; 0: not known.
+  uint64_t device_of(uint32_t file) const;
+
+  // The copy's fetch or check begins; ends, and counts for its mount as `counts` says.
+  void begin(StagedCopy& copy, uint64_t now_ns);
+  enum class Counts : uint8_t { kNot, kRate, kRateAndLatency };
+  void end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint64_t now_ns,
+           uint64_t took_ns = 0);
+  void set_device(uint32_t file, uint64_t device);
+
+  // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.
+  struct Flow {
+    unsigned in_flight = 0, depth = 0;
+    uint64_t bandwidth = 0;
+  };
+  Flow flow(uint64_t now_ns) const;
+  // Fetches and checks in flight.
+  uint64_t in_flight() const { return flying_; }
+  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
+  // the most of all mounts.
+  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  // The time that the storage takes to deliver a file.
+  Demand demand(uint64_t device) const;
+  // The same, per file of many read in parallel, ns; 0: not known yet.
+  double file_ns(uint32_t file) const { return demand(device_of(file)).link_ns; }
+
+ private:
+  const FileTable& files_;
+  std::vector<uint64_t> folder_device_;  // by folder; 0: not known
+  std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
+  uint64_t flying_ = 0;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,139 @@
+#include "policy/copies/copy_room.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using Place = StagedCopy::Place;
+
+constexpr uint64_t kMinWindow = 4 << 20;
+// Prefetching may take this much from copies that will be read again in the same epoch; beyond that
+// it waits until some of them were read, since each one evicted must be fetched again. This does
+// not apply where the window is a large part of the memory: an idle link costs more than what could
+// be retained.
+constexpr uint64_t kMayTake = 1 << 20;
+constexpr uint64_t kLargeWindow = 4;  // times the window: with less memory, the window comes first
+constexpr uint64_t kMaxWindow = 512 << 20;
+constexpr uint64_t kSpareShare = 8;  // of the window, for readers that are out of order
+constexpr uint64_t kHeadroom = 16;   // reserve below the maximum number of copies
+
+}  // namespace
+
+CopyRoom::CopyRoom(FileTable* files, CopyTable* table, CopyMounts* mounts)
+    : files_(*files), table_(*table), mounts_(*mounts) {
+  make_policy(PolicyKind::kAuto);
+}
+
+void CopyRoom::set_policy(PolicyKind kind) {
+  if (kind != policy_kind_) make_policy(kind);
+}
+
+void CopyRoom::make_policy(PolicyKind kind) {
+  policy_kind_ = kind;
+  most_ahead_ = UINT64_MAX;
+  policy_ = policy_info(kind).make(limit() - std::min(limit(), table_.ahead()), files_.size());
+  for (const auto& [file, entry] : table_.all()) {
+    if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
+    if (entry.place == Place::kKept) offer(0, file, *table_.find(file));
+  }
+}
+
+void CopyRoom::set_importance(uint32_t file, float importance) {
+  if (file >= importance_.size()) {
+    importance_.resize(std::max<size_t>(size_t{file} + 1, files_.size()));
+  }
+  importance_[file] = importance;
+  policy_->set_importance(file, importance);
+}
+
+void CopyRoom::set_budget(uint64_t bytes, uint64_t copies) {
+  budget_ = bytes;
+  max_copies_ = copies;
+  limit_ = UINT64_MAX;
+  most_ahead_ = UINT64_MAX;
+  make_room(0);
+}
+
+void CopyRoom::on_full() {
+  limit_ = table_.used() / 8 * 7;
+  most_ahead_ = UINT64_MAX;
+  make_room(0);
+}
+
+uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
+  window_ =
+      std::min({std::max(kMinWindow, mounts_.window(spread, now_ns)), kMaxWindow, limit() / 2});
+  return std::min(window_, most_ahead_);
+}
+
+uint64_t CopyRoom::keepable() {
+  const uint64_t window = std::max(window_, std::min(kMinWindow, limit() / 2));
+  most_ahead_ = std::min(window + window / kSpareShare, limit());
+  return limit() - most_ahead_;
+}
+
+bool CopyRoom::may_add_copy() const { return table_.all().size() + kHeadroom < max_copies_; }
+
+// If nothing is ahead any copy is allowed: a larger one than the bound would never be staged.
+bool CopyRoom::may_be_ahead(uint64_t bytes) const {
+  return table_.ahead() == 0 || table_.ahead() + bytes <= most_ahead_;
+}
+
+bool CopyRoom::make_room_ahead(uint64_t bytes) {
+  const uint64_t ahead = table_.ahead() + bytes;
+  const bool spares_awaited =
+      ahead <= kMayTake || limit() < kLargeWindow * window_ || ahead + table_.awaited() <= limit();
+  return may_be_ahead(bytes) && spares_awaited && make_room(bytes);
+}
+
+// It is spent if the policy refuses it.
+void CopyRoom::offer(uint32_t session, uint32_t file, StagedCopy& copy) {
+  const Decision decision = policy_->access(session, file, copy.charged, &victims_);
+  table_.set_place(file, copy, decision == Decision::kPass ? Place::kSpent : Place::kKept);
+  release_victims();
+}
+
+// Copies that the policy evicted become spent, unless a reader is about to need them.
+void CopyRoom::release_victims() {
+  for (const uint32_t file : victims_) {
+    StagedCopy* copy = table_.find(file);
+    if (copy == nullptr || copy->place != Place::kKept) continue;
+    table_.set_place(file, *copy, copy->wants > 0 ? Place::kAhead : Place::kSpent);
+  }
+  victims_.clear();
+}
+
+void CopyRoom::fit_policy(uint64_t bytes) {
+  const uint64_t taken = table_.ahead() + bytes;
+  policy_->set_capacity(limit() - std::min(limit(), taken), &victims_);
+  release_victims();
+}
+
+bool CopyRoom::make_room(uint64_t bytes) {
+  if (table_.used() + bytes <= limit()) return true;
+  fit_policy(bytes);
+  while (table_.used() + bytes > limit()) {
+    const uint32_t file = table_.take_spent();
+    if (file == 0) return false;
+    evict(file);
+  }
+  return true;
+}
+
+void CopyRoom::predict(std::span<const uint32_t> order) {
+  policy_->forget_order();
+  if (!order.empty()) policy_->know_order(order);
+  std::vector<bool> wanted(files_.size() + 1);
+  for (const uint32_t file : order) wanted[file] = true;
+  table_.await(wanted);
+  fit_policy();
+}
+
+void CopyRoom::evict(uint32_t file) {
+  const StagedCopy* copy = table_.find(file);
+  if (copy == nullptr) return;
+  if (copy->place == Place::kKept) policy_->drop(file);
+  if (copy->checking) mounts_.end(*copy, 0, CopyMounts::Counts::kNot, 0);
+  table_.evict(file);
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,86 @@
+// Room for copies: the stage's limits, and which copies the replacement policy retains. Pure; one
+// thread. Files are numbers of a FileTable.
+//
+// Copies that are ahead take their room from the budget first; the policy has what they leave. So a
+// policy that knows the order retains nearly the whole budget's worth of files that are read again,
+// and prefetching costs it little: copies that were already read in this epoch are evicted first.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policy/copies/copy_mounts.h"
+#include "policy/copies/copy_table.h"
+#include "policy/replacement/policy.h"
+#include "policy/replacement/table.h"
+#include "policy/samples/file_table.h"
+
+namespace sluice::optimizer {
+
+class CopyRoom {
+ public:
+  // All outlive this.
+  CopyRoom(FileTable* files, CopyTable* table, CopyMounts* mounts);
+
+  // Retained copies stay as far as the new policy has room.
+  void set_policy(PolicyKind kind);
+  PolicyKind policy() const { return policy_kind_; }
+  // The stage's limits: bytes in total, and the number of copies.
+  void set_budget(uint64_t bytes, uint64_t copies);
+  uint64_t budget() const { return budget_; }
+  // The memory file system is full: what is there now is about what fits.
+  void on_full();
+  // The file's importance, for policies that use it.
+  void set_importance(uint32_t file, float importance);
+  void end_session(uint32_t session) { policy_->end_job(session); }
+  // The order of the coming reads of all jobs; replaces the previous one. Copies that are ahead and
+  // not in it become spent.
+  void predict(std::span<const uint32_t> order);
+
+  // A copy that takes more is of no use.
+  uint64_t limit() const { return std::min(budget_, limit_); }
+  uint64_t kept() const { return policy_->used(); }
+  // How many bytes, as charged, should be ahead of the readers so that no link idles. `spread`: the
+  // number of samples between the first that was not read and the last that was.
+  uint64_t window(uint64_t spread, uint64_t now_ns);
+  // Bytes, as charged, that can be guaranteed to stay in memory until they are read again: from now
+  // on prefetched copies take at most the rest of the limit, until the next call or a change of
+  // budget or policy.
+  uint64_t keepable();
+
+  bool may_add_copy() const;
+  bool may_be_ahead(uint64_t bytes) const;
+  // Room for so many more bytes ahead, without evicting too many copies that will be read again in
+  // this epoch. False: there is none now.
+  bool make_room_ahead(uint64_t bytes);
+  // Evicts spent copies, and before them what the policy then has no room for, until there is room
+  // for `bytes` more. False: there is too little to evict.
+  bool make_room(uint64_t bytes);
+  // The policy's capacity is what copies that are ahead, and `bytes` more, leave of the limit.
+  void fit_policy(uint64_t bytes = 0);
+  // An access that needs no decision of the policy.
+  void passed(uint32_t file) { policy_->passed(file); }
+  // Lets the policy decide about a copy that `session` has read. REQUIRES: it is not ahead.
+  void offer(uint32_t session, uint32_t file, StagedCopy& copy);
+  void evict(uint32_t file);  // no effect without a copy
+
+ private:
+  void make_policy(PolicyKind kind);
+  void release_victims();
+
+  FileTable& files_;
+  CopyTable& table_;
+  CopyMounts& mounts_;
+  std::unique_ptr<Policy> policy_;
+  PolicyKind policy_kind_ = PolicyKind::kAuto;
+  std::vector<float> importance_;  // by file, as declared, whether or not the policy uses it
+  uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
+  uint64_t window_ = 0;               // last result of window()
+  uint64_t most_ahead_ = UINT64_MAX;  // set by keepable()
+  std::vector<uint32_t> victims_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,113 @@
+#include "policy/copies/copy_table.h"
+
+namespace sluice::optimizer {
+
+StagedCopy* CopyTable::find(uint32_t file) {
+  const auto at = copies_.find(file);
+  return at == copies_.end() ? nullptr : &at->second;
+}
+
+const StagedCopy* CopyTable::find(uint32_t file) const {
+  const auto at = copies_.find(file);
+  return at == copies_.end() ? nullptr : &at->second;
+}
+
+CopyTable::Has CopyTable::has(uint32_t file) const {
+  const StagedCopy* copy = find(file);
+  if (copy == nullptr || copy->dropped) return Has::kNot;
+  return copy->place == Place::kFetching ? Has::kComing : Has::kStaged;
+}
+
+bool CopyTable::retains(uint32_t file) const {
+  const StagedCopy* copy = find(file);
+  return copy != nullptr && copy->place != Place::kFetching && copy->read;
+}
+
+bool CopyTable::offers(uint32_t file, uint64_t time_ns) const {
+  const StagedCopy* copy = find(file);
+  return copy != nullptr && copy->place != Place::kFetching && !copy->to_cache &&
+         copy->staged_ns <= time_ns;
+}
+
+// Adds the copy to the sums, or takes it out of them.
+void CopyTable::count(const StagedCopy& copy, bool added) {
+  const uint64_t bytes = added ? copy.charged : -copy.charged;
+  used_ += bytes;
+  if (copy.is_ahead()) ahead_ += bytes;
+  if (copy.place == Place::kKept && copy.awaited) awaited_ += bytes;
+}
+
+StagedCopy& CopyTable::add(uint32_t file, uint64_t charged) {
+  StagedCopy& copy = copies_[file];
+  copy.charged = charged;
+  count(copy, true);
+  return copy;
+}
+
+void CopyTable::set_charged(StagedCopy& copy, uint64_t bytes) {
+  count(copy, false);
+  copy.charged = bytes;
+  count(copy, true);
+}
+
+void CopyTable::set_place(uint32_t file, StagedCopy& copy, Place place) {
+  count(copy, false);
+  copy.place = place;
+  count(copy, true);
+  if (place != Place::kSpent) return;
+  if (!copy.queued) spent_.push_back(file);
+  copy.queued = true;
+}
+
+void CopyTable::set_awaited(StagedCopy& copy, bool awaited) {
+  count(copy, false);
+  copy.awaited = awaited;
+  count(copy, true);
+}
+
+void CopyTable::await(const std::vector<bool>& wanted) {
+  for (auto& [file, copy] : copies_) {
+    set_awaited(copy, wanted[file]);
+    if (wanted[file]) continue;
+    copy.wants = 0;
+    if (copy.place != Place::kAhead) continue;
+    waste(copy);
+    set_place(file, copy, Place::kSpent);
+  }
+}
+
+// If the copy was not read, it will not be.
+void CopyTable::waste(StagedCopy& copy) {
+  if (copy.read || copy.took_ns == 0) return;
+  wasted_.push_back({copy.dataset, copy.took_ns});
+  copy.took_ns = 0;
+}
+
+void CopyTable::remove(uint32_t file) {
+  const auto at = copies_.find(file);
+  if (at == copies_.end()) return;
+  count(at->second, false);
+  copies_.erase(at);
+}
+
+void CopyTable::evict(uint32_t file) {
+  StagedCopy* copy = find(file);
+  if (copy == nullptr) return;
+  waste(*copy);
+  evicted_.push_back(file);
+  remove(file);
+}
+
+uint32_t CopyTable::take_spent() {
+  while (!spent_.empty()) {
+    const uint32_t file = spent_.front();
+    spent_.pop_front();
+    StagedCopy* copy = find(file);
+    if (copy == nullptr) continue;
+    copy->queued = false;
+    if (copy->place == Place::kSpent) return file;
+  }
+  return 0;
+}
+
+}  // namespace sluice::optimizer

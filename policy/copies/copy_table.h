@@ -1,0 +1,91 @@
+// The copies in the stage and the fetches in flight, by file: what each is there for, and the sums
+// over them. Originals that are prefetched into their own page cache count as copies. Pure; one
+// thread. Files are numbers of a FileTable.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/storage/storage_model.h"
+
+namespace sluice::optimizer {
+
+struct StagedCopy {
+  // kAhead: fetched for a reader that has not read it yet. kRead: a reader has just read it. Then
+  // it is kKept if the replacement policy retains it, and kSpent if not.
+  enum class Place : uint8_t { kFetching, kAhead, kRead, kKept, kSpent };
+  Place place = Place::kFetching;
+  bool dropped = false;   // while being fetched
+  bool checking = false;  // a check is in flight
+  bool queued = false;    // among the spent ones, in CopyTable
+  bool read = false;      // by any reader
+  bool awaited = false;   // in an order, and not read since that became known
+  bool to_cache = false;  // no copy: the original's pages are cached
+  uint64_t token = 0;     // of its fetch or check
+  uint32_t session = 0;   // that it was fetched for
+  uint32_t dataset = 0;   // likewise
+  uint64_t took_ns = 0;   // share of the storage's time; 0: counted as wasted
+  uint32_t wants = 0;     // coming readers that it was fetched for, or that found it here
+  uint64_t charged = 0, bytes = 0;
+  uint64_t device = 0;
+  uint64_t validated_ns = 0, issued_ns = 0, staged_ns = 0;
+  StorageModel::Sample sample;
+
+  bool is_ahead() const { return place == Place::kFetching || place == Place::kAhead; }
+};
+
+class CopyTable {
+ public:
+  using Place = StagedCopy::Place;
+
+  StagedCopy* find(uint32_t file);  // nullptr: none. Valid until it is removed
+  const StagedCopy* find(uint32_t file) const;
+  const std::unordered_map<uint32_t, StagedCopy>& all() const { return copies_; }
+
+  enum class Has { kStaged, kComing, kNot };
+  Has has(uint32_t file) const;
+  // The file's copy was read before and has been in memory since.
+  bool retains(uint32_t file) const;
+  // A copy has existed since `time_ns` or longer.
+  bool offers(uint32_t file, uint64_t time_ns) const;
+
+  uint64_t used() const { return used_; }        // bytes charged, fetches in flight included
+  uint64_t ahead() const { return ahead_; }      // likewise, of what no reader has read yet
+  uint64_t awaited() const { return awaited_; }  // of copies that are kept and awaited
+
+  // REQUIRES: the file has no copy. It is kFetching.
+  StagedCopy& add(uint32_t file, uint64_t charged);
+  void set_charged(StagedCopy& copy, uint64_t bytes);
+  void set_place(uint32_t file, StagedCopy& copy, Place place);
+  void set_awaited(StagedCopy& copy, bool awaited);
+  // Awaited is what `wanted` is true of, by file. What is not and was ahead becomes spent.
+  void await(const std::vector<bool>& wanted);
+  void remove(uint32_t file);  // a fetch that brought no copy
+  void evict(uint32_t file);   // the copy must be removed
+  // The spent copy that was spent first, which is no longer among them; 0: none.
+  uint32_t take_spent();
+
+  // Copies to be removed; the caller empties it.
+  std::vector<uint32_t>& evicted() { return evicted_; }
+  // Copies that were fetched for a dataset and will not be read, with the share of the storage's
+  // time that they took; the caller empties it.
+  struct Wasted {
+    uint32_t dataset = 0;
+    uint64_t ns = 0;
+  };
+  std::vector<Wasted>& wasted() { return wasted_; }
+
+ private:
+  void count(const StagedCopy& copy, bool added);
+  void waste(StagedCopy& copy);
+
+  std::unordered_map<uint32_t, StagedCopy> copies_;
+  uint64_t used_ = 0, ahead_ = 0, awaited_ = 0;
+  std::deque<uint32_t> spent_;  // oldest first; may name files that are no longer spent
+  std::vector<uint32_t> evicted_;
+  std::vector<Wasted> wasted_;
+};
+
+}  // namespace sluice::optimizer

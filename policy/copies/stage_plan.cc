@@ -1,0 +1,222 @@
+#include "policy/copies/stage_plan.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+using Counts = CopyMounts::Counts;
+using Place = StagedCopy::Place;
+
+// A reader of an original in the page cache still opens it: about half of the cost is not saved.
+constexpr uint64_t kOpenShare = 2;
+
+}  // namespace
+
+FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
+  if (files_.refused(file) != FileTable::Refused::kNo) return FetchVerdict::kNever;
+  StagedCopy* const copy = table_.find(file);
+  const bool busy =
+      mounts_.at(copy == nullptr ? mounts_.device_of(file) : copy->device).busy(now_ns);
+  if (copy != nullptr) {
+    const bool old =
+        stale_ns_ != 0 && now_ns - std::min(now_ns, copy->validated_ns) > stale_ns_ / 2;
+    const bool look = copy->place != Place::kFetching && old && !copy->checking && !copy->to_cache;
+    const bool comes_back = copy->place == Place::kSpent;
+    if ((look && busy) || (comes_back && !room_.may_be_ahead(copy->charged))) {
+      return FetchVerdict::kLater;
+    }
+    ++copy->wants;
+    if (comes_back) table_.set_place(file, *copy, Place::kAhead);
+    return look ? FetchVerdict::kTake : FetchVerdict::kNever;
+  }
+  if (busy || !room_.may_add_copy()) return FetchVerdict::kLater;
+  const uint64_t wanted = FileTable::charge(files_.bytes(file));
+  if (wanted > room_.limit()) {
+    files_.refuse(file);
+    return FetchVerdict::kNever;
+  }
+  return room_.make_room_ahead(wanted) ? FetchVerdict::kTake : FetchVerdict::kLater;
+}
+
+PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset) {
+  StagedCopy* copy = table_.find(file);
+  const bool check = copy != nullptr;
+  if (check) {
+    copy->checking = true;
+  } else {
+    copy = &table_.add(file, FileTable::charge(files_.bytes(file)));
+    copy->device = mounts_.device_of(file);
+    copy->wants = 1;
+    copy->dataset = dataset;
+    copy->to_cache = originals_.contains(dataset) || files_.only_locked(file);
+  }
+  copy->session = session;
+  copy->token = next_token_++;
+  mounts_.begin(*copy, now_ns);
+  return {copy->token, file, session, check, copy->to_cache};
+}
+
+StagedCopy* StagePlan::find(const PlannedFetch& fetch) {
+  StagedCopy* const copy = table_.find(fetch.file);
+  return copy == nullptr || copy->token != fetch.token ? nullptr : copy;
+}
+
+bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
+                          uint64_t charged, uint64_t now_ns, bool from_storage, uint64_t took_ns) {
+  StagedCopy* const copy = find(fetch);
+  if (copy == nullptr) return false;
+  // Fetches in flight at the same time share the storage's time.
+  copy->took_ns = (now_ns - std::min(now_ns, copy->issued_ns)) /
+                  std::max(1U, mounts_.at(copy->device).in_flight);
+  mounts_.end(*copy, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns,
+              took_ns);
+  files_.set_bytes(fetch.file, bytes);
+  mounts_.set_device(fetch.file, device);
+  if (copy->dropped || charged > room_.limit()) {
+    table_.remove(fetch.file);
+    return false;
+  }
+  // Counted at `device` from now on; this fetch may have been the first from there.
+  if (CopyMounts::Mount& mount = mounts_.at(device); mount.files == 0) {
+    mount.files = 1;
+    mount.bytes = bytes;
+    mount.charged = charged;
+  }
+  copy->device = device;
+  copy->bytes = bytes;
+  copy->staged_ns = now_ns;
+  if (!copy->to_cache) looked_at(fetch.file, *copy);
+  table_.set_charged(*copy, charged);
+  // Without a reader that waits for it, its reader read the original meanwhile.
+  table_.set_place(fetch.file, *copy, copy->wants > 0 ? Place::kAhead : Place::kSpent);
+  room_.make_room(0);
+  return table_.find(fetch.file) != nullptr;
+}
+
+bool StagePlan::on_valid(const PlannedFetch& fetch) {
+  StagedCopy* const copy = find(fetch);
+  if (copy == nullptr || !copy->checking) return false;
+  mounts_.end(*copy, 0, Counts::kNot, 0);
+  copy->checking = false;
+  looked_at(fetch.file, *copy);
+  return true;
+}
+
+void StagePlan::looked_at(uint32_t file, StagedCopy& copy) {
+  copy.validated_ns = copy.issued_ns;
+  looked_.emplace_back(file, copy.validated_ns);
+}
+
+void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
+  while (!again_.empty()) {
+    const auto [file, session] = again_.front();
+    const FetchVerdict verdict = judge(file, now_ns);
+    if (verdict == FetchVerdict::kLater) return;
+    again_.pop_front();
+    if (verdict == FetchVerdict::kTake) checks->push_back(start(file, session, now_ns));
+  }
+  if (stale_ns_ == 0) return;  // each reader validates the copy itself
+  while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
+    const auto [file, when] = looked_.front();
+    const StagedCopy* copy = table_.find(file);
+    if (copy != nullptr && copy->validated_ns == when && copy->wants > 0 && !copy->checking) {
+      if (mounts_.at(copy->device).busy(now_ns)) return;
+      checks->push_back(start(file, copy->session, now_ns));
+    }
+    looked_.pop_front();
+  }
+}
+
+void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
+  const StagedCopy* const copy = find(fetch);
+  if (copy == nullptr) return;
+  if (failure == Failure::kMount) files_.refuse_folder(files_.folder(fetch.file));
+  if (failure == Failure::kError) files_.refuse(fetch.file);
+  if (copy->place != Place::kFetching) {
+    if (failure == Failure::kChanged && copy->wants > 0) {
+      again_.emplace_back(fetch.file, copy->session);
+    }
+    room_.evict(fetch.file);
+    return;
+  }
+  mounts_.end(*copy, 0, Counts::kNot, 0);
+  table_.remove(fetch.file);
+  if (failure == Failure::kFull) room_.on_full();
+}
+
+Hit StagePlan::on_read(uint32_t session, uint32_t file) {
+  StagedCopy* const copy = table_.find(file);
+  if (copy == nullptr ||
+      copy->place == Place::kFetching) {  // its reader did not wait for the fetch
+    room_.passed(file);
+    if (copy != nullptr && copy->wants > 0) --copy->wants;
+    return {};
+  }
+  Hit hit;
+  (copy->read ? hit.again_bytes : hit.first_bytes) = copy->bytes;
+  hit.saved = demand(file);
+  if (copy->to_cache) hit.saved.alone_ns /= kOpenShare;
+  copy->read = true;
+  table_.set_awaited(*copy, false);
+  if (copy->wants > 0) --copy->wants;
+  if (copy->place == Place::kAhead) {
+    if (copy->wants > 0) {  // another reader needs it, too
+      room_.passed(file);
+      return hit;
+    }
+    table_.set_place(file, *copy, Place::kRead);
+    room_.fit_policy();
+  }
+  if (copy->to_cache) {
+    room_.passed(file);
+    room_.evict(file);
+  } else {
+    room_.offer(session, file, *copy);
+  }
+  return hit;
+}
+
+void StagePlan::drop(uint32_t file) {
+  StagedCopy* const copy = table_.find(file);
+  if (copy != nullptr && copy->place == Place::kFetching) {
+    copy->dropped = true;
+  } else {
+    room_.evict(file);
+  }
+}
+
+template <typename Test>
+void StagePlan::drop_if(Test test) {
+  std::vector<uint32_t> found;
+  for (const auto& [file, copy] : table_.all()) {
+    if (test(copy)) found.push_back(file);
+  }
+  for (const uint32_t file : found) drop(file);
+}
+
+void StagePlan::drop_all() {
+  drop_if([](const StagedCopy&) { return true; });
+}
+
+void StagePlan::drop_dataset(uint32_t dataset) {
+  drop_if([dataset](const StagedCopy& copy) { return copy.dataset == dataset; });
+}
+
+void StagePlan::predict(std::span<const uint32_t> order) {
+  files_.retry_refused();
+  room_.predict(order);
+}
+
+void StagePlan::need_originals(uint32_t dataset) {
+  if (!originals_.insert(dataset).second) return;
+  files_.accept_locked();
+  drop_dataset(dataset);
+}
+
+Demand StagePlan::demand(uint32_t file) const {
+  const StagedCopy* copy = table_.find(file);
+  return mounts_.demand(copy == nullptr ? mounts_.device_of(file) : copy->device);
+}
+
+}  // namespace sluice::optimizer

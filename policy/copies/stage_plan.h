@@ -1,0 +1,108 @@
+// What is in the stage, what is staged next, and what is evicted for it: the decisions about whole
+// files, as RecordStore's and Retention's are about ranges of large ones. Pure: time is an
+// argument, and what is to be done is returned as values. One thread. Files are numbers of a
+// FileTable.
+//
+// A copy is ahead (fetched for a reader that has not read it yet), kept (read, and retained by the
+// replacement policy), or spent (read, and not retained).
+//
+// Of datasets whose samples cannot be read from copies the originals are prefetched, into their own
+// page cache. Such a file is ahead until it was read; afterwards only the kernel decides about it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "policy/copies/copy_mounts.h"
+#include "policy/copies/copy_room.h"
+#include "policy/copies/copy_table.h"
+#include "policy/samples/file_table.h"
+#include "policy/samples/wanted.h"
+#include "policy/storage/demand.h"
+
+namespace sluice::optimizer {
+
+struct PlannedFetch {
+  uint64_t token = 0;
+  uint32_t file = 0;
+  uint32_t session = 0;   // for which it is fetched
+  bool check = false;     // only check whether the original still is what was copied
+  bool to_cache = false;  // no copy: the original is read into its page cache
+};
+
+class StagePlan {
+ public:
+  // `files` outlives the plan.
+  explicit StagePlan(FileTable* files)
+      : files_(*files), mounts_(files), room_(files, &table_, &mounts_) {}
+  StagePlan(const StagePlan&) = delete;
+  StagePlan& operator=(const StagePlan&) = delete;
+
+  const FileTable& files() const { return files_; }
+  CopyTable& table() { return table_; }
+  const CopyTable& table() const { return table_; }
+  CopyRoom& room() { return room_; }
+  const CopyRoom& room() const { return room_; }
+  const CopyMounts& mounts() const { return mounts_; }
+
+  // How long a validation of the original is valid; after half of that time it is repeated.
+  void set_stale(uint64_t ns) { stale_ns_ = ns; }
+  // A sample that needs the file comes up: is the file to be fetched (or validated) now?
+  FetchVerdict judge(uint32_t file, uint64_t now_ns);
+  // Starts validations, as start() does, of copies that a sample needs and that were validated long
+  // ago; and fetches of files that a validation found to have changed.
+  void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
+  // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
+  PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset = 0);
+  // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
+  // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
+  // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
+  // not known.
+  bool on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes, uint64_t charged,
+                 uint64_t now_ns, bool from_storage = true, uint64_t took_ns = 0);
+  // A check that found no difference. False: it is no longer of interest.
+  bool on_valid(const PlannedFetch& fetch);
+  // kError: retried with the next order. kMount: no file of its folder is ever fetched. kChanged: a
+  // check found a different file. kFull: the memory file system has no room.
+  enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
+  void on_failed(const PlannedFetch& fetch, Failure failure);
+
+  // A reader has finished a sample that this file is (part of).
+  Hit on_read(uint32_t session, uint32_t file);
+  // The file has changed, or may have: its copy must be removed (it is in CopyTable::evicted()
+  // then, unless it is being fetched; the result of that fetch is refused).
+  void drop(uint32_t file);
+  void drop_all();
+  void drop_dataset(uint32_t dataset);  // the copies that were made for it
+
+  // A new order is known, as CopyRoom::predict(): files that could not be staged are tried again.
+  void predict(std::span<const uint32_t> order);
+  // The dataset's samples are read from the originals: copies that were made for it are dropped.
+  void need_originals(uint32_t dataset);
+  void forget_dataset(uint32_t dataset) { originals_.erase(dataset); }
+
+  // The time that its storage takes to deliver the file.
+  Demand demand(uint32_t file) const;
+
+ private:
+  template <typename Test>
+  void drop_if(Test test);
+  void looked_at(uint32_t file, StagedCopy& copy);
+  StagedCopy* find(const PlannedFetch& fetch);
+
+  FileTable& files_;
+  CopyTable table_;
+  CopyMounts mounts_;
+  CopyRoom room_;
+  uint64_t stale_ns_ = 3'000'000'000;
+  uint64_t next_token_ = 1;
+  std::deque<std::pair<uint32_t, uint32_t>> again_;   // files and sessions
+  std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
+  std::set<uint32_t> originals_;                      // datasets
+};
+
+}  // namespace sluice::optimizer

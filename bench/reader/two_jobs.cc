@@ -155,7 +155,7 @@ void Run::predict() {
   if (!orders_new_) return;
   orders_new_ = false;
   memory_->forget_order();
-  memory_->know_order(orders_.upcoming(dataset_));
+  memory_->know_order(orders_.orders().upcoming(dataset_));
 }
 
 void Run::keep_by(const char* policy) {

@@ -158,7 +158,7 @@ void Optimizer::handle(const Peer& peer, const HelloMessage& hello, std::vector<
   sessions_[id] = std::move(session);
   // After an optimizer was killed, workers may reconnect before the process that started them.
   for (const auto& [other, known] : sessions_) {
-    if (!samples_.has_parent(other)) find_parent(*known);
+    if (!samples_.orders().has_parent(other)) find_parent(*known);
   }
 }
 

@@ -45,9 +45,9 @@ void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint
     stage_plan_.drop_dataset(dataset);
     stage_.remove_evicted();
   }
-  for (const uint32_t id : samples_.sessions_of(dataset)) {
+  for (const uint32_t id : samples_.datasets().sessions_of(dataset)) {
     // Worker sessions are not counted; the session that owns the order they read is.
-    const auto running = samples_.running(id, dataset);
+    const auto running = samples_.orders().running(id, dataset);
     SessionMetrics* metrics = scheduler_.accounts().metrics(id);
     if (metrics == nullptr || (running && running->session != id)) continue;
     const bool copies = found.mechanism == Mechanism::kCopies;
@@ -61,8 +61,8 @@ void Optimizer::on_harm(uint32_t dataset, const HarmKeeper::Finding& found, uint
 // used up.
 void Optimizer::drop_control_copies(uint32_t dataset) {
   size_t dropped = 0;
-  for (const uint32_t sample : samples_.upcoming(dataset)) {
-    if (!SampleBook::is_control(sample)) continue;
+  for (const uint32_t sample : samples_.orders().upcoming(dataset)) {
+    if (!JobOrders::is_control(sample)) continue;
     scheduler_.store().drop(samples_.parts(dataset, sample));
     if (++dropped == kControlsDropped) break;
   }
@@ -71,8 +71,8 @@ void Optimizer::drop_control_copies(uint32_t dataset) {
 
 void Optimizer::apply_harm(uint32_t dataset, Mechanism mechanism, uint64_t now) {
   const bool files = mechanism == Mechanism::kCopies;
-  samples_.set_off(dataset, files, !harm_.on(dataset, mechanism, now));
-  samples_.set_trial(dataset, files, harm_.in_trial(dataset, mechanism));
+  samples_.datasets().set_off(dataset, files, !harm_.on(dataset, mechanism, now));
+  samples_.datasets().set_trial(dataset, files, harm_.in_trial(dataset, mechanism));
 }
 
 void Optimizer::watch_harm(uint64_t now) {

@@ -61,7 +61,7 @@ void Optimizer::note_pass(Session& session, uint64_t now) {
 
 // Workers may be sessions of their own: their samples count for the session that owns the order.
 Session& Optimizer::whose_epoch(Session& session, uint32_t dataset, uint64_t now) {
-  const auto order = samples_.running(session.id, dataset);
+  const auto order = samples_.orders().running(session.id, dataset);
   if (!order) return session;
   const auto at = sessions_.find(order->session);
   if (at == sessions_.end()) return session;
@@ -110,7 +110,7 @@ void Optimizer::begin_sample(Session& session, uint64_t reader, uint32_t dataset
     const bool offered = scheduler_.store().offers_copies(parts, time_ns);
     uptake_.begun(reader, dataset, index, offered, std::min(time_ns, now));
     // Pages of a record may have been cached before Sluice: a control sample then still is native.
-    const bool control = !copy && SampleBook::is_control(static_cast<uint32_t>(index)) &&
+    const bool control = !copy && JobOrders::is_control(static_cast<uint32_t>(index)) &&
                          harm_.in_trial(dataset, HarmKeeper::Mechanism::kRecords);
     const bool served = hit + came_late != 0 && !control;
     harm_.begun(

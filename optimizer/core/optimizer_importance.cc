@@ -33,7 +33,7 @@ void Optimizer::handle(const Peer& peer, const ImportanceMessage& message,
   Session* session = session_or_refuse(peer, request.session, request.token);
   if (session == nullptr) return;
   const SampleSet* set = samples_.set(request.dataset);
-  if (set == nullptr || !samples_.uses(session->id, request.dataset) ||
+  if (set == nullptr || !samples_.datasets().uses(session->id, request.dataset) ||
       set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
       !is_memory(fds.front().get())) {
     server_.refuse(peer.connection, "importance of samples that there are not");
@@ -62,7 +62,7 @@ void Optimizer::answer_importance(uint64_t connection, bool good) {
 
 // The job of a session: all ranks of one declared group, else all sessions of one origin process.
 uint64_t Optimizer::job_of(const Session& session, uint64_t group) const {
-  return group != 0 ? group | uint64_t{1} << 63 : samples_.origin(session.id);
+  return group != 0 ? group | uint64_t{1} << 63 : samples_.orders().origin(session.id);
 }
 
 bool Optimizer::take_importance(const ImportanceBook::Who& who, const protocol::Samples& request,

@@ -58,7 +58,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
     // Without events the end of the previous epoch would go unnoticed: its order is forgotten here.
     auto& was_idle = session->memory.get()->header.samples_idle;
     if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
-      samples_.forget_order(session->id, request.dataset);
+      samples_.orders().forget(session->id, request.dataset);
     }
     was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
     // Events of the epoch before may still be in the rings.
@@ -70,7 +70,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
       });
     }
   }
-  samples_.touch(request.dataset);  // so that relieve() does not release this one
+  samples_.datasets().touch(request.dataset);  // so that relieve() does not release this one
   relieve(request.count * SampleOrder::kPositionBytes);
   if (!samples_.publish(session->id, request.dataset, request.epoch, request.first, indices)) {
     server_.refuse(peer.connection, "an order of samples that there are not");
@@ -85,7 +85,7 @@ void Optimizer::handle(const Peer& peer, const SamplesMessage& message, std::vec
 // For all sessions: workers may be sessions of their own.
 void Optimizer::ask_for_pages() {
   for (const auto& [id, session] : sessions_) {
-    const bool wanted = samples_.wants_places(id) || scheduler_.retention().bounds(id);
+    const bool wanted = samples_.orders().wants_places(id) || scheduler_.retention().bounds(id);
     session->memory.get()->header.pages_wanted.store(wanted ? 1 : 0, std::memory_order_relaxed);
   }
 }
@@ -146,8 +146,8 @@ bool Optimizer::locate_files(const Session& session, const protocol::Samples& re
       }
       break;
     }
-    if (!samples_.locate(session.id, request.dataset, request.first + i, {whole_file(file)},
-                         Source::kDeclared)) {
+    if (!samples_.datasets().locate(session.id, request.dataset, request.first + i,
+                                    {whole_file(file)}, Source::kDeclared)) {
       return false;
     }
   }
@@ -165,8 +165,8 @@ bool Optimizer::locate_extents(const Session& session, const protocol::Samples& 
     if (place.length == 0 || place.offset >= file->size) continue;
     const auto length =
         static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
-    if (!samples_.locate(session.id, request.dataset, request.first + i,
-                         {{place.offset, length, request.file}}, Source::kDeclared)) {
+    if (!samples_.datasets().locate(session.id, request.dataset, request.first + i,
+                                    {{place.offset, length, request.file}}, Source::kDeclared)) {
       return false;
     }
   }
@@ -191,7 +191,8 @@ void Optimizer::handle(const Peer& peer, const SeenMessage& message,
       }
     }
     if (!parts.empty()) {
-      samples_.locate(session->id, request.dataset, sample, std::move(parts), Source::kSeen);
+      samples_.datasets().locate(session->id, request.dataset, sample, std::move(parts),
+                                 Source::kSeen);
     }
   }
   // A report that confirms a known location changes no plan.
@@ -235,7 +236,7 @@ bool Optimizer::locate_keys(const Session& session, const protocol::Samples& req
 bool Optimizer::nothing_to_gain(const Session& session) const {
   if (recordings_.attached(session.id)) return false;
   const bool stages = stage_.exists() && may_stage(session);
-  return samples_.all_samples(session.id, [&](std::span<const Extent> parts) {
+  return samples_.datasets().all_samples(session.id, [&](std::span<const Extent> parts) {
     return std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
       return scheduler_.store().refused(part, stages) == FileTable::Refused::kForGood;
     });
@@ -259,7 +260,7 @@ void Optimizer::look_again(uint32_t dataset) {
   for (const auto& [id, session] : sessions_) {
     auto& idle = session->memory.get()->header.samples_idle;
     if (idle.load(std::memory_order_relaxed) == 0) continue;
-    const auto order = samples_.running(id, dataset);
+    const auto order = samples_.orders().running(id, dataset);
     if (!order || order->session != id || nothing_to_gain(*session)) continue;
     if (!nothing_to_learn(*session, dataset, order->epoch))
       idle.store(0, std::memory_order_relaxed);
@@ -269,7 +270,7 @@ void Optimizer::look_again(uint32_t dataset) {
 // Workers that are sessions of their own end with their epoch. Makes the session that owns the
 // order a user of the files that they opened, or the locations learned in them would be lost.
 void Optimizer::share_file(uint32_t session, uint32_t dataset, FileEntry& file) {
-  const auto whose = samples_.running(session, dataset);
+  const auto whose = samples_.orders().running(session, dataset);
   if (!whose || whose->session == session) return;
   const auto at = sessions_.find(whose->session);
   if (at == sessions_.end() || at->second->files.size() >= Session::kMaxFiles) return;

@@ -86,7 +86,7 @@ void Optimizer::find_parent(const Session& session) {
     // The newest first: a process that began as a child in one job may have become another job.
     for (auto other = sessions_.rbegin(); other != sessions_.rend(); ++other) {
       if (other->first == session.id || !other->second->has_process(ancestor)) continue;
-      samples_.set_parent(session.id, other->first);
+      samples_.orders().set_parent(session.id, other->first);
       return;
     }
   }
@@ -208,7 +208,7 @@ void Optimizer::end_session(uint32_t id) {
   places_.leave(id);
   files_.leave(id, [this](uint64_t token) { engine_->cancel(token); });
   scheduler_.remove_session(id, now_ns());
-  for (const uint32_t dataset : samples_.only_of(id)) {
+  for (const uint32_t dataset : samples_.datasets().only_of(id)) {
     importance_.forget_dataset(dataset);
     harm_.forget(dataset);
     uptake_.forget(dataset);

@@ -91,7 +91,7 @@ void Optimizer::predict(uint64_t now) {
   orders_new_ = false;
   scheduler_.retention().predict();
   if (stage_.exists()) {
-    stage_plan_.predict(samples_.upcoming_files());
+    stage_plan_.predict(samples_.orders().upcoming_files());
     stage_.remove_evicted();
   }
   const uint64_t took = now_ns() - now;

@@ -89,7 +89,7 @@ void PlaceKeeper::settle(uint32_t dataset) {
       if (number != FileTable::kNone) parts.push_back(whole_file(number));
     }
     if (ready) {
-      samples_->learn(dataset, kept.parts[at].sample, parts, Source::kKept);
+      samples_->datasets().learn(dataset, kept.parts[at].sample, parts, Source::kKept);
     } else {
       waiting.insert(waiting.end(), kept.parts.begin() + static_cast<ptrdiff_t>(at),
                      kept.parts.begin() + static_cast<ptrdiff_t>(next));
@@ -173,7 +173,7 @@ PlaceList PlaceKeeper::learned(const Dataset& dataset, const SampleSet& set) con
 }
 
 void PlaceKeeper::leave(uint32_t session) {
-  for (const uint32_t id : samples_->only_of(session)) release(id);
+  for (const uint32_t id : samples_->datasets().only_of(session)) release(id);
   if (datasets_.empty()) {
     std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });
   }

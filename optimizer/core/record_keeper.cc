@@ -157,7 +157,7 @@ void RecordKeeper::look_up(const FileEntry& file) {
         if (!answer->why.empty())
           say(Level::kInfo, "{}: no keys looked up: {}", shown, answer->why);
         for (const auto& [dataset, index, extent] : answer->places) {
-          samples_->learn(dataset, index, {extent}, Source::kDeclared);
+          samples_->datasets().learn(dataset, index, {extent}, Source::kDeclared);
         }
         if (!answer->places.empty()) changed_();
         const FileEntry* entry = files_->find(id);
@@ -187,10 +187,10 @@ void RecordKeeper::seen(uint32_t id, uint64_t index) {
       say(Level::kInfo, "sample {} is not what \"{}\" foretold: that is not believed any more",
           index, dataset.guess->name());
       dataset.guess.reset();
-      samples_->forget_guesses(id);
+      samples_->datasets().forget_guesses(id);
     } else if (mine && dataset.guess->is_finer()) {
       const std::span<const Extent> exact = dataset.guess->parts(index);
-      if (!exact.empty()) samples_->refine(id, index, {exact.begin(), exact.end()});
+      if (!exact.empty()) samples_->datasets().refine(id, index, {exact.begin(), exact.end()});
     }
     return;
   }
@@ -282,7 +282,7 @@ void RecordKeeper::apply_guess(uint32_t id, uint64_t first) {
   for (uint64_t i = first; i < end; ++i) {
     const std::span<const Extent> parts = guess.parts(i);
     if (!parts.empty()) {
-      samples_->learn(id, i, {parts.begin(), parts.end()}, Source::kGuessed);
+      samples_->datasets().learn(id, i, {parts.begin(), parts.end()}, Source::kGuessed);
     }
   }
   changed_();

@@ -23,7 +23,9 @@ std::map<uint32_t, IntervalSet> wanted_by_samples(const SampleBook* samples, uin
   if (samples == nullptr) return wanted;
   samples->for_each_ahead([&](const Extent& part) {
     ++*visited;
-    if (!part.file.is_whole()) wanted[part.file.followed()].add(pages_of(part, UINT64_MAX));
+    if (const uint32_t file = part.file.followed(); file != 0) {
+      wanted[file].add(pages_of(part, UINT64_MAX));
+    }
   });
   return wanted;
 }

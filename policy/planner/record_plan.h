@@ -1,5 +1,5 @@
 // Which records of large files are retained in the page cache when a job's memory does not hold all
-// of them: the stage's decision (stage_plan.h), for samples that are ranges of files. A replacement
+// of them: the stage's decision (copy_room.h), for samples that are ranges of files. A replacement
 // policy chooses; pages of no retained sample may be dropped once read. Pure; one thread.
 #pragma once
 

@@ -6,7 +6,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kMinWindow = 1 << 20;  // bytes
-constexpr uint64_t kDepths = 3;           // as in stage_plan.cc
+constexpr uint64_t kDepths = 3;           // as in copy_mounts.cc
 constexpr uint64_t kFades = 1024;         // samples until an unused window is a third
 constexpr uint32_t kGathered = 2048;      // reads after which gathering counts as permanent
 constexpr uint64_t kGatherShare = 4;      // divisor of the limit: records that wait
@@ -25,7 +25,7 @@ uint64_t Retention::size_of(const std::set<uint32_t>& files) const {
 // The limit of the dataset's bytes in memory; 0: none, as many as the kernel retains. Datasets of
 // one job share its budget in proportion to their sizes; files that several have count once.
 uint64_t Retention::find_limit(uint32_t dataset) const {
-  std::set<uint32_t> sessions = samples_->sessions_of(dataset);
+  std::set<uint32_t> sessions = samples_->datasets().sessions_of(dataset);
   for (const uint32_t file : datasets_.at(dataset).files) {
     const std::set<uint32_t>& users = files_.at(file).users;
     sessions.insert(users.begin(), users.end());
@@ -38,7 +38,7 @@ uint64_t Retention::find_limit(uint32_t dataset) const {
     std::set<uint32_t> own, all;
     for (const auto& [other, set] : datasets_) {
       if (other == dataset) own.insert(set.files.begin(), set.files.end());
-      if (samples_->uses(id, other)) all.insert(set.files.begin(), set.files.end());
+      if (samples_->datasets().uses(id, other)) all.insert(set.files.begin(), set.files.end());
     }
     const uint64_t memory = std::min(session->memory, most_);
     const uint64_t whole = size_of(all), part = size_of(own);
@@ -74,15 +74,15 @@ void Retention::use_file(uint32_t file, uint32_t session) {
 
 bool Retention::is_shuffled(uint32_t file, uint32_t session) const {
   return std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& entry) {
-    return entry.second.files.count(file) != 0 && samples_->uses(session, entry.first) &&
-           samples_->is_shuffled(entry.first);
+    return entry.second.files.count(file) != 0 && samples_->datasets().uses(session, entry.first) &&
+           samples_->orders().is_shuffled(entry.first);
   });
 }
 
 bool Retention::bounds(uint32_t session) const {
   const std::vector<uint32_t> tracked = records_.tracked();
   return std::any_of(tracked.begin(), tracked.end(),
-                     [&](uint32_t dataset) { return samples_->uses(session, dataset); });
+                     [&](uint32_t dataset) { return samples_->datasets().uses(session, dataset); });
 }
 
 bool Retention::is_bounded(uint32_t file) {
@@ -99,7 +99,8 @@ uint64_t Retention::bytes_read_by(uint32_t session, uint32_t file) {
     read.seen_change = changes_;
     read.files.clear();
     for (const auto& [dataset, set] : datasets_) {
-      if (samples_->uses(session, dataset)) read.files.insert(set.files.begin(), set.files.end());
+      if (samples_->datasets().uses(session, dataset))
+        read.files.insert(set.files.begin(), set.files.end());
     }
     read.bytes = size_of(read.files);
   }
@@ -141,7 +142,7 @@ uint64_t Retention::window(uint32_t dataset, uint64_t spread, uint64_t most, uin
 }
 
 std::optional<PolicyKind> Retention::asked_policy(uint32_t dataset) const {
-  for (const uint32_t id : samples_->sessions_of(dataset)) {
+  for (const uint32_t id : samples_->datasets().sessions_of(dataset)) {
     const Accounts::Session* session = accounts_.find(id);
     if (session != nullptr && session->policy) return session->policy;
   }
@@ -217,7 +218,7 @@ void Retention::predict() {
 
 // Samples whose indices are too high for a policy's tables are left out.
 void Retention::predict(uint32_t dataset) {
-  std::vector<uint32_t> order = samples_->upcoming(dataset);
+  std::vector<uint32_t> order = samples_->orders().upcoming(dataset);
   const uint64_t end = limit(dataset) / kEntryBytes;
   std::erase_if(order, [end](uint32_t sample) { return sample >= end; });
   records_.predict(dataset, order);

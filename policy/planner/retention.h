@@ -53,7 +53,7 @@ class Retention {
   void set_link_window(uint64_t bytes) { link_window_ = bytes; }
 
   // How far ahead records of the dataset may be read, of at most `most` bytes: prefetched data
-  // takes memory from retained data. `spread`: as SampleBook::Ahead.
+  // takes memory from retained data. `spread`: as JobOrders::Ahead.
   uint64_t window(uint32_t dataset, uint64_t spread, uint64_t most, uint64_t now_ns);
   // Mapped records that the session has read may be dropped: they must be removed from its page
   // tables.

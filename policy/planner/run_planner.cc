@@ -87,12 +87,12 @@ void RunPlanner::give_up(const std::vector<WaitingRead>& gone) {
 bool RunPlanner::still_waits(const WantedExtent& wanted) const {
   const Extent& extent = wanted.extent;
   return extent.offset + extent.length <= files_.at(extent.file.followed()).size &&
-         samples_->is_ahead(wanted);
+         samples_->orders().is_ahead(wanted);
 }
 
 void RunPlanner::give_up_unwanted() {
-  if (seen_orders_ == samples_->changes()) return;
-  seen_orders_ = samples_->changes();
+  if (seen_orders_ == samples_->orders().changes()) return;
+  seen_orders_ = samples_->orders().changes();
   std::vector<WaitingRead> gone;
   for (auto& [id, mount] : queue_.mounts()) {
     mount.waiting.remove_unwanted(

@@ -63,7 +63,7 @@ class RunPlanner {
   MountQueue& queue_;
   PlannedFiles& files_;
   Retention& retention_;
-  uint64_t seen_orders_ = 0;  // SampleBook::changes() at the last look
+  uint64_t seen_orders_ = 0;  // JobOrders::changes() at the last look
 };
 
 }  // namespace sluice::optimizer

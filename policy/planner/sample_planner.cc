@@ -20,18 +20,18 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
       std::clamp(static_cast<uint64_t>(rate * kWindowSeconds), kMinWindow, kMaxWindow);
   retention_.set_link_window(link);
   runs_.give_up_unwanted();
-  const SampleBook::Window window = [&](const SampleBook::Ahead& ahead) {
+  const JobOrders::Window window = [&](const JobOrders::Ahead& ahead) {
     const uint64_t most = std::min(link, accounts_.budget(ahead.session) / 2);
     return retention_.window(ahead.dataset, ahead.spread, most, now_ns);
   };
-  const SampleBook::Judge judge = [&](uint32_t session, const Extent& extent) {
+  const JobOrders::Judge judge = [&](uint32_t session, const Extent& extent) {
     return store_.judge(session, extent, now_ns);
   };
-  const SampleBook::FileWindow file_window = [&](uint64_t spread) {
+  const JobOrders::FileWindow file_window = [&](uint64_t spread) {
     return stage_->room().window(spread, now_ns);
   };
   if (stage_ != nullptr) stage_->look_again(now_ns, fetches);
-  while (const auto wanted = samples_->next(window, judge, file_window)) {
+  while (const auto wanted = samples_->orders().next(window, judge, file_window)) {
     store_.take(*wanted, now_ns, fetches);
   }
   records_.start(now_ns, reads);

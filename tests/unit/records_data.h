@@ -51,7 +51,7 @@ class Records : public ::testing::Test {
     ASSERT_TRUE(book_.publish(1, set_, 0, 0, order));
   }
   void place(uint32_t index, const Extent& extent) {
-    ASSERT_TRUE(book_.locate(1, set_, index, {extent}, Source::kDeclared));
+    ASSERT_TRUE(book_.datasets().locate(1, set_, index, {extent}, Source::kDeclared));
   }
   // What is planned is read, until nothing more is.
   void pump() {

@@ -332,7 +332,8 @@ TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
   make(70 * kMiB, kRecord, 1000, shuffled(1000, 0));  // 62 MB
   const uint32_t other = book_.use(1, "half", 500);
   for (uint32_t i = 0; i < 500; ++i) {
-    ASSERT_TRUE(book_.locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kDeclared));
+    ASSERT_TRUE(
+        book_.datasets().locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kDeclared));
   }
   for (uint32_t i = 0; i < 500; ++i) {
     scheduler_.retention().on_read(1, other, i, book_.parts(other, i), now_);
@@ -378,7 +379,7 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
 TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   make(10 * kMiB, kRecord, 1000, {});
   const uint32_t huge = book_.use(1, "huge", uint64_t{1} << 32);
-  ASSERT_TRUE(book_.locate(1, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
+  ASSERT_TRUE(book_.datasets().locate(1, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
   scheduler_.retention().on_read(1, huge, 5, parts, now_);
   scheduler_.retention().on_read(1, huge, UINT32_MAX, parts, now_);

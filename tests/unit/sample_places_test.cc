@@ -38,7 +38,7 @@ TEST(SamplePlaces, WhatWasToldStaysWhereOnlyItsPagesWereSeen) {
   const Extent pages{4096, 4096, 1};
   for (const Source source : {Source::kDeclared, Source::kKept}) {
     const uint64_t index = source == Source::kDeclared ? 3 : 4;
-    ASSERT_TRUE(book.locate(1, set, index, {told}, source));
+    ASSERT_TRUE(book.datasets().locate(1, set, index, {told}, source));
     EXPECT_EQ(see(index, pages), told);
     EXPECT_EQ(see(index, {9000, 100, 1}), (Extent{9000, 100, 1})) << "it is elsewhere now";
   }
@@ -63,19 +63,19 @@ TEST(SamplePlaces, OnlyWhoReadsAShuffledDatasetIsAskedForPages) {
   const uint32_t set = book.use(1, "set", 100);
   ASSERT_EQ(book.use(2, "set", 100), set);
   book.use(3, "other", 100);
-  EXPECT_FALSE(book.wants_places(1)) << "without an order";
+  EXPECT_FALSE(book.orders().wants_places(1)) << "without an order";
   std::vector<uint32_t> order(100);
   std::iota(order.begin(), order.end(), 0);
   ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_FALSE(book.wants_places(1)) << "streams see such an order coming";
+  EXPECT_FALSE(book.orders().wants_places(1)) << "streams see such an order coming";
   for (uint32_t i = 0; i < 100; ++i) order[i] = i * 37 % 100;
   ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_TRUE(book.wants_places(1));
-  EXPECT_TRUE(book.wants_places(2)) << "its worker";
-  EXPECT_FALSE(book.wants_places(3));
+  EXPECT_TRUE(book.orders().wants_places(1));
+  EXPECT_TRUE(book.orders().wants_places(2)) << "its worker";
+  EXPECT_FALSE(book.orders().wants_places(3));
   for (uint32_t i = 0; i < 96; ++i)
-    book.locate(1, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
-  EXPECT_FALSE(book.wants_places(1)) << "enough is known";
+    book.datasets().locate(1, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
+  EXPECT_FALSE(book.orders().wants_places(1)) << "enough is known";
 }
 
 // What was read ahead for samples still to come was taken for nobody's when memory was short, and
@@ -106,7 +106,7 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   scheduler_.add_file(2, kMiB, 9);  // somebody else is short of memory meanwhile
   scheduler_.file_usable(2, true);
   const uint32_t other = book_.use(1, "other", 1);
-  ASSERT_TRUE(book_.locate(1, other, 0, {{0, 4096, 2}}, Source::kDeclared));
+  ASSERT_TRUE(book_.datasets().locate(1, other, 0, {{0, 4096, 2}}, Source::kDeclared));
   ASSERT_TRUE(book_.publish(1, other, 0, 0, std::vector<uint32_t>{0}));
   pump();
   EXPECT_EQ(dropped_, 0U);
@@ -208,7 +208,7 @@ TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {
   scheduler.add_file(1, 8 * kMiB, 9);
   const uint32_t set = book.use(1, "set", 8);
   for (uint32_t i = 0; i < 8; ++i) {
-    ASSERT_TRUE(book.locate(1, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));
+    ASSERT_TRUE(book.datasets().locate(1, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));
   }
   ASSERT_TRUE(book.publish(1, set, 0, 0, std::vector<uint32_t>{3, 1, 2, 0, 7, 5, 6, 4}));
   std::vector<PlannedRead> reads;

@@ -9,6 +9,8 @@
 namespace sluice::test {
 namespace {
 
+using optimizer::BegunSamples;
+using optimizer::Datasets;
 using optimizer::Extent;
 using optimizer::SampleBook;
 using optimizer::SampleOrder;
@@ -79,16 +81,16 @@ TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   book.set_most_bytes(1 << 20);
   const uint32_t set = book.use(1, "set", kHuge);
   for (uint64_t i = 0; i < 100000; ++i)
-    book.locate(1, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
+    book.datasets().locate(1, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
   EXPECT_LE(book.held(), (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
   const uint32_t other = book.use(1, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
   EXPECT_EQ(book.held(), 0U);
-  EXPECT_FALSE(book.locate(1, set, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(book.datasets().locate(1, set, 1, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_FALSE(book.publish(1, set, 1, 0, counted(5)));
-  EXPECT_TRUE(book.locate(1, other, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(book.datasets().locate(1, other, 1, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_TRUE(book.publish(1, other, 1, 0, counted(5)));
   EXPECT_EQ(book.set(other)->known(), 1U);
 }
@@ -101,7 +103,7 @@ TEST(SampleMemory, OrdersCount) {
   EXPECT_TRUE(book.publish(1, set, 1, 0, counted(100000)));
   EXPECT_FALSE(book.publish(1, set, 2, 0, counted(100000)));
   EXPECT_EQ(book.held(), 100000 * SampleOrder::kPositionBytes);
-  book.forget_order(1, set);
+  book.orders().forget(1, set);
   EXPECT_EQ(book.held(), 0U);
 }
 
@@ -151,7 +153,7 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
     ASSERT_NE(set, 0U);
     // Broken off: its order never ends.
     ASSERT_TRUE(book.publish(session, set, 1, 0, counted(10)));
-    ASSERT_TRUE(book.locate(session, set, 3, {{0, 1, 1}}, Source::kDeclared));
+    ASSERT_TRUE(book.datasets().locate(session, set, 3, {{0, 1, 1}}, Source::kDeclared));
     settle(&book);
     ASSERT_EQ(book.set(set)->known(), 1U) << i;
   }
@@ -163,10 +165,10 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
 TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
   SampleBook book;
   const uint32_t honest = book.use(1, "honest", 10);
-  book.locate(1, honest, 3, {{0, 1, 1}}, Source::kDeclared);
-  for (uint32_t i = 0; i < 10 * SampleBook::kMaxNames; ++i) {
+  book.datasets().locate(1, honest, 3, {{0, 1, 1}}, Source::kDeclared);
+  for (uint32_t i = 0; i < 10 * Datasets::kMaxNames; ++i) {
     const uint32_t set = book.use(2, "flood " + std::to_string(i), 10);
-    book.locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared);
+    book.datasets().locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared);
     if (i % 64 == 0) settle(&book);
   }
   settle(&book);
@@ -177,10 +179,10 @@ TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
 TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
   SampleBook book;
   const uint32_t set = book.use(1, "set", 10);
-  book.locate(1, set, 3, {{0, 1, 1}}, Source::kDeclared);
+  book.datasets().locate(1, set, 3, {{0, 1, 1}}, Source::kDeclared);
   book.release({set, false});
   EXPECT_EQ(book.set(set)->known(), 0U);
-  EXPECT_TRUE(book.locate(1, set, 4, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(book.datasets().locate(1, set, 4, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_EQ(book.set(set)->known(), 1U);
   EXPECT_EQ(book.use(1, "set", 10), set);
 }
@@ -191,7 +193,7 @@ TEST(SampleMemory, NumbersOfDatasetsComeRound) {
   for (uint32_t i = 0; i < 3000; ++i) {
     const uint32_t set = book.use(2, "set", 10);
     ASSERT_NE(set, kept);
-    ASSERT_LE(set, SampleBook::kMaxId);
+    ASSERT_LE(set, Datasets::kMaxId);
     book.leave(2);
   }
 }
@@ -206,7 +208,7 @@ TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
   for (uint64_t reader = 0; reader < 3000; ++reader) {
     for (uint64_t i = 0; i < 100; ++i) open += book.end(reader, set, i) ? 1 : 0;
   }
-  EXPECT_LE(open, SampleBook::kMaxOpenAll);
+  EXPECT_LE(open, BegunSamples::kMaxOpenAll);
   EXPECT_GT(open, 0U);
 }
 
@@ -215,7 +217,7 @@ TEST(SampleMemory, NobodyReadsInAnothersDataset) {
   const uint32_t set = book.use(1, "set", 10);
   book.begin(2, 5, set, 3);
   EXPECT_FALSE(book.end(5, set, 3));
-  EXPECT_FALSE(book.locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(book.datasets().locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared));
 }
 
 }  // namespace

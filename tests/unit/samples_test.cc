@@ -13,6 +13,7 @@ namespace sluice::test {
 namespace {
 
 using optimizer::Extent;
+using optimizer::JobOrders;
 using optimizer::SampleBook;
 using optimizer::SampleOrder;
 using optimizer::SampleSet;
@@ -284,8 +285,8 @@ struct Book : SampleBook {
 
 Verdict take_all(uint32_t, const Extent&) { return Verdict::kTake; }
 
-SampleBook::Window bytes(uint64_t window) {
-  return [window](const SampleBook::Ahead&) { return window; };
+JobOrders::Window bytes(uint64_t window) {
+  return [window](const JobOrders::Ahead&) { return window; };
 }
 
 TEST(SampleBook, WhatWasWatchedInOneEpochIsWantedInTheNext) {
@@ -293,22 +294,22 @@ TEST(SampleBook, WhatWasWatchedInOneEpochIsWantedInTheNext) {
   const auto first = shuffled(1000, 1);
   const auto second = shuffled(1000, 2);
   book.publish(1, book.data, 0, 0, first);
-  EXPECT_FALSE(book.next(bytes(1 << 30), take_all)) << "nothing is known yet";
+  EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all)) << "nothing is known yet";
   for (const uint32_t index : first) book.read(1 + index % 4, index, {{index * 4096ULL, 4096, 9}});
   book.publish(1, book.data, 1, 0, second);
   for (const uint32_t index : second) {
-    const auto wanted = book.next(bytes(1 << 30), take_all);
+    const auto wanted = book.orders().next(bytes(1 << 30), take_all);
     ASSERT_TRUE(wanted);
     EXPECT_EQ(wanted->extent, (Extent{index * 4096ULL, 4096, 9}));
     EXPECT_EQ(wanted->session, 1U);
   }
-  EXPECT_FALSE(book.next(bytes(1 << 30), take_all));
+  EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all));
 }
 
 TEST(SampleBook, WhatIsLearnedAfterTheOrderWasToldIsWantedToo) {
   Book book;
   book.publish(1, book.data, 1, 0, shuffled(1000, 1));
-  EXPECT_FALSE(book.next(bytes(1 << 30), take_all));
+  EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all));
   ASSERT_EQ(book.use(2, "set", 1000), book.data);
   book.publish(2, book.data, 0, 0, shuffled(1000, 2));
   for (uint32_t i = 0; i < 500; ++i) {
@@ -317,7 +318,7 @@ TEST(SampleBook, WhatIsLearnedAfterTheOrderWasToldIsWantedToo) {
     book.end(7, book.data, i);
   }
   int first = 0;
-  while (const auto wanted = book.next(bytes(1 << 30), take_all))
+  while (const auto wanted = book.orders().next(bytes(1 << 30), take_all))
     first += wanted->session == 1 ? 1 : 0;
   EXPECT_EQ(first, 500) << "the first job's order has them, learned by the second";
 }
@@ -328,11 +329,11 @@ TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
   book.publish(1, book.data, 0, 0, order);
   int handed = 0;
-  while (book.next(bytes(16 * 4096), take_all)) ++handed;
+  while (book.orders().next(bytes(16 * 4096), take_all)) ++handed;
   EXPECT_EQ(handed, 16);
   book.begin(1, 1, book.data, order[0]);
-  EXPECT_TRUE(book.next(bytes(16 * 4096), take_all));
-  EXPECT_FALSE(book.next(bytes(16 * 4096), take_all));
+  EXPECT_TRUE(book.orders().next(bytes(16 * 4096), take_all));
+  EXPECT_FALSE(book.orders().next(bytes(16 * 4096), take_all));
 }
 
 TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
@@ -340,12 +341,13 @@ TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
   book.read(1, 0, {{0, 10, 9}, {8192, 10, 9}});
   book.read(1, 1, {{20000, 10, 9}});
   book.publish(1, book.data, 0, 0, std::vector<uint32_t>{0, 1});
-  EXPECT_FALSE(book.next(bytes(1 << 20), [](uint32_t, const Extent&) { return Verdict::kLater; }));
+  EXPECT_FALSE(
+      book.orders().next(bytes(1 << 20), [](uint32_t, const Extent&) { return Verdict::kLater; }));
   const auto odd = [](uint32_t, const Extent& extent) {
     return extent.offset == 8192 ? Verdict::kNever : Verdict::kTake;
   };
-  EXPECT_EQ(book.next(bytes(1 << 20), odd)->extent.offset, 0U);
-  EXPECT_EQ(book.next(bytes(1 << 20), odd)->extent.offset, 20000U);
+  EXPECT_EQ(book.orders().next(bytes(1 << 20), odd)->extent.offset, 0U);
+  EXPECT_EQ(book.orders().next(bytes(1 << 20), odd)->extent.offset, 20000U);
 }
 
 TEST(SampleBook, TwoJobsAreServedInTurns) {
@@ -355,7 +357,7 @@ TEST(SampleBook, TwoJobsAreServedInTurns) {
   book.publish(1, book.data, 0, 0, shuffled(1000, 1));
   book.publish(2, book.data, 0, 0, shuffled(1000, 2));
   int served[3] = {};
-  for (int i = 0; i < 100; ++i) ++served[book.next(bytes(1 << 30), take_all)->session];
+  for (int i = 0; i < 100; ++i) ++served[book.orders().next(bytes(1 << 30), take_all)->session];
   EXPECT_EQ(served[1], 50);
   EXPECT_EQ(served[2], 50);
 }
@@ -371,24 +373,26 @@ TEST(SampleBook, SpawnedWorkersOfTwoJobsReadTheirParentsOrders) {
   const std::vector<uint32_t> first = shuffled(1000, 1), second = shuffled(1000, 2);
   book.publish(1, book.data, 3, 0, first);
   book.publish(2, book.data, 5, 0, second);
-  EXPECT_FALSE(book.running(11, book.data)) << "whose it is cannot be told";
-  book.set_parent(11, 1);
-  book.set_parent(12, 11);  // a worker of a worker, as behind a fork server
-  book.set_parent(21, 2);
-  EXPECT_EQ(book.running(11, book.data)->session, 1U);
-  EXPECT_EQ(book.running(12, book.data)->epoch, 3U);
-  EXPECT_EQ(book.running(21, book.data)->session, 2U);
+  EXPECT_FALSE(book.orders().running(11, book.data)) << "whose it is cannot be told";
+  book.orders().set_parent(11, 1);
+  book.orders().set_parent(12, 11);  // a worker of a worker, as behind a fork server
+  book.orders().set_parent(21, 2);
+  EXPECT_EQ(book.orders().running(11, book.data)->session, 1U);
+  EXPECT_EQ(book.orders().running(12, book.data)->epoch, 3U);
+  EXPECT_EQ(book.orders().running(21, book.data)->session, 2U);
   EXPECT_EQ(book.following(21, book.data)->epoch, 5U);
   int handed[3] = {};
-  while (const auto wanted = book.next(bytes(8 * 4096), take_all)) ++handed[wanted->session];
+  while (const auto wanted = book.orders().next(bytes(8 * 4096), take_all))
+    ++handed[wanted->session];
   EXPECT_EQ(handed[1], 8);
   for (uint32_t i = 0; i < 5; ++i) book.begin(11 + i % 2, 100 + i, book.data, first[i]);
   for (uint32_t i = 0; i < 3; ++i) book.begin(21, 200 + i, book.data, second[i]);
-  while (const auto wanted = book.next(bytes(8 * 4096), take_all)) ++handed[wanted->session];
+  while (const auto wanted = book.orders().next(bytes(8 * 4096), take_all))
+    ++handed[wanted->session];
   EXPECT_EQ(handed[1], 13);
   EXPECT_EQ(handed[2], 11);
   book.leave(1);
-  EXPECT_EQ(book.running(11, book.data)->session, 2U) << "the only one that is left";
+  EXPECT_EQ(book.orders().running(11, book.data)->session, 2U) << "the only one that is left";
 }
 
 TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
@@ -397,11 +401,11 @@ TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
   book.publish(1, book.data, 0, 0, shuffled(1000, 1));
   book.publish(2, book.data, 0, 0, shuffled(1000, 2));
-  const SampleBook::Window window = [](const SampleBook::Ahead& ahead) {
+  const JobOrders::Window window = [](const JobOrders::Ahead& ahead) {
     return ahead.session * 8 * 4096ULL;
   };
   int handed[3] = {};
-  while (const auto wanted = book.next(window, take_all)) ++handed[wanted->session];
+  while (const auto wanted = book.orders().next(window, take_all)) ++handed[wanted->session];
   EXPECT_EQ(handed[1], 8);
   EXPECT_EQ(handed[2], 16);
   std::set<uint64_t> ahead;

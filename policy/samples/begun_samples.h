@@ -1,0 +1,50 @@
+// The samples that readers have begun and not ended, and what they read for them. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/samples/extent.h"
+
+namespace sluice::optimizer {
+
+class BegunSamples {
+ public:
+  struct Begun {
+    uint32_t session = 0, dataset = 0;
+    uint64_t index = 0;
+    bool random = false;        // in a known order that is not the file's
+    std::vector<Extent> parts;  // observed; neighbours are not joined yet
+  };
+  static constexpr size_t kMaxReaders = 4096;
+  static constexpr size_t kMaxOpen = 4096;         // samples that one reader has begun at a time
+  static constexpr size_t kMaxOpenAll = 1 << 16;   // likewise, of all readers of one session
+  static constexpr size_t kMaxPartsAll = 1 << 20;  // and their observed parts
+
+  void begin(uint64_t reader, Begun begun);
+  void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent);
+  // Removes the sample into *begun. False: it had not begun.
+  bool end(uint64_t reader, uint32_t dataset, uint64_t index, Begun* begun);
+  void forget_session(uint32_t session);
+  void forget_process(uint32_t pid);
+
+  // The sample that the reader began last is read in a known order that is not the file's.
+  bool reads_at_random(uint64_t reader) const;
+  void for_each(const std::function<void(const Begun&)>& visit) const;
+
+ private:
+  struct Sums {  // of one session
+    size_t samples = 0, parts = 0;
+  };
+
+  Begun* find(uint64_t reader, uint32_t dataset, uint64_t index);
+  void forget(const std::function<bool(uint64_t reader, const Begun&)>& which);
+
+  std::unordered_map<uint64_t, std::vector<Begun>> begun_;  // by reader
+  std::map<uint32_t, Sums> sums_;                           // by session
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,234 @@
+#include "policy/samples/job_orders.h"
+
+#include <algorithm>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr unsigned kMaxLooks = 1 << 16;  // positions examined in one call
+constexpr unsigned kMaxParents = 8;      // from a worker up to the session with the order
+// An order is searched again when so many more samples are known, or this fraction of the order.
+constexpr uint64_t kWorthwhile = 16;
+constexpr uint64_t kWorthwhileShare = 64;
+
+// Interleaves the lists.
+std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
+  if (each.size() == 1) return std::move(each.front());
+  size_t longest = 0;
+  for (const std::vector<uint32_t>& one : each) longest = std::max(longest, one.size());
+  std::vector<uint32_t> all;
+  for (size_t at = 0; at < longest; ++at) {
+    for (const std::vector<uint32_t>& one : each) {
+      if (at < one.size()) all.push_back(one[at]);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+bool JobOrders::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+                        std::span<const uint32_t> indices) {
+  if (memory_.held + indices.size() * SampleOrder::kPositionBytes > memory_.most) return false;
+  Job& job = jobs_[{session, dataset}];
+  memory_.more_holders |= job.held == 0;
+  ++changes_;
+  job.order.publish(epoch, first, indices);
+  job.pending.clear();
+  memory_.held -= job.held;
+  job.held = job.order.held();
+  memory_.held += job.held;
+  return true;
+}
+
+void JobOrders::erase(const std::function<bool(const Key&)>& which) {
+  ++changes_;
+  std::erase_if(jobs_, [&](const auto& entry) {
+    if (!which(entry.first)) return false;
+    memory_.held -= entry.second.held;
+    return true;
+  });
+}
+
+void JobOrders::forget(uint32_t session, uint32_t dataset) {
+  erase([&](const Key& key) { return key == Key(session, dataset); });
+}
+
+void JobOrders::forget_dataset(uint32_t dataset) {
+  erase([dataset](const Key& key) { return key.second == dataset; });
+}
+
+void JobOrders::leave(uint32_t session) {
+  erase([session](const Key& key) { return key.first == session; });
+  std::erase_if(parents_, [&](const auto& entry) {
+    return entry.first == session || entry.second == session;
+  });
+}
+
+void JobOrders::set_parent(uint32_t session, uint32_t parent) {
+  if (session != parent) parents_[session] = parent;
+}
+
+uint32_t JobOrders::origin(uint32_t session) const {
+  for (unsigned up = 0; up < kMaxParents; ++up) {
+    const auto parent = parents_.find(session);
+    if (parent == parents_.end()) break;
+    session = parent->second;
+  }
+  return session;
+}
+
+// A session without an order of its own reads that of its nearest ancestor; without a known
+// ancestor, the only order that exists.
+JobOrders::Jobs::const_iterator JobOrders::job_of(uint32_t session, uint32_t dataset) const {
+  uint32_t owner = session;
+  for (unsigned up = 0; up < kMaxParents; ++up) {
+    const auto own = jobs_.find({owner, dataset});
+    if (own != jobs_.end()) return own;
+    const auto parent = parents_.find(owner);
+    if (parent == parents_.end()) break;
+    owner = parent->second;
+  }
+  auto only = jobs_.end();
+  for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
+    if (at->first.second != dataset) continue;
+    if (only != jobs_.end()) return jobs_.end();
+    only = at;
+  }
+  return only;
+}
+
+std::optional<JobOrders::Running> JobOrders::running(uint32_t session, uint32_t dataset) const {
+  const auto at = job_of(session, dataset);
+  if (at == jobs_.end()) return std::nullopt;
+  return Running{at->first.first, at->second.order.epoch()};
+}
+
+bool JobOrders::take(uint32_t session, uint32_t dataset, uint64_t index) {
+  const auto at = job_of(session, dataset);
+  if (at == jobs_.end()) return false;
+  SampleOrder& order = jobs_.at(at->first).order;
+  const bool random = !order.sequential();
+  order.take(static_cast<uint32_t>(index));
+  return random;
+}
+
+std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,
+                                            const FileWindow& file_window) {
+  auto at = jobs_.upper_bound(last_served_);
+  for (size_t asked = 0; asked < jobs_.size(); ++asked, ++at) {
+    if (at == jobs_.end()) at = jobs_.begin();
+    const auto wanted = next_of(at->first, at->second, window, judge, file_window);
+    if (!wanted) continue;
+    last_served_ = at->first;
+    return wanted;
+  }
+  return std::nullopt;
+}
+
+std::optional<WantedExtent> JobOrders::next_of(const Key& whose, Job& job, const Window& window,
+                                               const Judge& judge, const FileWindow& file_window) {
+  const Datasets::Dataset* dataset = datasets_.find(whose.second);
+  if (dataset == nullptr) return std::nullopt;
+  for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
+    while (!job.pending.empty()) {
+      const Extent extent = job.pending.back();
+      const FetchVerdict verdict = judge(whose.first, extent);
+      if (verdict == FetchVerdict::kLater) return std::nullopt;
+      job.pending.pop_back();
+      if (verdict == FetchVerdict::kTooLarge) job.order.lighten(extent.length);
+      job.last.extent = extent;
+      if (verdict == FetchVerdict::kTake) return job.last;
+    }
+    const bool files = job.whole_files && file_window != nullptr;
+    const uint64_t most = files ? file_window(job.order.spread())
+                                : window({whose.first, whose.second, job.order.spread()});
+    if (job.order.ahead_bytes() >= most) return std::nullopt;
+    if (const auto index = job.order.peek()) {
+      if (!hand_out(whose, job, *dataset, *index)) return std::nullopt;
+      continue;
+    }
+    const uint64_t more = std::max(kWorthwhile, job.order.size() / kWorthwhileShare);
+    if (dataset->set.known() < job.known + more) return std::nullopt;
+    job.known = dataset->set.known();
+    job.order.rewind();
+  }
+  return std::nullopt;
+}
+
+// False: prefetching is off for such samples.
+bool JobOrders::hand_out(const Key& whose, Job& job, const Datasets::Dataset& dataset,
+                         uint32_t index) const {
+  const auto parts = dataset.set.parts(index);
+  job.whole_files = is_of_files(parts);
+  const size_t kind = job.whole_files ? 1 : 0;
+  if (!parts.empty() && dataset.off[kind]) return false;
+  job.last = {{},    whose.first,        whose.second,    job.order.epoch(),
+              index, job.order.cursor(), job.order.size()};
+  if (!parts.empty() && dataset.trial[kind] && is_control(index)) {
+    job.order.hand_out(1);
+    return true;
+  }
+  job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(files_.charge(parts), UINT32_MAX)));
+  job.pending.assign(parts.rbegin(), parts.rend());
+  return true;
+}
+
+bool JobOrders::is_ahead(const WantedExtent& wanted) const {
+  const auto at = jobs_.find({wanted.session, wanted.dataset});
+  return at != jobs_.end() &&
+         at->second.order.is_ahead(wanted.epoch, wanted.position, wanted.sample);
+}
+
+void JobOrders::for_each_ahead(const std::function<void(const Extent&)>& visit) const {
+  for (const auto& [key, job] : jobs_) {
+    const Datasets::Dataset* dataset = datasets_.find(key.second);
+    if (dataset == nullptr) continue;
+    job.order.for_each_ahead([&](uint32_t index) {
+      for (const Extent& part : dataset->set.parts(index)) visit(part);
+    });
+  }
+}
+
+bool JobOrders::is_shuffled(uint32_t dataset) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [dataset](const auto& entry) {
+    const SampleOrder& order = entry.second.order;
+    return entry.first.second == dataset && !order.sequential() && order.taken() < order.size();
+  });
+}
+
+bool JobOrders::wants_places(uint32_t session) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [this, session](const auto& entry) {
+    const uint32_t dataset = entry.first.second;
+    if (!datasets_.uses(session, dataset) || entry.second.order.sequential()) return false;
+    const SampleSet& set = datasets_.find(dataset)->set;
+    return set.known() < set.samples() - set.samples() / 20;
+  });
+}
+
+std::vector<uint32_t> JobOrders::upcoming(uint32_t dataset) const {
+  std::vector<std::vector<uint32_t>> each;
+  for (const auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    std::vector<uint32_t>& samples = each.emplace_back();
+    job.order.for_each_left([&](uint32_t index) { samples.push_back(index); });
+  }
+  return in_turns(std::move(each));
+}
+
+std::vector<uint32_t> JobOrders::upcoming_files() const {
+  std::vector<std::vector<uint32_t>> each;
+  for (const auto& [key, job] : jobs_) {
+    const Datasets::Dataset* dataset = datasets_.find(key.second);
+    if (dataset == nullptr) continue;
+    std::vector<uint32_t>& files = each.emplace_back();
+    job.order.for_each_left([&](uint32_t index) {
+      for (const Extent& part : dataset->set.parts(index)) {
+        if (const uint32_t file = part.file.whole(); file != 0) files.push_back(file);
+      }
+    });
+  }
+  return in_turns(std::move(each));
+}
+
+}  // namespace sluice::optimizer

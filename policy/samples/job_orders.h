@@ -1,0 +1,112 @@
+// Every job's order over datasets: which bytes samples will need next. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "policy/samples/datasets.h"
+#include "policy/samples/file_table.h"
+#include "policy/samples/sample_order.h"
+#include "policy/samples/wanted.h"
+
+namespace sluice::optimizer {
+
+class JobOrders {
+ public:
+  struct Job {
+    SampleOrder order;
+    std::vector<Extent> pending;  // of the sample handed out last, in reverse order
+    WantedExtent last;            // of that sample
+    uint64_t known = 0;           // known samples of the dataset when the order was last searched
+    bool whole_files = false;     // the sample handed out last consists of whole files
+    uint64_t held = 0;            // bytes of the order, included in BookMemory::held
+  };
+  using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
+  using Jobs = std::map<Key, Job>;
+
+  // All outlive this.
+  JobOrders(const Datasets* datasets, const FileTable* files, BookMemory* memory)
+      : datasets_(*datasets), files_(*files), memory_(*memory) {}
+
+  // REQUIRES: the dataset is the session's, and has the samples. False: there is no memory for it.
+  bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+               std::span<const uint32_t> indices);
+  void forget(uint32_t session, uint32_t dataset);
+  void forget_dataset(uint32_t dataset);
+  void leave(uint32_t session);
+  // How often an order was published or discarded.
+  uint64_t changes() const { return changes_; }
+  const Jobs& all() const { return jobs_; }
+
+  // The session's first process was started by a process of `parent`: a spawned worker is a session
+  // of its own, without an order, and reads its parent's.
+  void set_parent(uint32_t session, uint32_t parent);
+  bool has_parent(uint32_t session) const { return parents_.count(session) != 0; }
+  // The topmost ancestor among the sessions that started this one, or the session itself: the same
+  // for all workers and ranks of a job.
+  uint32_t origin(uint32_t session) const;
+  // The session whose order this one reads, and its running epoch; nullopt without an order.
+  struct Running {
+    uint32_t session = 0, epoch = 0;
+  };
+  std::optional<Running> running(uint32_t session, uint32_t dataset) const;
+
+  // A worker of the session begins to read the sample. True: in a known order that is not the
+  // file's.
+  bool take(uint32_t session, uint32_t dataset, uint64_t index);
+
+  // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
+  // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where
+  // samples are whole files. `judge` decides about each extent.
+  using Judge = std::function<FetchVerdict(uint32_t session, const Extent&)>;
+  struct Ahead {  // the order whose window is requested; `spread` is the order's
+    uint32_t session = 0, dataset = 0;
+    uint64_t spread = 0;
+  };
+  using Window = std::function<uint64_t(const Ahead&)>;
+  using FileWindow = std::function<uint64_t(uint64_t spread)>;
+  std::optional<WantedExtent> next(const Window& window, const Judge& judge,
+                                   const FileWindow& file_window = nullptr);
+  // The sample has not begun yet, and is still at the same position of the order.
+  bool is_ahead(const WantedExtent& wanted) const;
+  // Visits the extents of samples that next() has handed out or passed over and that have not begun
+  // yet.
+  void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
+
+  // A job reads the dataset in an order that is not the file's, and has not finished.
+  bool is_shuffled(uint32_t dataset) const;
+  // Whether there is an order, other than the file's, over a dataset of the session of which too
+  // few samples are known.
+  bool wants_places(uint32_t session) const;
+  // Whole files in the order in which all jobs together will read them, as far as it is known.
+  std::vector<uint32_t> upcoming_files() const;
+  // Samples of the dataset, likewise.
+  std::vector<uint32_t> upcoming(uint32_t dataset) const;
+
+  // During a trial the control group, a half of the samples that looks random in any usual order,
+  // is not prefetched.
+  static bool is_control(uint32_t index) { return (index * 0x9e3779b1U >> 16 & 1) != 0; }
+
+ private:
+  void erase(const std::function<bool(const Key&)>& which);
+  // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
+  Jobs::const_iterator job_of(uint32_t session, uint32_t dataset) const;
+  bool hand_out(const Key& whose, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
+  std::optional<WantedExtent> next_of(const Key& whose, Job& job, const Window& window,
+                                      const Judge& judge, const FileWindow& file_window);
+
+  const Datasets& datasets_;
+  const FileTable& files_;
+  BookMemory& memory_;
+  uint64_t changes_ = 0;
+  Jobs jobs_;
+  std::map<uint32_t, uint32_t> parents_;  // by session
+  Key last_served_;
+};
+
+}  // namespace sluice::optimizer

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <exception>
 
-#include "optimizer/core/optimizer.h"
 #include "optimizer/daemon/invisible.h"
 #include "optimizer/daemon/options.h"
 #include "optimizer/daemon/seat.h"
 #include "optimizer/io/log.h"
+#include "optimizer/sidecar.h"
 #include "protocol/unique_fd.h"
 
 namespace {
@@ -54,8 +54,8 @@ int serve(const DaemonOptions& options) {
   }
   {
     const UniqueFd stop = stop_signals();
-    Optimizer optimizer(options, &seat, stop.get());
-    optimizer.run();
+    Sidecar sidecar(options, &seat, stop.get());
+    sidecar.run();
   }
   close_log();
   seat.leave();

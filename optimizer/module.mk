@@ -1,6 +1,6 @@
 # The sidecar, all but its main().
 ARCHIVES += optimizer
-optimizer.a_SRCS := $(wildcard optimizer/*/*.cc)
+optimizer.a_SRCS := optimizer/sidecar.cc $(wildcard optimizer/*/*.cc optimizer/*/*/*.cc)
 
 PROGRAMS += sluice-optimizer
 sluice-optimizer_SRCS := optimizer/main.cc $(OLDER_LIBC_SRCS)

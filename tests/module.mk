@@ -17,7 +17,7 @@ FUZZERS := $(B)/fuzz/optimizer_input $(B)/fuzz/pack_file
 
 $(B)/fuzz/optimizer_input: optimizer/control/parse.cc $(policy.a_SRCS) $(PROTOCOL_SRCS)
 $(B)/fuzz/pack_file: $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc)
-$(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard policy/*/*.h optimizer/*/*.h protocol/*.h)
+$(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard policy/*/*.h optimizer/*/*.h optimizer/*/*/*.h protocol/*.h)
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  FUZZ $@"
 	$(Q)clang++-14 $(filter -I% -D%,$(CPPFLAGS)) -std=c++20 -O1 -g -fno-omit-frame-pointer \

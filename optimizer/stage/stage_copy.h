@@ -1,5 +1,5 @@
 // Copies a file into the stage, and checks a copied original again. Any thread; blocks, so it runs
-// on the stage keeper's threads.
+// on the threads of the stage service.
 #pragma once
 
 #include <cstdint>

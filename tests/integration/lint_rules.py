@@ -19,8 +19,12 @@ PLANTED = (
     ("policy/samples/up.cc", '#include "policy/planner/scheduler.h"\n',
      "policy/samples/ may not include policy/planner/"),
     ("policy/util/out.cc", '#include "optimizer/io/fd.h"\n', "policy/util/ may not include optimizer/io/"),
-    ("optimizer/io/back.cc", '#include "optimizer/core/optimizer.h"\n',
-     "optimizer/io/ may not include optimizer/core/"),
+    ("optimizer/io/back.cc", '#include "optimizer/loop/base.h"\n',
+     "optimizer/io/ may not include optimizer/loop/"),
+    ("optimizer/loop/up.cc", '#include "optimizer/sessions/sessions.h"\n',
+     "optimizer/loop/ may not include optimizer/sessions/"),
+    ("optimizer/sessions/up.cc", '#include "optimizer/services/streams/files.h"\n',
+     "optimizer/sessions/ may not include optimizer/services/"),
     ("preload/base/side.cc", '#include "policy/util/random.h"\n', "preload/base/ may not include policy/util/"),
     ("preload/loose.cc", "int x;\n", "lies in no room"),
     ("protocol/test.h", '#pragma once\n#include "tests/victims/data.h"\n', "protocol/ may not include tests/"),
@@ -38,7 +42,7 @@ ALLOWED = (
     ("policy/util/random.h", "#pragma once\n#include <random>\n"),
     ("preload/handler/fine.cc", '#include "preload/session/events.h"\n#include "preload/handler/poison.h"\n// malloc\n'),
     ("preload/hooks/read.cc", '#include "preload/startup/startup.h"\nvoid* grow() { return malloc(8); }\n'),
-    ("optimizer/core/core.cc", '#include "policy/planner/plan.h"\n#include <chrono>\n'),
+    ("optimizer/services/samples/core.cc", '#include "policy/planner/plan.h"\n#include <chrono>\n'),
 )
 
 

@@ -1,6 +1,6 @@
 // A session's history: points that stay bounded, epochs that are told apart, and a reader that
 // never believes half a change.
-#include "optimizer/core/history.h"
+#include "optimizer/sessions/history.h"
 
 #include <gtest/gtest.h>
 

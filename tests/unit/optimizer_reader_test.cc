@@ -11,8 +11,8 @@
 #include <mutex>
 #include <thread>
 
-#include "optimizer/core/ring_reader.h"
 #include "optimizer/io/clock.h"
+#include "optimizer/sessions/ring_reader.h"
 
 namespace sluice::optimizer {
 namespace {

@@ -1,0 +1,251 @@
+#include "optimizer/services/importance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optimizer/io/memory_file.h"
+#include "protocol/page.h"
+
+namespace sluice::optimizer {
+
+using protocol::MessageKind;
+
+namespace {
+
+constexpr uint64_t kBlock = 1 << 16;  // values read at once
+// The policies that retain the most important samples: of one job; and of several, where each reads
+// what the others have read.
+constexpr PolicyKind kByImportance = PolicyKind::kShade;
+constexpr PolicyKind kOfSeveral = PolicyKind::kNeeded;
+constexpr uint64_t kNoMount = 0;     // choosers_ access no mount
+constexpr size_t kMostWaiting = 64;  // requests that wait for a thread or run on one
+
+bool by_importance(std::optional<PolicyKind> policy) {
+  return policy == kByImportance || policy == kOfSeveral;
+}
+
+}  // namespace
+
+Importance::Importance(const Service& service) : Service(service) {
+  base_->dispatcher.add<ImportanceMessage>(this);
+  base_->loop.wake_by([this](uint64_t now) { return chosen_.empty() ? UINT64_MAX : now; });
+}
+
+void Importance::tick() {
+  for (const uint64_t connection : choosing_) {
+    base_->server.send(connection, MessageKind::kWorking, {});
+  }
+}
+
+void Importance::handle(const Peer& peer, const ImportanceMessage& message,
+                        std::vector<UniqueFd> fds) {
+  const protocol::Samples& request = message.samples;
+  Session* session = sessions_->find_or_refuse(peer, request.session, request.token);
+  if (session == nullptr) return;
+  const SampleSet* set = plans_->samples.set(request.dataset);
+  if (set == nullptr || !plans_->samples.datasets().uses(session->id, request.dataset) ||
+      set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
+      !is_memory(fds.front().get())) {
+    base_->server.refuse(peer.connection, "importance of samples that there are not");
+    return;
+  }
+  const ImportanceBook::Who who{job_of(*session, request.group), session->id, peer.pid,
+                                request.dataset, set->samples()};
+  const int fd = fds.front().get();
+  bool good = is_as_long(fd, request.bytes);
+  if (good && message.kind == MessageKind::kSelect) {
+    if (select(peer, session, who, request, std::move(fds.front()))) return;
+    good = false;
+  }
+  good = good && (message.kind == MessageKind::kImportance ? report(who, request, fd)
+                                                           : serve(*session, who, request, fd));
+  answer(peer.connection, good);
+}
+
+void Importance::answer(uint64_t connection, bool good) {
+  if (good) {
+    base_->server.send(connection, MessageKind::kDone, {});
+  } else {
+    base_->server.refuse(connection, "importance that makes no sense");
+  }
+}
+
+// The job of a session: all ranks of one declared group, else all sessions of one origin process.
+uint64_t Importance::job_of(const Session& session, uint64_t group) const {
+  return group != 0 ? group | uint64_t{1} << 63 : plans_->samples.orders().origin(session.id);
+}
+
+bool Importance::report(const ImportanceBook::Who& who, const protocol::Samples& request, int fd) {
+  std::vector<protocol::SampleImportance> values;
+  for (uint64_t at = 0; at < request.count; at += values.size()) {
+    values.resize(std::min(kBlock, request.count - at));
+    if (!read_memory(fd, values.data(), values.size() * sizeof values[0], at * sizeof values[0])) {
+      return false;
+    }
+    for (const protocol::SampleImportance& one : values) {
+      plans_->importance.report(who, one.sample, one.value, one.label);
+    }
+  }
+  return true;
+}
+
+// Choosing among millions of samples takes seconds: it runs on another thread, and the job is sent
+// kWorking meanwhile.
+bool Importance::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+                        const protocol::Samples& request, UniqueFd memory) {
+  if (request.count != who.samples) return false;
+  // First of all: reading the request takes time, too.
+  base_->server.send(peer.connection, MessageKind::kWorking, {});
+  std::vector<uint8_t> bytes(request.count);
+  if (choosers_.waiting(kNoMount) >= kMostWaiting ||
+      !read_memory(memory.get(), bytes.data(), bytes.size())) {
+    return false;
+  }
+  judge_benefit(session, who);
+  ImportanceOptions options = session->options.importance;
+  if (!options.seed_given) options.selection.seed = request.first;
+  const std::weak_ptr<EpochChoice> asked =
+      plans_->importance.ask(who, request.epoch, options, std::move(bytes));
+  if (asked.expired()) return false;
+  choosing_.insert(peer.connection);
+  choosers_.run(kNoMount,
+                [this, asked, who, connection = peer.connection, mailbox = base_->loop.mailbox(),
+                 fd = std::make_shared<UniqueFd>(std::move(memory))] {
+                  const std::shared_ptr<EpochChoice> choice = asked.lock();
+                  if (choice != nullptr) choose(choice.get());
+                  mailbox->post([this, choice, who, connection, fd] {
+                    // The previous epoch is complete once the events of its last reads have been
+                    // handled.
+                    sessions_->after_events([this, choice, who, connection, fd] {
+                      chosen_.push_back({connection, who, choice, fd});
+                    });
+                  });
+                });
+  return true;
+}
+
+void Importance::begin_epoch() {
+  if (chosen_.empty()) return;
+  const Chosen next = std::move(chosen_.front());
+  chosen_.pop_front();
+  choosing_.erase(next.connection);
+  if (!base_->server.connected(next.connection)) {
+    plans_->importance.drop(next.who, next.choice);  // the job trains on its own order
+    return;
+  }
+  Session* const session = sessions_->find(next.who.session);
+  bool good = session != nullptr && next.choice != nullptr &&
+              plans_->importance.begin(next.who, next.choice, capacity(next.who.dataset));
+  if (good) {
+    session->selection.used = true;
+    session->selection.benefits[next.who.dataset].pause();
+    choose_policy();
+    const std::vector<uint8_t> bytes(next.choice->chosen.begin(), next.choice->chosen.end());
+    good = write_memory(next.memory->get(), bytes.data(), bytes.size());
+  }
+  answer(next.connection, good);
+}
+
+// Jobs that share a dataset share its storage too: each gets a part of the bandwidth.
+void Importance::judge_benefit(Session* session, const ImportanceBook::Who& who) {
+  BenefitEstimate& estimate = session->selection.benefits[who.dataset];
+  const auto jobs =
+      std::count_if(sessions_->all().begin(), sessions_->all().end(), [&](const auto& one) {
+        return one.second->selection.used && one.second->selection.benefits.count(who.dataset) != 0;
+      });
+  const double storage = storage_ns(who.dataset, who.samples) * static_cast<double>(jobs);
+  const std::optional<double> benefit =
+      storage > 0 ? estimate.benefit(storage) : std::optional<double>();
+  if (benefit) plans_->importance.set_benefit(who, *benefit);
+  estimate.pause();
+}
+
+// Time per sample of the dataset when storage is read at full bandwidth, in ns; 0: unknown.
+double Importance::storage_ns(uint32_t dataset, uint64_t samples) {
+  constexpr uint64_t kLooked = 16;  // samples that represent all
+  double sum = 0;
+  uint64_t known = 0;
+  for (uint64_t i = 0; i < kLooked; ++i) {
+    const double sample_ns = plans_->scheduler.store().parallel_ns(
+        plans_->samples.parts(dataset, samples * i / kLooked));
+    sum += sample_ns;
+    known += sample_ns > 0 ? 1 : 0;
+  }
+  return known == 0 ? 0 : sum / static_cast<double>(known);
+}
+
+// Substitutes are decided in advance, by what will be retained and read by then: the job's order
+// then is as certain as its plan, and no request is needed while samples are read.
+bool Importance::serve(const Session& session, const ImportanceBook::Who& who,
+                       const protocol::Samples& request, int fd) {
+  std::vector<uint32_t> samples(request.count);
+  if (!read_memory(fd, samples.data(), request.bytes) ||
+      std::any_of(samples.begin(), samples.end(),
+                  [&](uint32_t sample) { return sample >= who.samples; }) ||
+      !plans_->importance.follows(who, request.epoch, request.first, request.count)) {
+    return false;
+  }
+  const Store::Kinds kept{
+      stage_->exists() && session.may_stage() && by_importance(plans_->stage.room().policy()),
+      by_importance(plans_->scheduler.retention().records().policy(who.dataset))};
+  plans_->importance.forget_lost(who.dataset, [&](SampleId sample) {
+    return plans_->scheduler.store().in_memory(who.dataset, sample);
+  });
+  const auto bytes_of = [&](SampleId sample) {
+    return plans_->scheduler.store().charge(plans_->samples.parts(who.dataset, sample), kept);
+  };
+  for (uint32_t& sample : samples) {
+    const Answer answer = plans_->importance.serve(who, sample, bytes_of);
+    sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
+  }
+  return write_memory(fd, samples.data(), request.bytes);
+}
+
+void Importance::choose_policy() {
+  std::optional<PolicyKind> asked;
+  bool any_selects = false, any_shares = false, all_may = true;
+  for (const auto& [id, session] : sessions_->all()) {
+    const bool shares = session->selection.used && plans_->importance.shares(id);
+    if (session->selection.used && !session->options.policy) {
+      plans_->scheduler.accounts().set_policy(id, shares ? kOfSeveral : kByImportance);
+    }
+    if (!session->may_stage()) continue;
+    if (session->options.policy) asked = session->options.policy;
+    any_selects |= session->selection.used;
+    any_shares |= shares;
+    all_may &= session->options.selects;
+  }
+  if (sessions_->empty()) return;
+  const PolicyKind before = plans_->stage.room().policy();
+  const PolicyKind otherwise = !any_selects || !all_may ? PolicyKind::kAuto
+                               : any_shares             ? kOfSeveral
+                                                        : kByImportance;
+  plans_->stage.room().set_policy(asked.value_or(otherwise));
+  plans_->orders_changed |=
+      plans_->stage.room().policy() != before;  // a new policy has to learn them
+}
+
+// Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
+uint64_t Importance::capacity(uint32_t dataset) {
+  if (plans_->scheduler.retention().records().tracks(dataset))
+    return plans_->scheduler.retention().records().capacity(dataset);
+  const size_t others = plans_->importance.datasets();
+  return stage_->exists() ? plans_->stage.room().keepable() / std::max<size_t>(others, 1) : 0;
+}
+
+void Importance::on_read(const Session& session, const Session& owner, uint32_t process,
+                         uint32_t dataset, uint64_t index) {
+  // Forked ranks may share a session; a worker is the child of its rank.
+  if (plans_->importance.ranks(owner.id, dataset) > 1 &&
+      !plans_->importance.is_rank(owner.id, process, dataset)) {
+    process = session.parent_of(process);
+  }
+  const bool was_retained =
+      plans_->scheduler.store().retains(dataset, static_cast<uint32_t>(index));
+  for (const KeepRanks::Rank& one :
+       plans_->importance.on_read(owner.id, process, dataset, index, was_retained)) {
+    plans_->scheduler.store().set_importance(dataset, one.sample, one.rank);
+  }
+}
+
+}  // namespace sluice::optimizer

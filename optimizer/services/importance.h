@@ -1,0 +1,59 @@
+// Importance of samples: the values that jobs report, the samples that an epoch fetches, and the
+// policies that retain the important ones. Core thread only; epochs are chosen on other threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "optimizer/io/executor.h"
+#include "optimizer/services/service.h"
+
+namespace sluice::optimizer {
+
+class Importance : Service {
+ public:
+  explicit Importance(const Service& service);
+
+  void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
+  // Answers one request for an epoch that has been chosen. Once per turn: short requests of other
+  // jobs are handled in between.
+  void begin_epoch();
+  // Tells jobs whose epoch is still being chosen to wait. Several times a second.
+  void tick();
+  // Copies are retained by the policy that a session asks for, if any; by importance, while all
+  // sessions that may stage select by it; else by known orders.
+  void choose_policy();
+  // `process` of `session` has read a sample in the order of the session `owner`: the ranks by
+  // which samples are retained change. To be called before the stores evict.
+  void on_read(const Session& session, const Session& owner, uint32_t process, uint32_t dataset,
+               uint64_t index);
+
+ private:
+  struct Chosen {
+    uint64_t connection = 0;
+    ImportanceBook::Who who;
+    std::shared_ptr<EpochChoice> choice;  // nullptr: its rank has ended
+    std::shared_ptr<UniqueFd> memory;     // receives the answer
+  };
+
+  bool report(const ImportanceBook::Who& who, const protocol::Samples& request, int fd);
+  void answer(uint64_t connection, bool good);
+  // True: the answer is sent later.
+  bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+              const protocol::Samples& request, UniqueFd memory);
+  bool serve(const Session& session, const ImportanceBook::Who& who,
+             const protocol::Samples& request, int fd);
+  uint64_t capacity(uint32_t dataset);
+  void judge_benefit(Session* session, const ImportanceBook::Who& who);
+  double storage_ns(uint32_t dataset, uint64_t samples);
+  uint64_t job_of(const Session& session, uint64_t group) const;
+
+  std::set<uint64_t> choosing_;  // connections that wait for an answer to kSelect
+  std::deque<Chosen> chosen_;
+  Executor choosers_{2, 2};
+};
+
+}  // namespace sluice::optimizer

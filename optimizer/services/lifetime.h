@@ -1,0 +1,39 @@
+// When the optimizer ends, and who waits for it: jobs whose files it still has to close. Core
+// thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/daemon/seat.h"
+#include "optimizer/services/service.h"
+
+namespace sluice::optimizer {
+
+class Lifetime : Service {
+ public:
+  Lifetime(const Service& service, Seat* seat);
+
+  void handle(const Peer& peer, const StopMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const ByeMessage& message, std::vector<UniqueFd> fds);
+  // Answers those who wait, once every file and trace is closed; `all`: at once.
+  void answer(bool all);
+  // Several times a second: answers those who have waited for too long, and stops the loop once no
+  // session has existed for the linger time.
+  void tick(uint64_t now_ns);
+  void stop_listening() { seat_->stop_listening(); }
+  // The longest wait for the next event, in ns.
+  uint64_t patience_ns() const;
+
+ private:
+  struct Waiter {
+    uint64_t connection = 0, deadline_ns = 0;
+  };
+  size_t closing() const { return files_->closing() + recordings_->unsettled(); }
+
+  Seat* const seat_;
+  std::vector<Waiter> waiters_;
+  uint64_t idle_since_ns_;
+};
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,44 @@
+// The events of threads that read samples: what is learned of samples' locations, and how their
+// hits, times and uses of copies are counted. Core thread only.
+#pragma once
+
+#include <span>
+
+#include "optimizer/services/histories.h"
+#include "optimizer/services/importance.h"
+#include "optimizer/services/samples/harm_control.h"
+#include "optimizer/services/samples/record_locator.h"
+#include "policy/planner/uptake.h"
+
+namespace sluice::optimizer {
+
+class SampleEvents : Service {
+ public:
+  // All outlive this.
+  SampleEvents(const Service& service, RecordLocator* records, Histories* histories,
+               Importance* importance, HarmControl* harm);
+
+  // REQUIRES: the event is one of a sample. False: it is invalid.
+  bool on_event(Session& session, const TakenEvent& event);
+  void forget_dataset(uint32_t dataset) { uptake_.forget(dataset); }
+
+ private:
+  void begin(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns);
+  void time_sample(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns,
+                   std::span<const Extent> parts, bool served);
+  // False: the sample had not been begun.
+  bool end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, Uptake::End end);
+  bool add_part(const Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+                const protocol::EventData& event);
+  void note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
+                   Uptake::End end);
+  void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
+
+  RecordLocator* const records_;
+  Histories* const histories_;
+  Importance* const importance_;
+  HarmControl* const harm_;
+  Uptake uptake_;
+};
+
+}  // namespace sluice::optimizer

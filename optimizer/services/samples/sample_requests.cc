@@ -1,0 +1,304 @@
+#include "optimizer/services/samples/sample_requests.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "optimizer/io/ancestors.h"
+#include "optimizer/io/log.h"
+#include "optimizer/io/memory_file.h"
+#include "optimizer/io/peer.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageKind;
+
+constexpr uint64_t kFruitless = 256;  // samples
+constexpr uint32_t kLookAgain = 8;    // epochs
+
+}  // namespace
+
+SampleRequests::SampleRequests(const Service& service, StoredLocations* stored,
+                               RecordLocator* records, Limits* limits)
+    : Service(service), stored_(stored), records_(records), limits_(limits) {
+  base_->dispatcher.add<DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, FileUseMessage,
+                        RecordMessage>(this);
+}
+
+void SampleRequests::handle(const Peer& peer, const DatasetMessage& message,
+                            std::vector<UniqueFd> /*fds*/) {
+  Session* session =
+      sessions_->find_or_refuse(peer, message.dataset.session, message.dataset.token);
+  if (session == nullptr) return;
+  const uint32_t id = plans_->samples.use(session->id, message.name, message.dataset.samples);
+  limits_->relieve();
+  stored_->use(id, session->options.places, message.name, message.dataset.samples);
+  const protocol::DatasetKnown answer{id, 0};
+  base_->server.send(peer.connection, MessageKind::kDatasetKnown,
+                     std::as_bytes(std::span(&answer, 1)));
+}
+
+void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
+                            std::vector<UniqueFd> fds) {
+  const protocol::Samples& request = message.samples;
+  const Session* session = sessions_->find(request.session, request.token);
+  if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
+    base_->server.refuse(peer.connection,
+                         session == nullptr ? "no such session" : "an order comes in one memfd");
+    return;
+  }
+  // Checked before memory is allocated for the claimed size.
+  const bool good = is_as_long(fds.front().get(), request.count * sizeof(uint32_t));
+  std::vector<uint32_t> indices(good ? request.count : 0);
+  if (!good || !read_memory(fds.front().get(), indices.data(), request.count * sizeof(uint32_t))) {
+    base_->server.refuse(peer.connection, "the order is shorter than it says");
+    return;
+  }
+  if (request.first == 0) begin_epoch(*session, request);
+  plans_->samples.datasets().touch(
+      request.dataset);  // so that limits_->relieve() does not release this one
+  limits_->relieve(request.count * SampleOrder::kPositionBytes);
+  if (!plans_->samples.publish(session->id, request.dataset, request.epoch, request.first,
+                               indices)) {
+    base_->server.refuse(peer.connection, "an order of samples that there are not");
+    return;
+  }
+  plans_->orders_changed = true;
+  ask_for_pages();
+  plans_->sample_files.retry_refused();
+  base_->server.send(peer.connection, MessageKind::kDone, {});
+}
+
+// Decides once per epoch whether the session's events of samples are of any use.
+void SampleRequests::begin_epoch(const Session& session, const protocol::Samples& order) {
+  const bool idle =
+      nothing_to_gain(session) || nothing_to_learn(session, order.dataset, order.epoch);
+  // Without events the end of the previous epoch would go unnoticed: its order is forgotten here.
+  auto& was_idle = session.memory.get()->header.samples_idle;
+  if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
+    plans_->samples.orders().forget(session.id, order.dataset);
+  }
+  was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
+  if (idle) return;
+  // Events of the epoch before may still be in the rings.
+  sessions_->after_events([this, id = session.id, dataset = order.dataset, epoch = order.epoch] {
+    const Session* const later = sessions_->find(id);
+    if (later == nullptr || !nothing_to_learn(*later, dataset, epoch)) return;
+    later->memory.get()->header.samples_idle.store(1, std::memory_order_relaxed);
+  });
+}
+
+// For all sessions: workers may be sessions of their own.
+void SampleRequests::ask_for_pages() {
+  for (const auto& [id, session] : sessions_->all()) {
+    const bool wanted =
+        plans_->samples.orders().wants_places(id) || plans_->scheduler.retention().bounds(id);
+    session->memory.get()->header.pages_wanted.store(wanted ? 1 : 0, std::memory_order_relaxed);
+  }
+}
+
+// A path does not prove that the job may open the file. The optimizer does with it only what any
+// process of this user with the same root and mounts may do. A process with another root or mount
+// namespace may have fewer rights, and its paths may name other files.
+bool SampleRequests::may_name_paths(const Peer& peer, Session* session) {
+  if (shares_paths(peer.pid)) return true;
+  if (session->counts.paths_refused++ == 0) {
+    say(Level::kWarn,
+        "session {}: process {} has another root or mount namespace: the paths that it names are "
+        "not used",
+        session->id, peer.pid);
+  }
+  base_->server.refuse(peer.connection, "paths of another root or mount namespace");
+  return false;
+}
+
+void SampleRequests::handle(const Peer& peer, const LocateMessage& message,
+                            std::vector<UniqueFd> fds) {
+  const protocol::Samples& request = message.samples;
+  Session* session = sessions_->find(request.session, request.token);
+  if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
+    base_->server.refuse(peer.connection,
+                         session == nullptr ? "no such session" : "places come in one memfd");
+    return;
+  }
+  if (message.kind == MessageKind::kLocate && !may_name_paths(peer, session)) return;
+  bool good = is_as_long(fds.front().get(), request.bytes);
+  std::string text(good ? request.bytes : 0, '\0');
+  good = good && read_memory(fds.front().get(), text.data(), text.size());
+  if (good && message.kind == MessageKind::kLocateExtents) {
+    good = locate_extents(*session, request, text);
+  } else if (good && message.kind == MessageKind::kLocateKeys) {
+    good = locate_keys(*session, request, text);
+  } else if (good) {
+    good = locate_files(*session, request, text);
+  }
+  if (!good) {
+    base_->server.refuse(peer.connection, "places that make no sense");
+    return;
+  }
+  plans_->orders_changed = true;
+  look_again(request.dataset);
+  base_->server.send(peer.connection, MessageKind::kDone, {});
+}
+
+bool SampleRequests::locate_files(const Session& session, const protocol::Samples& request,
+                                  std::string_view text) {
+  std::vector<std::string_view> paths;
+  if (!parse_paths(text, request.count, &paths)) return false;
+  for (uint64_t i = 0; i < request.count; ++i) {
+    const uint32_t file = plans_->sample_files.intern(paths[i]);
+    if (file == FileTable::kNone) {  // the rest is read from the originals
+      if (!std::exchange(said_table_full_, true)) {
+        say(Level::kWarn, "there is no room for the names of more than these {} files",
+            plans_->sample_files.size());
+      }
+      break;
+    }
+    if (!plans_->samples.datasets().locate(session.id, request.dataset, request.first + i,
+                                           {whole_file(file)}, Source::kDeclared)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SampleRequests::locate_extents(const Session& session, const protocol::Samples& request,
+                                    std::string_view text) {
+  const FileEntry* file =
+      session.files.count(request.file) != 0 ? files_->find(request.file) : nullptr;
+  if (file == nullptr) return false;
+  for (uint64_t i = 0; i < request.count; ++i) {
+    protocol::Place place{};
+    memcpy(&place, text.data() + i * sizeof place, sizeof place);
+    if (place.length == 0 || place.offset >= file->size) continue;
+    const auto length =
+        static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
+    if (!plans_->samples.datasets().locate(session.id, request.dataset, request.first + i,
+                                           {{place.offset, length, request.file}},
+                                           Source::kDeclared)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
+                            std::vector<UniqueFd> /*fds*/) {
+  const protocol::Samples& request = message.samples;
+  Session* session = sessions_->find_or_refuse(peer, request.session, request.token);
+  if (session == nullptr || !may_name_paths(peer, session)) return;
+  const SampleSet* set = plans_->samples.set(request.dataset);
+  const uint64_t news = set != nullptr ? set->news() : 0;
+  for (size_t at = 0; at < message.files.size();) {
+    const uint32_t sample = message.files[at].first;
+    std::vector<Extent> parts;
+    for (; at < message.files.size() && message.files[at].first == sample; ++at) {
+      const uint32_t file = plans_->sample_files.intern(message.files[at].second);
+      if (file != FileTable::kNone && !plans_->sample_files.unfit(file) &&
+          parts.size() < SampleSet::kMaxParts) {
+        parts.push_back(whole_file(file));
+      }
+    }
+    if (!parts.empty()) {
+      plans_->samples.datasets().locate(session->id, request.dataset, sample, std::move(parts),
+                                        Source::kSeen);
+    }
+  }
+  // A report that confirms a known location changes no plan.
+  if (set != nullptr && set->news() != news) {
+    plans_->orders_changed = true;
+    look_again(request.dataset);
+  }
+  base_->server.send(peer.connection, MessageKind::kDone, {});
+}
+
+// A thread that reads the copy is not disturbed: only the copy's name is removed.
+void SampleRequests::handle(const Peer& peer, const FileUseMessage& message,
+                            std::vector<UniqueFd> /*fds*/) {
+  if (sessions_->find_or_refuse(peer, message.used.session, message.used.token) == nullptr) return;
+  const uint32_t file = plans_->sample_files.intern(message.path);
+  if (file != FileTable::kNone && plans_->sample_files.note_use(file, message.used.use)) {
+    if (logs(Level::kDebug)) {
+      say(Level::kDebug, "no sample's file: {} (use {})", message.path,
+          static_cast<uint32_t>(message.used.use));
+    }
+    plans_->stage.drop(file);
+    stage_->remove_evicted();
+    plans_->orders_changed = true;
+  }
+  base_->server.send(peer.connection, MessageKind::kDone, {});
+}
+
+bool SampleRequests::locate_keys(const Session& session, const protocol::Samples& request,
+                                 std::string_view text) {
+  std::vector<std::string_view> keys;
+  const SampleSet* set = plans_->samples.set(request.dataset);
+  if (session.files.count(request.file) == 0 || !parse_keys(text, request.count, &keys) ||
+      set == nullptr || request.first + request.count > set->samples()) {
+    return false;
+  }
+  return records_->declared(request.dataset, request.file, request.first, keys);
+}
+
+// Whether nothing of the session's samples can be prefetched: all are whole files that are never
+// staged (on a local disk, for example), and none lies in a followed file.
+bool SampleRequests::nothing_to_gain(const Session& session) const {
+  if (recordings_->attached(session.id)) return false;
+  const bool stages = stage_->exists() && session.may_stage();
+  return plans_->samples.datasets().all_samples(session.id, [&](std::span<const Extent> parts) {
+    return std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
+      return plans_->scheduler.store().refused(part, stages) == FileTable::Refused::kForGood;
+    });
+  });
+}
+
+// Whether an epoch, or as much of it as arrived, taught no locations of samples: they come from a
+// small database or from the job's own memory, and sample events are pure cost. A file may be
+// reported up to an epoch after it was read, so what counts is what is known by now. Every
+// kLookAgain epochs events are switched on again.
+bool SampleRequests::nothing_to_learn(const Session& session, uint32_t dataset,
+                                      uint32_t epoch) const {
+  const SampleSet* set = plans_->samples.set(dataset);
+  return set != nullptr && set->known() < set->samples() / 4 && session.files.empty() &&
+         !recordings_->attached(session.id) && epoch % kLookAgain != 0 &&
+         session.counts.fruitless >= std::max(kFruitless, set->samples() / 4 * 3);
+}
+
+// Locations of the dataset were learned: switches events on again in sessions that were made idle
+// because nothing was known.
+void SampleRequests::look_again(uint32_t dataset) {
+  for (const auto& [id, session] : sessions_->all()) {
+    auto& idle = session->memory.get()->header.samples_idle;
+    if (idle.load(std::memory_order_relaxed) == 0) continue;
+    const auto order = plans_->samples.orders().running(id, dataset);
+    if (!order || order->session != id || nothing_to_gain(*session)) continue;
+    if (!nothing_to_learn(*session, dataset, order->epoch))
+      idle.store(0, std::memory_order_relaxed);
+  }
+}
+
+void SampleRequests::handle(const Peer& peer, const RecordMessage& message,
+                            std::vector<UniqueFd> fds) {
+  const Session* session = sessions_->find(message.record.session, message.record.token);
+  if (session == nullptr || fds.size() != 1 || recordings_->attached(session->id)) {
+    base_->server.refuse(peer.connection, session == nullptr ? "no such session"
+                                          : fds.size() != 1  ? "a trace comes as one descriptor"
+                                                             : "this session has a trace already");
+    return;
+  }
+  const uint32_t id = session->id;
+  const std::vector<uint32_t> parent = ancestors_of(session->peer_pid, 1);
+  recordings_->attach(id, session->peer_pid, parent.empty() ? 0 : parent.front(),
+                      std::move(fds.front()),
+                      [this, id, connection = peer.connection](const std::string& problem) {
+                        if (problem.empty()) {
+                          base_->server.send(connection, MessageKind::kDone, {});
+                          return;
+                        }
+                        say(Level::kWarn, "session {}: not recorded: {}", id, problem);
+                        base_->server.refuse(connection, problem);
+                      });
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,350 @@
+#include "optimizer/services/stage/stage.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "optimizer/io/clock.h"
+#include "optimizer/io/log.h"
+#include "protocol/stage_io.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// More threads than one mount may use: a mount that hangs leaves some to the others.
+constexpr unsigned kThreads = CopyMounts::kMaxDepth + 32;
+constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
+// Copies waiting to be packed: share of the budget, and bytes at most.
+constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
+constexpr size_t kMostRefused = 1 << 16;
+
+}  // namespace
+
+void RefusedFiles::refuse(uint32_t session, uint64_t device, uint64_t inode) {
+  auto& refused = refused_[session];
+  if (refused.size() < kMostRefused) refused.emplace(device, inode);
+}
+
+bool RefusedFiles::contains(uint64_t device, uint64_t inode) const {
+  return std::any_of(refused_.begin(), refused_.end(), [&](const auto& of_session) {
+    return of_session.second.contains({device, inode});
+  });
+}
+
+Stage::Stage(Base* base, Plans* plans)
+    : base_(base),
+      plans_(plans),
+      executor_(kThreads, CopyMounts::kMaxDepth),
+      packer_(base->loop.mailbox()) {
+  if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
+    say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
+  }
+}
+
+Stage::~Stage() {
+  index_.close();
+  if (folder_ != nullptr) folder_->clear();
+}
+
+bool Stage::open(const std::string& fallback, std::string* reason) {
+  if (index_.exists()) return true;
+  auto folder = std::make_shared<StageFolder>();
+  auto watch = std::make_shared<StageWatch>();
+  if (!folder->create(fallback, reason) || !index_.create(folder->path(), watch->fd(), reason)) {
+    return false;
+  }
+  folder_ = std::move(folder);
+  watch_ = std::move(watch);
+  mounts_ = std::make_unique<MountWatch>();
+  index_.beat(now_ns());
+  const auto watch_for = [this](EventLoop::Tag tag, int fd, uint32_t events, auto changed) {
+    base_->loop.on(tag, [this, changed](uint64_t, uint32_t) { (this->*changed)(); });
+    if (fd >= 0) base_->loop.watch(fd, tag, 0, events);
+  };
+  watch_for(EventLoop::Tag::kWatch, watch_->fd(), EPOLLIN, &Stage::see_changes);
+  watch_for(EventLoop::Tag::kMounts, mounts_->fd(), EPOLLPRI, &Stage::mounts_changed);
+  say(Level::kInfo, "staging in {}", folder_->path());
+  return true;
+}
+
+CopyRules Stage::rules() const {
+  CopyRules rules;
+  rules.any_mount = any_mount_;
+  rules.packs = packer_.packs();
+  rules.most_bytes = plans_->stage.room().budget() / kLargestShare;
+  return rules;
+}
+
+void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
+  remove_evicted();
+  for (const PlannedFetch& planned : *fetches) {
+    if (planned.check) {
+      check(planned);
+    } else if (planned.to_cache) {
+      fetch_to_cache(planned);
+    } else {
+      fetch(planned);
+    }
+  }
+  fetches->clear();
+}
+
+void Stage::fetch(const PlannedFetch& planned) {
+  const std::string path = plans_->sample_files.path(planned.file);
+  const uint32_t record = index_.exists() ? index_.add(path) : StageIndex::kNone;
+  if (record == StageIndex::kNone) {
+    plans_->stage.on_failed(planned, StagePlan::Failure::kError);
+    return;
+  }
+  copies_.by_file[planned.file] = {record, 0, 0, 0, false};
+  const std::string above =
+      plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
+  executor_.run(0, [this, planned, path, above, rules = rules(), name = next_name_++,
+                    mailbox = base_->loop.mailbox(), folder = folder_, watch = watch_] {
+    // Watched before it is read, so that no change between the two is missed.
+    bool watched = watch->add(above);
+    const uint64_t begun = now_ns();
+    auto to_pack = std::make_shared<CopyToPack>();
+    CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
+    result.took_ns = now_ns() - begun;
+    if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
+      // The folder's watch misses changes under other names: watch the file too, then recheck it.
+      watched = watch->add_file(path) && watched;
+      if (!look_again(path, result.stat).good) {
+        folder->remove(name);
+        result = {};
+      }
+    }
+    // A missing file needs no watch.
+    const bool unseen = result.good && !watched;
+    if (unseen) result.flags |= protocol::kStageUnwatched;
+    if (!result.good) to_pack->fd.reset();
+    mailbox->post(
+        [this, planned, name, begun, unseen, path, to_pack, result = std::move(result)]() mutable {
+          if (unseen && !warned_.unwatched) {
+            warned_.unwatched = true;
+            say(Level::kWarn,
+                "not all folders of the dataset can be watched (inotify): the original of a staged "
+                "file "
+                "is compared each time that the file is opened");
+          }
+          if (result.good && refused_.contains(result.stat.device, result.stat.inode)) {
+            folder_->remove(name);
+            result = {};
+            result.why = path + ": mapped for writing";
+            to_pack->fd.reset();
+          }
+          if (to_pack->fd) {
+            packer_.pack(path, std::move(to_pack),
+                         std::min(plans_->stage.room().budget() / kToPackShare, kMostToPack));
+          }
+          fetched(planned, name, begun, std::move(result));
+        });
+  });
+}
+
+void Stage::fetch_to_cache(const PlannedFetch& planned) {
+  executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
+                    keep = keeps_cache_, mailbox = base_->loop.mailbox()] {
+    const uint64_t begun = now_ns();
+    CopyResult result = read_ahead(path, rules, keep);
+    result.took_ns = now_ns() - begun;
+    mailbox->post([this, planned, result] {
+      if (!result.good) {
+        failed(planned, result);
+        return;
+      }
+      if (result.stat.size > 0) keeps_cache_.insert(result.stat.device);
+      const uint64_t read = result.cached ? 0 : result.stat.size;
+      view_.fetched_files += read != 0 ? 1 : 0;
+      view_.fetched_bytes += read;
+      plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
+                              now_ns(), read != 0, result.took_ns);
+      plans_->scheduler.on_staged(planned.session, read, false);
+      remove_evicted();
+    });
+  });
+}
+
+void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, CopyResult result) {
+  if (!result.good) {
+    failed(planned, result);
+    return;
+  }
+  see_changes();  // changes made during the copy
+  ++view_.fetched_files;
+  view_.fetched_bytes += result.stat.size;
+  if (result.packed) {
+    ++view_.packed_files;
+    view_.packed_bytes += result.stat.size;
+  }
+  const auto at = copies_.by_file.find(planned.file);
+  const bool wanted =
+      plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
+                              now_ns(), !result.packed, result.took_ns);
+  if (!wanted || at == copies_.by_file.end()) {
+    folder_->remove(name);
+    if (at != copies_.by_file.end() && at->second.name == 0 &&
+        plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
+      forget(planned.file);
+    }
+    remove_evicted();
+    return;
+  }
+  Copy& copy = at->second;
+  copy.name = name;
+  copy.device = result.stat.device;
+  copy.inode = result.stat.inode;
+  copies_.by_inode.emplace(std::pair(copy.device, copy.inode), planned.file);
+  copy.watched = (result.flags & protocol::kStageLink) != 0 || result.stat.links > 1;
+  protocol::StageCopy record{};
+  record.name = name;
+  record.validated_ns = begun;
+  record.stat = result.stat;
+  record.flags = result.flags;
+  record.copy_inode = result.inode;
+  index_.publish(copy.record, record);
+  view_.copies = copies_.by_file.size();
+  plans_->scheduler.on_staged(planned.session, result.stat.size, result.packed);
+  remove_evicted();
+}
+
+void Stage::check(const PlannedFetch& planned) {
+  const auto at = copies_.by_file.find(planned.file);
+  protocol::StageCopy copy;
+  protocol::StageState state;
+  if (at == copies_.by_file.end() || !index_.look(at->second.record, &copy, &state)) {
+    plans_->stage.on_failed(planned, StagePlan::Failure::kChanged);
+    return;
+  }
+  ++view_.checks;
+  executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), stat = copy.stat,
+                    mailbox = base_->loop.mailbox()] {
+    const uint64_t begun = now_ns();
+    const CopyResult result = look_again(path, stat);
+    mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
+  });
+}
+
+void Stage::checked(const PlannedFetch& planned, uint64_t begun, const CopyResult& result) {
+  if (!result.good) {
+    failed(planned, result);
+    return;
+  }
+  const auto at = copies_.by_file.find(planned.file);
+  if (plans_->stage.on_valid(planned) && at != copies_.by_file.end())
+    index_.validated(at->second.record, begun);
+}
+
+void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
+  ++view_.failures;
+  if (!result.why.empty()) view_.last_failure = result.why;
+  if (logs(Level::kDebug)) say(Level::kDebug, "not staged: {}", result.why);
+  if (result.failure == StagePlan::Failure::kFull && !warned_.full) {
+    warned_.full = true;
+    say(Level::kWarn, "{} is full: staging within what fits", folder_->path());
+  }
+  plans_->stage.on_failed(planned, result.failure);
+  const auto at = copies_.by_file.find(planned.file);
+  if (at != copies_.by_file.end() && at->second.name == 0 &&
+      plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
+    forget(planned.file);
+  }
+  remove_evicted();
+}
+
+void Stage::forget(uint32_t file) {
+  const auto at = copies_.by_file.find(file);
+  if (at == copies_.by_file.end()) return;
+  const Copy copy = at->second;
+  index_.remove(copy.record);
+  if (copy.name != 0) {
+    folder_->remove(copy.name);
+    if (copy.watched) watch_->forget_file(plans_->sample_files.path(file));
+    const auto [begin, end] = copies_.by_inode.equal_range({copy.device, copy.inode});
+    const auto mine = std::find_if(begin, end, [&](const auto& e) { return e.second == file; });
+    if (mine != end) copies_.by_inode.erase(mine);
+  }
+  copies_.by_file.erase(at);
+  view_.copies = copies_.by_file.size();
+}
+
+void Stage::remove_evicted() {
+  for (const uint32_t file : plans_->stage.table().evicted()) forget(file);
+  plans_->stage.table().evicted().clear();
+}
+
+// A renamed or moved folder changes the paths of all files below it.
+void Stage::drop_below(const std::string& path) {
+  std::vector<uint32_t> below;
+  for (const auto& [file, copy] : copies_.by_file) {
+    const std::string& folder = plans_->sample_files.folder_path(plans_->sample_files.folder(file));
+    if (folder.compare(0, path.size(), path) != 0) continue;
+    if (folder.size() == path.size() || folder[path.size()] == '/') below.push_back(file);
+  }
+  for (const uint32_t file : below) plans_->stage.drop(file);
+  view_.drops += below.size();
+}
+
+void Stage::see_changes() {
+  if (watch_ == nullptr) return;
+  // Also without copies: events queued now must not count as changes of later copies.
+  index_.draining_begins();
+  std::vector<StageWatch::Change> changes;
+  bool lost = false;
+  watch_->read(&changes, &lost);
+  if (lost) plans_->stage.drop_all();
+  drop_changed(changes);
+  if (lost || !changes.empty()) remove_evicted();
+  index_.draining_ends();
+}
+
+void Stage::drop(uint64_t device, uint64_t inode) {
+  const auto [begin, end] = copies_.by_inode.equal_range({device, inode});
+  std::vector<uint32_t> same;
+  for (auto at = begin; at != end; ++at) same.push_back(at->second);
+  for (const uint32_t file : same) plans_->stage.drop(file);
+  view_.drops += same.size();
+  remove_evicted();
+}
+
+void Stage::see_mounts() {
+  if (mounts_ == nullptr) return;
+  pollfd changed = {mounts_->fd(), POLLPRI, 0};
+  if (poll(&changed, 1, 0) > 0) mounts_changed();
+}
+
+void Stage::mounts_changed() {
+  if (mounts_ == nullptr) return;
+  std::vector<StageWatch::Change> changes;
+  for (const std::string& point : mounts_->changed()) watch_->mounted(point, &changes);
+  drop_changed(changes);
+  if (!changes.empty()) remove_evicted();
+}
+
+void Stage::drop_changed(const std::vector<StageWatch::Change>& changes) {
+  for (const StageWatch::Change& change : changes) {
+    const uint32_t file = plans_->sample_files.find(change.path);
+    if (file != FileTable::kNone) {
+      if (copies_.by_file.count(file) == 0) continue;
+      plans_->stage.drop(file);
+      ++view_.drops;
+    } else if (plans_->sample_files.has_folder_below(change.path)) {
+      drop_below(change.path);
+    }
+  }
+}
+
+void Stage::tick(uint64_t now, uint64_t budget) {
+  if (!index_.exists()) return;
+  index_.beat(now);
+  see_changes();
+  plans_->stage.room().set_budget(std::min(budget, folder_->room(plans_->stage.table().used())),
+                                  protocol::kStageFiles);
+  remove_evicted();
+}
+
+}  // namespace sluice::optimizer

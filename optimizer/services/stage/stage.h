@@ -1,0 +1,126 @@
+// The stage: carries out what StagePlan decides, maintains the index that jobs read, and drops
+// copies whose originals changed. Core thread only; copying runs on threads of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "optimizer/io/executor.h"
+#include "optimizer/loop/base.h"
+#include "optimizer/services/stage/copy_packer.h"
+#include "optimizer/sessions/plans.h"
+#include "optimizer/stage/mount_watch.h"
+#include "optimizer/stage/stage_copy.h"
+#include "optimizer/stage/stage_folder.h"
+#include "optimizer/stage/stage_index.h"
+#include "optimizer/stage/stage_watch.h"
+
+namespace sluice::optimizer {
+
+// Files of which no copy may be made, because a session may write to them unnoticed.
+class RefusedFiles {
+ public:
+  // Until the session has ended. Files beyond a limit per session are ignored.
+  void refuse(uint32_t session, uint64_t device, uint64_t inode);
+  void end_session(uint32_t session) { refused_.erase(session); }
+  bool contains(uint64_t device, uint64_t inode) const;
+
+ private:
+  std::map<uint32_t, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
+};
+
+class Stage {
+ public:
+  // Both outlive this.
+  Stage(Base* base, Plans* plans);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  // Removes all copies. Does not wait for a thread that hangs in a file system.
+  ~Stage();
+
+  // Creates the stage if there is none. False: it cannot be created, *reason is one line.
+  bool open(const std::string& fallback, std::string* reason);
+  bool exists() const { return index_.exists(); }
+  int index_fd() const { return index_.fd(); }
+  const std::string& folder() const { return folder_->path(); }
+
+  // Copies are packed and fetched with it, once it is used.
+  CopyPacker& packer() { return packer_; }
+  const CopyPacker& packer() const { return packer_; }
+  // No copy of such a file is made, and one in flight is discarded.
+  RefusedFiles& refused() { return refused_; }
+
+  // From now on also stages files of local mounts.
+  void stage_any_mount() {
+    if (!any_mount_) plans_->sample_files.forgive_folders();
+    any_mount_ = true;
+  }
+  // Removes evicted copies, then starts the planned fetches; empties `fetches`.
+  void carry_out(std::vector<PlannedFetch>* fetches);
+  // Removes the copies that the plan has evicted.
+  void remove_evicted();
+  // Drops copies of files that have changed on this host until now.
+  void see_changes();
+  // Drops all copies of a file, under any path; no effect if it has none.
+  void drop(uint64_t device, uint64_t inode);
+  // Drops copies of files that a mount now hides or an unmount uncovered.
+  void see_mounts();
+  // Renews the index's heartbeat, and limits the stage to `budget` and the room in its file system.
+  void tick(uint64_t now_ns, uint64_t budget);
+
+  struct View {
+    uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
+    uint64_t packed_files = 0, packed_bytes = 0;  // of the fetched ones, those read from packs
+    std::string last_failure;
+  };
+  const View& view() const { return view_; }
+
+ private:
+  struct Copy {
+    uint32_t record = 0;
+    uint64_t name = 0;  // 0: not copied yet
+    uint64_t device = 0, inode = 0;
+    bool watched = false;  // the file itself, not only its folder
+  };
+
+  CopyRules rules() const;
+  void fetch(const PlannedFetch& fetch);
+  void fetch_to_cache(const PlannedFetch& fetch);
+  void check(const PlannedFetch& fetch);
+  void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
+  void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
+  void failed(const PlannedFetch& fetch, const CopyResult& result);
+  void forget(uint32_t file);
+  void drop_below(const std::string& path);
+  void mounts_changed();
+  void drop_changed(const std::vector<StageWatch::Change>& changes);
+
+  Base* const base_;
+  Plans* const plans_;
+  std::shared_ptr<StageFolder> folder_;
+  std::shared_ptr<StageWatch> watch_;
+  std::unique_ptr<MountWatch> mounts_;
+  StageIndex index_;
+  Executor executor_;
+  bool any_mount_ = false;
+  CopyPacker packer_;
+  uint64_t next_name_ = 1;
+  struct {
+    std::unordered_map<uint32_t, Copy> by_file;
+    std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode;  // of device and inode: file
+  } copies_;
+  RefusedFiles refused_;
+  std::set<uint64_t> keeps_cache_;  // devices whose page cache survives an open
+  View view_;
+  struct {
+    bool full = false, unwatched = false;
+  } warned_;
+};
+
+}  // namespace sluice::optimizer

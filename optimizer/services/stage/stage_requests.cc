@@ -1,0 +1,76 @@
+#include "optimizer/services/stage/stage_requests.h"
+
+#include <algorithm>
+
+#include "optimizer/io/log.h"
+
+namespace sluice::optimizer {
+namespace {
+
+using protocol::MessageKind;
+
+constexpr uint64_t kPredictShare = 20;  // predictions take at most 1/20 of the core thread's time
+constexpr uint64_t kPredictNs = 50 * kMillisecond;  // least time between two predictions
+
+}  // namespace
+
+StageRequests::StageRequests(const Service& service, Importance* importance, Limits* limits)
+    : Service(service), importance_(importance), limits_(limits) {
+  base_->dispatcher.add<StageMessage, SettleMessage>(this);
+}
+
+void StageRequests::handle(const Peer& peer, const StageMessage& message,
+                           std::vector<UniqueFd> /*fds*/) {
+  const Session* session = sessions_->find(message.stage.session, message.stage.token);
+  if (session == nullptr || !session->may_stage()) {
+    base_->server.refuse(peer.connection,
+                         session == nullptr ? "no such session" : "it is not wanted");
+    return;
+  }
+  const SessionOptions& options = session->options;
+  std::string reason;
+  if (!stage_->open(options.cache_dir, &reason)) {
+    if (!said_no_stage_) say(Level::kWarn, "files are not staged: {}", reason);
+    said_no_stage_ = true;
+    base_->server.refuse(peer.connection, reason);
+    return;
+  }
+  if (options.stage == SessionOptions::Stage::kAlways) stage_->stage_any_mount();
+  if (!options.cache_dir.empty() && options.packs != 0) {
+    stage_->packer().use(options.cache_dir, options.packs);
+  }
+  importance_->choose_policy();
+  uint64_t stale = UINT64_MAX;
+  for (const auto& [id, other] : sessions_->all()) {
+    stale = std::min<uint64_t>(stale, other->options.stale * kSecond);
+  }
+  plans_->stage.set_stale(stale);
+  limits_->share(now_ns());
+  base_->server.send(peer.connection, MessageKind::kStageKnown, {}, stage_->index_fd());
+}
+
+void StageRequests::handle(const Peer& peer, const SettleMessage& message,
+                           std::vector<UniqueFd> /*fds*/) {
+  const protocol::Settle& settle = message.settle;
+  const Session* session = sessions_->find_or_refuse(peer, settle.session, settle.token);
+  if (session == nullptr) return;
+  if (settle.mapped != 0) stage_->refused().refuse(session->id, settle.device, settle.inode);
+  stage_->drop(settle.device, settle.inode);
+  stage_->see_changes();
+  stage_->see_mounts();
+  base_->server.send(peer.connection, MessageKind::kDone, {});
+}
+
+void StageRequests::predict(uint64_t now) {
+  if (!plans_->orders_changed || now < next_prediction_ns_) return;
+  plans_->orders_changed = false;
+  plans_->scheduler.retention().predict();
+  if (stage_->exists()) {
+    plans_->stage.predict(plans_->samples.orders().upcoming_files());
+    stage_->remove_evicted();
+  }
+  const uint64_t took = now_ns() - now;
+  next_prediction_ns_ = now + std::max(kPredictNs, kPredictShare * took);
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,31 @@
+// Jobs' requests about the stage, and the predictions from which it and retention are planned. Core
+// thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/services/importance.h"
+#include "optimizer/services/limits.h"
+#include "optimizer/services/service.h"
+
+namespace sluice::optimizer {
+
+class StageRequests : Service {
+ public:
+  StageRequests(const Service& service, Importance* importance, Limits* limits);
+
+  void handle(const Peer& peer, const StageMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const SettleMessage& message, std::vector<UniqueFd> fds);
+  // Predicts uses from orders. Orders arrive in pieces: it runs a few times a second rather than
+  // for each piece, and less often for long orders, to leave most of the time for fetching.
+  void predict(uint64_t now_ns);
+
+ private:
+  Importance* const importance_;
+  Limits* const limits_;
+  uint64_t next_prediction_ns_ = 0;
+  bool said_no_stage_ = false;
+};
+
+}  // namespace sluice::optimizer

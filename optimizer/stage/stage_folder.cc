@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kLeast = 8 << 20;  // bytes; least free space of a file system for the stage
 // Bytes; of a smaller file system, as in containers, at most 1/kSmallShare is taken.
-constexpr uint64_t kSmall = 1 << 30, kSmallShare = 4;
+constexpr uint64_t kSmall = 1 << 30, kSmallShare = 8;
 constexpr const char* kLock = "lock";
 
 std::vector<std::string> memory_folders() {

@@ -195,9 +195,9 @@ class StageFiles : public testing::Test {
 
 TEST(StageFolder, ASmallFileSystemIsLeftToOthers) {
   constexpr uint64_t kMiB = 1 << 20;
-  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 64 * kMiB, 0), 16 * kMiB);
-  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 48 * kMiB, 16 * kMiB), 16 * kMiB) << "all is its own";
-  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 12 * kMiB, 8 * kMiB), 5 * kMiB) << "others came";
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 64 * kMiB, 0), 8 * kMiB);
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 56 * kMiB, 8 * kMiB), 8 * kMiB) << "all is its own";
+  EXPECT_EQ(StageFolder::room_in(64 * kMiB, 12 * kMiB, 8 * kMiB), (20 * kMiB) / 8) << "others came";
   EXPECT_EQ(StageFolder::room_in(64 * kMiB, 0, 0), 0U);
   EXPECT_EQ(StageFolder::room_in(4096 * kMiB, 1000 * kMiB, 50 * kMiB), 950 * kMiB);
   EXPECT_EQ(StageFolder::room_in(0, 0, 0), UINT64_MAX) << "without a limit of its own";

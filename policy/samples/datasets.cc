@@ -36,6 +36,7 @@ std::vector<uint32_t> Datasets::surplus_names(const std::string& name, uint64_t 
   std::sort(own.begin(), own.end());
   own.resize(std::min(own.size(), kTogether));
   std::vector<uint32_t> ids;
+  ids.reserve(own.size());
   for (const auto& [use, id] : own) ids.push_back(id);
   return ids;
 }

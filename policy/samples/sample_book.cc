@@ -47,6 +47,7 @@ std::vector<SampleBook::Holder> SampleBook::holders() const {
     holder.unfinished |= job.order.unfinished();
   }
   std::vector<Holder> all;
+  all.reserve(by_id.size());
   for (const auto& [id, holder] : by_id) all.push_back(holder);
   std::sort(all.begin(), all.end(),
             [](const Holder& a, const Holder& b) { return a.entry->last_use < b.entry->last_use; });

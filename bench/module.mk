@@ -7,7 +7,7 @@ bench/slowfs_ARCHIVES := slowfs
 bench/slowfs_LIBS := -lfuse3
 
 # The jobs that the figures are measured with.
-PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory bench/tell
+PROGRAMS += bench/reader bench/make-data bench/arm bench/start-cost bench/touch-memory bench/publish
 bench/reader_SRCS := $(addprefix bench/reader/,reader.c scan_file.c scan_lmdb.c)
 bench/reader_LIBS := -llmdb
 bench/make-data_SRCS := bench/reader/make_data.c
@@ -17,8 +17,8 @@ bench/start-cost_SRCS := bench/reader/start_cost.c
 LIBRARIES += bench/empty.so
 bench/empty.so_SRCS := bench/reader/empty.c
 bench/empty.so_LDFLAGS := -Wl,--as-needed
-bench/tell_SRCS := bench/reader/tell.c
-bench/tell_LIBS := -ldl
+bench/publish_SRCS := bench/reader/publish.c
+bench/publish_LIBS := -ldl
 bench/touch-memory_SRCS := bench/reader/touch_memory.c
 PROGRAMS += bench/open-files
 bench/open-files_SRCS := bench/reader/open_files.c

@@ -83,7 +83,7 @@ Finding residency(const FilePage& page) {
             "The optimizer checks what it pre-cached without mapping anybody's file.", ""};
   }
   return {"cachestat", Level::kNote, fmt::format("missing: {}", strerror(errno)),
-          "The optimizer asks mincore instead, which tells the truth only about files that the "
+          "The optimizer asks mincore instead, which is right only about files that the "
           "user owns or may write.",
           "Linux 6.5 or newer has cachestat."};
 }
@@ -119,7 +119,7 @@ Finding io_uring() {
       disabled.empty() ? "" : fmt::format(" (kernel.io_uring_disabled = {})", disabled);
   if (ring) {
     return {"io_uring", Level::kGood, "works" + sysctl,
-            "The optimizer keeps many reads in flight with little processor time.", ""};
+            "The optimizer has many reads in flight with little processor time.", ""};
   }
   std::string mend = "Use Linux 5.1 or newer, built with io_uring.";
   if (disabled == "1" || disabled == "2") {

@@ -76,7 +76,7 @@ Finding cgroup_limit(const optimizer::MemoryFacts& facts) {
   }
   finding.value = fmt::format("version {}, limit {}", version, shown(limit));
   finding.meaning =
-      "Pre-cached pages count towards this limit: the optimizer runs in the job's cgroup and keeps "
+      "Pre-cached pages count towards this limit: the optimizer runs in the job's cgroup and stays "
       "below it.";
   return finding;
 }

@@ -89,11 +89,11 @@ std::vector<Mount> read_mounts() {
 // one with an empty type if there is none.
 Mount mount_of(const std::string& path) {
   struct statx status {};
-  const bool told = statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) == 0 &&
-                    (status.stx_mask & STATX_MNT_ID) != 0;
+  const bool known = statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) == 0 &&
+                     (status.stx_mask & STATX_MNT_ID) != 0;
   Mount best;
   for (Mount& mount : read_mounts()) {
-    if (told && mount.id == status.stx_mnt_id) return mount;
+    if (known && mount.id == status.stx_mnt_id) return mount;
     // Of two mounts on one mount point the later one covers the earlier.
     if (holds(mount.point, path) && mount.point.size() >= best.point.size()) best = mount;
   }
@@ -169,7 +169,7 @@ Survival measure_survival(const std::string& path) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   result.pages_read = (result.read + page - 1) / page;
   if (!resident_pages(file.get(), result.read, &result.pages_before)) {
-    result.problem = "the kernel does not tell this user what is cached";
+    result.problem = "the kernel does not report to this user what is cached";
     return result;
   }
   for (int turn = 0; turn < kReopens; ++turn) {
@@ -186,7 +186,7 @@ std::string keep_cache_advice(const std::string& type) {
   if (type == "9p") return "Mount it with cache=loose or cache=mmap.";
   if (type == "cifs" || type == "smb3") return "Mount it with cache=loose for read-only data.";
   if (type == "virtiofs") return "Start virtiofsd with --cache=auto or --cache=always.";
-  return "See the mount options of " + type + " for one that keeps the cache across opens.";
+  return "See the mount options of " + type + " for one that retains the cache across opens.";
 }
 
 Finding cache_finding(const std::string& path, const std::string& type) {
@@ -204,7 +204,7 @@ Finding cache_finding(const std::string& path, const std::string& type) {
   if (seen.pages_before * 2 < seen.pages_read) {
     finding.level = Level::kWarn;
     finding.meaning =
-        "This mount goes around the page cache: nothing can be pre-cached, and jobs "
+        "This mount bypasses the page cache: nothing can be pre-cached, and jobs "
         "run as without Sluice.";
     finding.mend = type.compare(0, 4, "fuse") == 0
                        ? "Mount it without direct_io, if its program offers that."
@@ -229,7 +229,7 @@ Finding read_ahead(const std::string& path, const Mount& mount) {
                    fmt::format("{}:{}", major(status.st_dev), minor(status.st_dev)));
   }
   Finding finding{"read_ahead", Level::kNote, "unknown",
-                  "The kernel does not tell this mount's read-ahead.", ""};
+                  "The kernel does not report this mount's read-ahead.", ""};
   for (const std::string& device : devices) {
     const std::string candidates[] = {"/sys/class/bdi/" + device + "/read_ahead_kb",
                                       "/sys/dev/block/" + device + "/queue/read_ahead_kb",

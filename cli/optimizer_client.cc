@@ -51,7 +51,7 @@ Reply check_peer(int connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return problem(std::string("cannot tell who listens: ") + strerror(errno));
+    return problem(std::string("cannot identify the listening process:  ") + strerror(errno));
   }
   if (peer.uid != geteuid()) {
     return problem(fmt::format("user {} listens there, not user {}: refused", peer.uid, geteuid()));

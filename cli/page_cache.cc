@@ -42,11 +42,11 @@ bool resident_pages(int file, uint64_t length, uint64_t* pages) {
   std::vector<unsigned char> map((length + page - 1) / page);
   void* at = mmap(nullptr, length, PROT_READ, MAP_SHARED, file, 0);
   if (at == MAP_FAILED) return false;
-  const bool told = mincore(at, length, map.data()) == 0;
+  const bool reported = mincore(at, length, map.data()) == 0;
   munmap(at, length);
   *pages = 0;
   for (const unsigned char state : map) *pages += state & 1U;
-  return told;
+  return reported;
 }
 
 }  // namespace sluice::cli

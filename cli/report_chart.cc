@@ -154,7 +154,7 @@ std::string legend(const Chart& chart) {
   std::string text = "<ul class=\"legend\">";
   for (const Curve& curve : chart.curves) {
     text += fmt::format("<li><i class=\"key {}\"></i>{}{}</li>", curve.color, escaped(curve.name),
-                        curve.told.empty() ? "" : " <b>" + escaped(curve.told) + "</b>");
+                        curve.value.empty() ? "" : " <b>" + escaped(curve.value) + "</b>");
   }
   return text + "</ul>";
 }

@@ -22,7 +22,7 @@ struct Curve {
   std::string name;
   const char* color;         // class of the style sheet
   std::vector<double> y;     // as many as the chart has x
-  std::string told;          // text beside the name: its last value, its maximum
+  std::string value;         // text beside the name: its last value, its maximum
   bool filled = false;       // down to `base`
   bool stepped = false;      // y[i] holds from x[i] to x[i + 1]
   std::vector<double> base;  // lower edge of the filled area; empty: 0

@@ -79,7 +79,7 @@ void read_table(const Json& root, const char* table, const MetricInfo (&fields)[
 
 void demand_order(const std::vector<double>& times, const char* name) {
   if (!std::is_sorted(times.begin(), times.end())) {
-    throw Bad(fmt::format("{} goes backwards", name));
+    throw Bad(fmt::format("{} is not ascending", name));
   }
 }
 
@@ -90,9 +90,9 @@ void thin(RunReport* run) {
   const size_t step = (points + kMaxPoints - 1) / kMaxPoints;
   for (std::vector<double>& column : run->history) {
     const double last = column.back();
-    size_t kept = 0;
-    for (size_t at = 0; at + 1 < points; at += step) column[kept++] = column[at];
-    column.resize(kept);
+    size_t left = 0;
+    for (size_t at = 0; at + 1 < points; at += step) column[left++] = column[at];
+    column.resize(left);
     column.push_back(last);
   }
 }

@@ -162,10 +162,10 @@ std::string reader_chart(const RunReport& run) {
        .curves = {{.name = "frontier, ahead of the reader by up to",
                    .color = "teal",
                    .y = frontier,
-                   .told = bytes(ahead),
+                   .value = bytes(ahead),
                    .filled = true,
                    .base = read},
-                  {.name = "reader", .color = "blue", .y = read, .told = bytes(last(read))}},
+                  {.name = "reader", .color = "blue", .y = read, .value = bytes(last(read))}},
        .marks = epoch_marks(run),
        .marks_name = "epoch"});
 }

@@ -77,9 +77,10 @@ void run_systems(const SimulateSettings& settings, FILE* csv) {
   for (const MemorySize& memory : settings.memory) {
     for (const optimizer::SystemInfo* system : settings.systems) {
       const uint64_t bytes = memory.of(workload->dataset_bytes());
-      const OnDecided told =
+      const OnDecided on_decided =
           decisions ? write_decisions(decisions.get(), *system, bytes) : OnDecided();
-      outcomes.push_back(play_system(settings.synthetic, settings.drift, *system, bytes, told));
+      outcomes.push_back(
+          play_system(settings.synthetic, settings.drift, *system, bytes, on_decided));
     }
   }
   if (decisions && (fflush(decisions.get()) != 0 || ferror(decisions.get()) != 0)) {
@@ -152,7 +153,7 @@ void add_simulate_options(CLI::App* command, SimulateOptions* options) {
   add("--drift", &options->drift, "SHARE",
       "of the samples whose loss is another in the next epoch; default 0")
       ->needs(system);
-  add("--decisions", &options->decisions, "FILE", "write who was served for each request, and how")
+  add("--decisions", &options->decisions, "FILE", "write which sample each request got, and how")
       ->needs(system);
   add("--latency", &options->latency, "TIME", "of one request to storage; default 2ms");
   add("--bandwidth", &options->bandwidth, "SIZE", "of storage, bytes a second; default 200M");

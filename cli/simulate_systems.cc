@@ -114,9 +114,9 @@ Cost system_cost(const SystemCounts& counts, const Storage& storage) {
 
 std::string systems_table(std::span<const SystemOutcome> outcomes, const Workload& workload,
                           const Storage& storage) {
-  std::vector<std::vector<std::string>> rows = {{"system", "memory", "asked for", "hit ratio", "H",
-                                                 "L exact", "stood in", "from storage", "requests",
-                                                 "packages", "of use", "reading", "stall"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"system", "memory", "requested", "hit ratio", "H", "L exact", "substituted", "from storage",
+       "requests", "packages", "useful", "reading", "stall"}};
   const auto samples = static_cast<double>(workload.samples());
   for (const SystemOutcome& outcome : outcomes) {
     const SystemCounts mean = outcome.steady();

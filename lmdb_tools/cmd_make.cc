@@ -90,7 +90,7 @@ void check(const Options& options) {
   }
   if (options.encoded && !options.idx.empty()) usage("--encoded: idx files hold no image files");
   if (options.encoded && (!options.resize.empty() || options.grey)) {
-    usage("--encoded keeps the image files as they are: no --resize, no --grey");
+    usage("--encoded stores the image files as they are: no --resize, no --grey");
   }
 }
 
@@ -129,7 +129,7 @@ void add_make(CLI::App& app) {
       "the classes 0, 1, ...; or --idx names two idx files. Keys are 00000000_NAME and ascend\n"
       "as the records were written. Decoded images are stored as planes, colour as B, G, R. The\n"
       "database is made in OUT.partial and renamed when it is whole; interrupted, the same\n"
-      "command goes on with it and makes the very same file. OUT must not exist.");
+      "command continues it and makes the very same file. OUT must not exist.");
   command->add_option("--idx", options->idx, "idx files of images and labels, plain or gzip")
       ->expected(2)
       ->type_name("IMAGES LABELS");
@@ -137,7 +137,7 @@ void add_make(CLI::App& app) {
       ->required()
       ->expected(1, 2)
       ->type_name("[SOURCE] OUT");
-  command->add_flag("--encoded", options->encoded, "keep image files as they are");
+  command->add_flag("--encoded", options->encoded, "store image files as they are");
   command->add_flag("--grey,--gray", options->grey, "one plane of grey instead of three of colour");
   command->add_option("--resize", options->resize, "scale to this size")->type_name("WxH");
   auto* count = command->add_option("--count", options->count,

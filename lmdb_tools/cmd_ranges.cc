@@ -25,7 +25,7 @@ struct Range {
 };
 
 // The rank of a record with `before` of `total` units before it: ranks get equal shares, and no
-// later record goes to an earlier rank.
+// later record is assigned to an earlier rank.
 uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(before) * ranks / total);
 }
@@ -33,8 +33,8 @@ uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
 std::vector<Range> cut(const Database& database, const Options& options) {
   const bool by_bytes = options.by == "bytes";
   uint64_t total = database.meta().records.entries;
-  // A record's centre decides, so that a record at a border goes to the rank with its larger part.
-  // Its key counts, too, plus one byte, so that an empty value still has a weight.
+  // A record's centre decides, so that a record at a border is assigned to the rank with its larger
+  // part. Its key counts, too, plus one byte, so that an empty value still has a weight.
   const auto weight = [&](const Record& record) {
     return by_bytes ? record.length + record.key.size() + 1 : 1;
   };

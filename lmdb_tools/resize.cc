@@ -48,7 +48,7 @@ Axis make_axis(uint32_t from, uint32_t to) {
       left -= weights[k];
       if (weights[k] > weights[largest]) largest = k;
     }
-    weights[largest] += left;  // the sum is exactly one: a uniform area keeps its value
+    weights[largest] += left;  // the sum is exactly one: a uniform area does not change
     axis.targets[i] = {first, static_cast<uint32_t>(exact.size())};
   }
   return axis;

@@ -73,7 +73,7 @@ void DatabaseWriter::commit(std::span<const KeyValue> batch) {
       error = ENOSPC;
     }
     fail("cannot write {}: {}{}", data_, mdb_strerror(error),
-         records_ == 0 ? "" : "; it is kept, and the same command goes on with it");
+         records_ == 0 ? "" : "; what is complete stays, and the same command continues it");
   };
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t needed = used_ + room_for(batch, page);

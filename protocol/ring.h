@@ -42,8 +42,6 @@ enum class EventKind : uint16_t {
   kZapped = 5,
   // Access to the file through this mapping is random: no more trips follow.
   kRandom = 6,
-  // The process closed its last descriptor of the file (mappings may remain).
-  kClosed = 7,
   // A thread is about to read a sample, and has read it: `file` is the dataset's id, `address` the
   // sample's key (sample_key). At the end: offset is the number of staged copies that the thread
   // was given since the end of its previous sample, length the number it exchanged for originals.

@@ -1,10 +1,11 @@
 /* What a framework may declare to Sluice about its samples. Exported by libsluice.so; a program
  * that runs without the library does not find the symbols and continues without them.
  *
- * All functions: any thread, not from a signal handler. They never block longer than the library
- * waits for its optimizer (half a second in the life of a process), preserve errno, and return 0,
- * or a negative errno that the caller may ignore: no declaration, and no omission, changes a byte
- * that the job reads. Arguments remain owned by the caller.
+ * All functions: any thread, not from a signal handler. They preserve errno, and return 0, or a
+ * negative errno that the caller may ignore: no declaration, and no omission, changes a byte that
+ * the job reads. Arguments remain owned by the caller. They may wait for the optimizer: 0.25 s for
+ * one answer; for answers that do not come a process waits 0.5 s, and later on less than 0.5 % of
+ * its time. sluice_select() alone waits longer, for an optimizer that works on its answer.
  */
 #pragma once
 

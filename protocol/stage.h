@@ -17,14 +17,13 @@
 
 namespace sluice::protocol {
 
-inline constexpr uint32_t kStageMagic = 0x47545353;  // "SSTG"
-inline constexpr uint32_t kStageFiles = 1U << 20;    // records
-inline constexpr uint32_t kStageGroups = 1U << 18;   // power of two
-inline constexpr uint32_t kStageGroupSize = 8;       // buckets that one hash may use
-inline constexpr size_t kStagePath = 1024;           // longest path with a copy, with its NUL
-inline constexpr size_t kStageFolder = 128;          // bytes, with its NUL
-inline constexpr uint64_t kStageHeartbeatNs = 100'000'000;  // interval of its renewal, about
-inline constexpr uint64_t kStageSilentNs = 1'000'000'000;   // older: the stage is unattended
+inline constexpr uint32_t kStageMagic = 0x47545353;        // "SSTG"
+inline constexpr uint32_t kStageFiles = 1U << 20;          // records
+inline constexpr uint32_t kStageGroups = 1U << 18;         // power of two
+inline constexpr uint32_t kStageGroupSize = 8;             // buckets that one hash may use
+inline constexpr size_t kStagePath = 1024;                 // longest path with a copy, with its NUL
+inline constexpr size_t kStageFolder = 128;                // bytes, with its NUL
+inline constexpr uint64_t kStageSilentNs = 1'000'000'000;  // older: the stage is unattended
 
 inline constexpr uint32_t kStageDevices = 16;
 

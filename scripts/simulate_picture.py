@@ -25,7 +25,7 @@ def steady(rows, column):
 
 
 def alike(curves):
-    """Policies whose curves could not be told apart, as [(names, curve)]."""
+    """Policies whose curves could not be distinguished, as [(names, curve)]."""
     groups = []
     for name, curve in curves.items():
         for names, other in groups:

@@ -7,7 +7,7 @@ TEST_LIBS := -lgtest -lgtest_main -l:liburing.a -llmdb
 
 $(patsubst %,$(B)/tests/%,$(filter process/%,$(TESTS))): | $(B)/sluice-optimizer
 
-# Recorded events in, plans out: tests/replay/plans compares them with what was kept.
+# Recorded events in, plans out: tests/replay/plans compares them with the golden files.
 PROGRAMS += optimizer-replay
 optimizer-replay_SRCS := tests/replay/replay.cc
 optimizer-replay_ARCHIVES := tests optimizer policy protocol

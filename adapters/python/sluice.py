@@ -15,8 +15,9 @@ False, see there), so a program may call them whether it runs under Sluice or no
 
 All functions send hints: these change no byte that the program reads, and a wrong hint costs speed
 only. They may be called from any thread, not from a signal handler. They retain no reference to
-their arguments, and may wait for the optimizer, half a second at most in the life of a process,
-never for storage. Unless stated otherwise they return 0 or a negative errno, which may be ignored;
+their arguments. They may wait for the optimizer, never for storage: 0.25 s for one answer; for
+answers that do not come a process waits 0.5 s, and later on less than 0.5 % of its time. select()
+alone waits longer. Unless stated otherwise they return 0 or a negative errno, which may be ignored;
 arguments of a wrong type raise TypeError or ValueError, before anything is sent. Indices,
 positions, counts and epochs are whole numbers from 0.
 """
@@ -322,7 +323,8 @@ def report_importance(number, ids, values, labels=None):
 def select(number, epoch, candidates):
     """Which of the dataset's samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for each.
     None: all of them, because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer.
-    `candidates`: a bytearray as long as the dataset, 0 for samples outside the job's part."""
+    `candidates`: a bytearray as long as the dataset, 0 for samples outside the job's part. It waits
+    while the optimizer works on its answer: some 0.2 s for a million samples, five seconds at most."""
     if importance() < 2 or not candidates:
         return None
     chosen = bytearray(candidates)

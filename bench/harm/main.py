@@ -37,7 +37,7 @@ def parse(arguments):
 
 
 def choose(rows, options):
-    """The rows asked for. Optional grounds only by name."""
+    """The requested rows. Optional grounds only by name."""
     for given, known in ((options.only, {row.job.name for row in rows}),
                          (options.ground, {row.ground.name for row in rows})):
         for name in given:
@@ -48,12 +48,12 @@ def choose(rows, options):
 
 
 class Book:
-    """Rounds of each row, kept on disk after each; those of another library or plan are left out."""
+    """Rounds of each row, written to disk after each; those of another library or plan are left out."""
 
     def __init__(self, fresh):
         self.now = plan.fingerprint()
-        kept = figures.load(ROWS)
-        self.rows = {} if fresh or kept.get("fingerprint") != self.now else kept["rows"]
+        saved = figures.load(ROWS)
+        self.rows = {} if fresh or saved.get("fingerprint") != self.now else saved["rows"]
 
     def add(self, name, measured):
         self.rows.setdefault(name, []).append(measured)
@@ -183,10 +183,10 @@ def main(arguments):
             print("\n".join(row.name for row in rows))
             return 0
         if options.docs:
-            kept = figures.load(ROWS)
-            if not kept:
+            saved = figures.load(ROWS)
+            if not saved:
                 raise Failed("nothing is measured yet")
-            table.write(kept["rows"], f"Of {kept['commit']}, on {conditions.machine()}.")
+            table.write(saved["rows"], f"Of {saved['commit']}, on {conditions.machine()}.")
             return 0
         if not is_root():
             raise Failed("needs root: one job runs as another user, and slow mounts are made for each run")
@@ -205,5 +205,5 @@ def main(arguments):
         print(f"harm: {why}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("harm: interrupted; the next call goes on from here", file=sys.stderr)
+        print("harm: interrupted; the next call continues from here", file=sys.stderr)
         return 130

@@ -33,7 +33,7 @@ class Job:
     command: tuple = ()
     arguments: tuple = ()  # of the script
     output: str = ""  # "tree": what is left in the scratch folder counts
-    user: str = ""  # who runs it, if not who runs the benchmark
+    user: str = ""  # the user that runs it, if not the one that runs the benchmark
     grounds: tuple = ()  # all that are not optional, unless it names some
     gluster: bool = False
 

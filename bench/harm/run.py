@@ -29,7 +29,7 @@ class Result:
 
 
 class Runner:
-    """Runs jobs on folders; `top` is where data is kept between runs."""
+    """Runs jobs on folders; `top` holds data between runs."""
 
     def __init__(self, top, epochs):
         self.top, self.epochs = top, epochs
@@ -122,7 +122,7 @@ def processor_time():
 
 
 def timed(command, environment, folder, user):
-    """Seconds, output, errors and status of a command; output goes to files, so that no pipe holds it up."""
+    """Seconds, output, errors and status of a command; output is written to files, so that no pipe holds it up."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.monotonic()
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd="/",

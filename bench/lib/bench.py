@@ -1,4 +1,4 @@
-"""One invocation of scripts/bench: what it keeps open, what it has found, and what it was told."""
+"""One invocation of scripts/bench: what it holds open, what it has found, and its options."""
 import contextlib
 import os
 import time
@@ -37,7 +37,7 @@ class Bench:
         return bool(self.wanted & set(names))
 
     def record(self, name, values):
-        """A figure's values of all paired runs; only those asked for go to bench.json."""
+        """A figure's values of all paired runs; only the requested ones are written to bench.json."""
         if name not in self.wanted or not values:
             return
         entry = figures.summary(name, values)
@@ -46,7 +46,7 @@ class Bench:
         conditions.note(self.request, name)
         self.say(figures.describe(name, entry))
 
-    def keep(self, name, content):
+    def save(self, name, content):
         """Raw figures, for pictures and for whoever doubts."""
         figures.store(os.path.join(self.request.raw, name + ".json"), content)
 

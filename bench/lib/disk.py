@@ -41,5 +41,5 @@ def run(bench):
         runs = bench.rounds(variants, bench.request.rounds)
         must_agree(*runs.values())
         raw = {name: [one.raw() for one in some] for name, some in runs.items()}
-        bench.keep("disk", {"dd_mb_s": held, **raw})
+        bench.save("disk", {"dd_mb_s": held, **raw})
         bench.record("lmdb_cold_over_warm_disk", ratios(runs["cold"], runs["warm"]))

@@ -62,18 +62,18 @@ def rows(text):
 
 def still_said(text, measured):
     """Sentences on how figures were taken, without those that are `measured` anew."""
-    kept = []
+    lines = []
     for line in text.splitlines():
         which, colon, how = line.partition(": ")
         names = re.findall(r"`(\w+)`", which)
         if not colon or line.startswith(("|", "<")):
             continue
         if which in ("All", "All others"):
-            kept.append(f"All others: {how}")
+            lines.append(f"All others: {how}")
         elif names and set(names) - set(measured):
             left = ", ".join(f"`{name}`" for name in names if name not in measured)
-            kept.append(f"{left}: {how}")
-    return kept
+            lines.append(f"{left}: {how}")
+    return lines
 
 
 def write(out, document=DOCUMENT):

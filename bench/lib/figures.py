@@ -94,10 +94,10 @@ FIGURES = {
             "lazy_pil": "the same, images decoded in collate_fn",
             "np_load": "the same, np.load, which reads through a dup",
             "mmap_mode": "the same, np.load with mmap_mode",
-            "thread_pool": "the same, read by threads that __getitem__ keeps",
+            "thread_pool": "the same, read by a pool of threads of __getitem__",
             "child": "the same, read by a child process for each",
             "h5py": "the same, read by HDF5's library",
-            "kept_open": "the same, where a worker keeps the last 64 files open",
+            "kept_open": "the same, where a worker leaves the last 64 files open",
         }.items()},
     **{f"window_speedup_{kind}": Figure(
         "ratio", None, f"that job ({kind}): an epoch without Sluice / the third with it", True) for kind in (
@@ -149,17 +149,17 @@ FIGURES = {
     "icache_substituted_20": Figure(
         "ratio", 0.12, "of icache_hit_20, by a stand-in; of all requests"),
     "icache_hc_hit_20": Figure(
-        "ratio", 0.25, "simulated: importance sampling and the H-cache alone, nobody stands in", True),
+        "ratio", 0.25, "simulated: importance sampling and the H-cache alone, without substitution", True),
     "icache_iis_fetched": Figure(
         "ratio", 0.686, "samples that importance sampling asks for in 90 epochs / all"),
     "bytes_told_over_bytes_read": Figure(
         "share", 0.01, "iis with substitution, live, three settings: samples that were said to come from memory"
-        " and that the storage was asked for / all that were said to"),
+        " and that were read from storage / all that were said to"),
     "importance_live_h": Figure(
         "share", None, "live: 12,000 files of 20 KB, memory for 30 %, four epochs of which two select: H hits /"
         " all requests"),
     "importance_live_exact": Figure("share", None, "the same: L-samples from memory, themselves"),
-    "importance_live_substituted": Figure("share", None, "the same: stood in for by others from memory"),
+    "importance_live_substituted": Figure("share", None, "the same: substituted by others from memory"),
     "icache_epoch_speedup_default": Figure(
         "ratio", 2.3, "12,000 images of 100 KB, 2 ms, 200 MB/s, 20 % in memory, 40 ms of computing a"
         " batch: epochs of Default / those of the job under Sluice, iis and substitution", True),
@@ -177,9 +177,9 @@ FIGURES = {
     "icache_epoch_speedup_iis_prefetched": Figure(
         "ratio", None, "the same over iis and LRU: Base with I/O-oriented importance sampling (+IIS)"),
     "icache_epoch_speedup_quiver_prefetched": Figure(
-        "ratio", None, "the same over every sample, kept by the policy quiver: Quiver without its substitution"),
+        "ratio", None, "the same over every sample, retained by the policy quiver: Quiver without its substitution"),
     "icache_epoch_speedup_coordl_prefetched": Figure(
-        "ratio", None, "the same over every sample, kept by the policy minio: CoorDL's cache"),
+        "ratio", None, "the same over every sample, retained by the policy minio: CoorDL's cache"),
     "icache_epoch_speedup_ilfu_prefetched": Figure("ratio", None, "the same over iis and LFU: iLFU"),
     "icache_ablation_iis": Figure("ratio", 1.4, "the same job: Base / +IIS, as published", True),
     "icache_ablation_hc": Figure("ratio", 1.7, "Base / +HC, as published", True),
@@ -199,7 +199,7 @@ FIGURES = {
         " samples - of iis and substitution, percent; mean of both, by seed"),
     "icache_top1_full": Figure("percent", None, "top-1 of the trainings with all samples"),
     "icache_top1_substituted": Figure(
-        "share", 0.12, "samples that were stood in for in the others / samples trained"),
+        "share", 0.12, "substituted samples of the others / samples trained"),
     "hlist_report_overhead": Figure(
         "ratio", 1.03, "epochs of such a training over files in memory: losses observed / not, both under"
         " Sluice"),
@@ -216,7 +216,7 @@ FIGURES = {
     "icache_multi_job_known": Figure(
         "ratio", None, "as icache_multi_job, over keeping what is known to be read, and else anybody"),
     "icache_multi_job_first": Figure(
-        "ratio", None, "simulated: both jobs' time where what matters to the first stays, who computes"
+        "ratio", None, "simulated: both jobs' time where what matters to the first stays, which computes"
         " less / where what matters to both does, and no order is known (paper: 1.1)"),
     "icache_multi_job_second": Figure("ratio", None, "the same of the second (paper: 1.2)"),
     "icache_two_jobs_time": Figure(
@@ -228,7 +228,7 @@ FIGURES = {
         " (paper: 3.9)"),
     "icache_workers_16": Figure("ratio", None, "the same with sixteen (paper: 1.2)"),
     "icache_stall_during_swap_us": Figure(
-        "us", 200, "longest request to iCache, processor time, while 1.28 million kept samples are sorted"
+        "us", 200, "longest request to iCache, processor time, while 1.28 million retained samples are sorted"
         " by a new list"),
     "icache_select_ms": Figure(
         "ms", 250, "the question which of 1.28 million samples an epoch fetches, processor time of"
@@ -237,9 +237,9 @@ FIGURES = {
         "ms", 50, "the beginning of that epoch, processor time of the optimizer's one thread"),
     "icache_begin_ranks_ms": Figure("ms", 50, "the same of each of eight ranks, the longest"),
     "icache_serve_ms": Figure(
-        "ms", 50, "the question who is served at 16,384 of its positions, on that thread too, the longest of an epoch"),
+        "ms", 50, "the decision what 16,384 of its positions read, on that thread too, the longest of an epoch"),
     "icache_read_ms": Figure(
-        "ms", 50, "what is worth keeping, after each of 16,384 of its samples was read, the longest, likewise"),
+        "ms", 50, "what is worth retaining, after each of 16,384 of its samples was read, the longest, likewise"),
     "packs_speedup_exact": Figure(
         "ratio", None, "a fifth of 12,000 files in memory, storage of 10 ms and 100 MB/s, 40 ms of computing a"
         " batch, exact supply: epochs without / with packs on the local disk"),
@@ -268,12 +268,12 @@ def figure_of(name):
     return FIGURES.get(name) or ELSEWHERE[name]
 
 
-# Where the longest of all runs was asked for, or what is a bound already, not the usual one.
+# Where the longest of all runs is the figure, or what is a bound already, not the usual one.
 HIGHEST = {"icache_stall_during_swap_us", "harm_worst", "harm_plain_worst", "savings_error"}
 
 
 def summary(name, values):
-    """Value (median, or the highest where that is what is asked for) and spread (lowest and highest) of
+    """Value (median, or the highest where that is the figure) and spread (lowest and highest) of
     paired runs, as bench.json holds it."""
     figure = FIGURES[name]
     value = max(values) if name in HIGHEST else statistics.median(values)

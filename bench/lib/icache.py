@@ -47,7 +47,7 @@ HITS = ("h_hits", "l_exact", "substituted")
 
 def run(bench):
     all_seeds = [play(bench, seed) for seed in range(1, SEEDS + 1)]
-    bench.keep("icache", [{f"{system} {share}": epochs for (system, share), epochs in rows.items()}
+    bench.save("icache", [{f"{system} {share}": epochs for (system, share), epochs in rows.items()}
                           for rows in all_seeds])
     errors = []
     for share in SHARES:

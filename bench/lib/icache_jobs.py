@@ -22,10 +22,10 @@ COMPUTE = (40, 80)  # milliseconds a batch, as in bench/reader/two_jobs.cc
 
 def simulated(bench):
     raw = [printed([program("bench/two-jobs"), str(seed)]) for seed in range(1, SEEDS + 1)]
-    bench.keep("icache_two_jobs", raw)
-    for name, kept in (("icache_multi_job", "orders"), ("icache_multi_job_importance", "both"),
+    bench.save("icache_two_jobs", raw)
+    for name, shared in (("icache_multi_job", "orders"), ("icache_multi_job_importance", "both"),
                        ("icache_multi_job_probed", "probed")):
-        bench.record(name, [one[kept] / min(one["first"], one["second"]) for one in raw])
+        bench.record(name, [one[shared] / min(one["first"], one["second"]) for one in raw])
     bench.record("icache_multi_job_orders", [
         one["orders"] / min(one["first_orders"], one["second_orders"]) for one in raw])
     bench.record("icache_multi_job_known", [one["orders"] / one["known"] for one in raw])
@@ -43,7 +43,7 @@ class Two:
 
 
 class Watch(threading.Thread):
-    """Which policies the stage is kept by while jobs run."""
+    """Which policies retain staged files while jobs run."""
 
     def __init__(self, sluice):
         super().__init__(daemon=True)
@@ -75,7 +75,7 @@ def two(bench, source, size, wanted, **settings):
                                for seed, compute in enumerate(COMPUTE)], sluice)
         sluice.stop()
         if wanted not in watch.seen:
-            raise Failed(f"files were to be kept by {wanted}, and were by {sorted(watch.seen)}")
+            raise Failed(f"files were to be retained by {wanted}, and were by {sorted(watch.seen)}")
         return Two(result, mount.stats()["totals"]["read_bytes"])
 
 
@@ -85,7 +85,7 @@ def live(bench):
     runs = bench.rounds({"needed": lambda: two(bench, source, size, "needed"),
                          "shade": lambda: two(bench, source, size, "shade", policy="shade")},
                         min(LIVE_ROUNDS, bench.request.rounds))
-    bench.keep("icache_two_jobs_live", {
+    bench.save("icache_two_jobs_live", {
         name: [{"passes": one.passes, "asked": one.asked} for one in many] for name, many in runs.items()})
     bench.record("icache_two_jobs_time", ratios(runs["needed"], runs["shade"]))
     bench.record("icache_two_jobs_bytes",

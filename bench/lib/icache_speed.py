@@ -62,7 +62,7 @@ def decisions(bench, source, count, size):
 
 class Timed:
     """A run's epochs, of which bench.rounds wants the time; `asked` of the mount, in bytes, in all epochs; the policy
-    by which Sluice kept files."""
+    by which Sluice retained files."""
 
     def __init__(self, passes, result, asked, policy):
         self.passes, self.result, self.asked, self.policy = passes, result, asked, policy
@@ -158,7 +158,7 @@ def run(bench):
                                    min(ROUNDS, bench.request.rounds))
         if bench.request.small:
             runs[model].update({name: runs[model]["default"] for name in all_names if name not in names})
-    bench.keep("icache_speed", {model: {name: [one.raw() for one in many]
+    bench.save("icache_speed", {model: {name: [one.raw() for one in many]
                                         for name, many in found.items()}
                                 for model, found in runs.items()})
     bound = runs["shufflenet"]

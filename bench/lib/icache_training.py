@@ -1,4 +1,4 @@
-"""What importance costs: in accuracy, by real training that the decisions are taken for as it goes; in time,
+"""What importance costs: in accuracy, by real training that the decisions are taken for as it runs; in time,
 where there is nothing to gain; and at the moment when a new list of importances comes into force."""
 import concurrent.futures
 import contextlib
@@ -24,10 +24,10 @@ RANKS = 8
 PROVIDES = ACCURACY + OVERHEAD + SWAP + SELECTION
 MODELS, SEEDS, EPOCHS = ("shufflenet", "resnet"), 3, 10
 # Of an image and its file's page, in memory.
-KEPT = 5120
+BYTES_IN_MEMORY = 5120
 OVERHEAD_ROUNDS, OVERHEAD_EPOCHS = 5, 3
 # Left alone, malloc gives memory back after each step in one training, and in the next not, as it happens to lie; faulting it
-# in anew takes up to a sixth of an epoch, which is far more than what is to be seen. So all trainings keep their memory.
+# in anew takes up to a sixth of an epoch, which is far more than what is to be seen. So no training returns memory.
 STEADY_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 IN_MEMORY = "/dev/shm"
 
@@ -63,8 +63,8 @@ def train(folder, model, epochs, seed, sluice, settings=None):
 def pair(folder, count, model, epochs, seed):
     """(without, under Sluice), the same seed."""
     plain = train(folder, model, epochs, seed, None)
-    # Local files are staged for this, or nothing would be kept of which samples could stand in.
-    with jobs.Sluice(memory=max(count * KEPT * MEMORY // 100, 1 << 20), stage="always",
+    # Local files are staged for this, or nothing would be retained that could substitute.
+    with jobs.Sluice(memory=max(count * BYTES_IN_MEMORY * MEMORY // 100, 1 << 20), stage="always",
                      importance=f"iis:warmup={WARM_UP},substitute=any") as sluice:
         return plain, train(folder, model, epochs, seed, sluice)
 
@@ -79,12 +79,12 @@ def accuracy(bench):
         pairs = list(pool.map(lambda one: pair(folder, count, one[0], epochs, one[1]), wanted))
     lost = {}
     for (model, seed), (plain, ours) in zip(wanted, pairs):
-        told = ours.report
+        report = ours.report
         bench.say(f"{model}, seed {seed}: top-1 {plain.reader['top1']:.2f} of all samples, "
-                  f"{ours.reader['top1']:.2f} of {told['samples_selected']} of "
-                  f"{told['samples_offered']}, {told['l_hits_substituted']} stood in for")
+                  f"{ours.reader['top1']:.2f} of {report['samples_selected']} of "
+                  f"{report['samples_offered']}, {report['l_hits_substituted']} substituted")
         lost.setdefault(seed, []).append(plain.reader["top1"] - ours.reader["top1"])
-    bench.keep("icache_accuracy", [
+    bench.save("icache_accuracy", [
         {"model": model, "seed": seed, "plain": plain.raw(), "sluice": ours.raw()}
         for (model, seed), (plain, ours) in zip(wanted, pairs)])
     bench.record("icache_top1_loss_points", [statistics.mean(one) for one in lost.values()])
@@ -105,7 +105,7 @@ class Steady:
 @contextlib.contextmanager
 def in_memory(folder, count):
     """A copy of `count` files that no kernel takes out of memory, as some do with idle pages of the page cache."""
-    if not os.path.isdir(IN_MEMORY) or shutil.disk_usage(IN_MEMORY).free < 2 * count * KEPT:
+    if not os.path.isdir(IN_MEMORY) or shutil.disk_usage(IN_MEMORY).free < 2 * count * BYTES_IN_MEMORY:
         raise Skipped(f"{IN_MEMORY} has no room for {count} files")
     with tempfile.TemporaryDirectory(prefix="sluice-bench-", dir=IN_MEMORY) as place:
         yield shutil.copytree(folder, os.path.join(place, "images"))
@@ -122,7 +122,7 @@ def overhead(bench):
             return one
         runs = bench.rounds({level: importance(level) for level in ("off", "loss")},
                             min(OVERHEAD_ROUNDS, bench.request.rounds))
-    bench.keep("icache_overhead", {level: [one.passes for one in many]
+    bench.save("icache_overhead", {level: [one.passes for one in many]
                                    for level, many in runs.items()})
     bench.record("hlist_report_overhead", ratios(runs["loss"], runs["off"]))
 
@@ -137,7 +137,7 @@ def printed(words):
 def swap(bench):
     words = [program("bench/swap")] + ["20000"] * bench.request.small
     raw = [printed(words) for _ in range(bench.request.rounds)]
-    bench.keep("icache_swap", raw)
+    bench.save("icache_swap", raw)
     bench.record("icache_stall_during_swap_us", [each for one in raw for each in one["longest_us"]])
 
 
@@ -145,7 +145,7 @@ def selection(bench):
     words = [program("bench/selection"), "20000" if bench.request.small else "1280000"]
     alone, ranks = ([printed([*words, str(number)]) for _ in range(bench.request.rounds)]
                     for number in (1, RANKS))
-    bench.keep("icache_selection", {"alone": alone, "ranks": ranks})
+    bench.save("icache_selection", {"alone": alone, "ranks": ranks})
     for name in SELECTION[:-1]:
         bench.record(name, [each for one in alone for each in one[name.removeprefix("icache_")]])
     bench.record(SELECTION[-1], [each for one in ranks for each in one["begin_ms"]])

@@ -47,14 +47,14 @@ class Run:
                    for rank in self.ranks)
 
     def raw(self):
-        kept = {"wall": self.wall, "ranks": self.ranks, "optimizer": self.optimizer}
+        raw = {"wall": self.wall, "ranks": self.ranks, "optimizer": self.optimizer}
         if self.report:
-            kept["report"] = {k: v for k, v in self.report.items()
+            raw["report"] = {k: v for k, v in self.report.items()
                               if v and not isinstance(v, dict)}
         if self.asked:
-            kept["read_bytes"] = {pid: [p["command"], p["read"], p["read_bytes"]]
+            raw["read_bytes"] = {pid: [p["command"], p["read"], p["read_bytes"]]
                                   for pid, p in self.asked["processes"].items() if p["read"]}
-        return kept
+        return raw
 
 
 class Sluice:
@@ -158,7 +158,7 @@ def _prepare(cpu, cgroup):
 def run(commands, sluice=None, cpu=None, cgroup=None, settings=None):
     """Runs the commands at the same time, to the end; each prints one JSON object.
 
-    With `sluice` (entered), under the library; its optimizer goes on, to be asked and stopped. `settings` are
+    With `sluice` (entered), under the library; its optimizer stays, to be queried and stopped. `settings` are
     added to the jobs' environment, with Sluice or without.
     """
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **(settings or {})}

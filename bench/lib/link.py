@@ -78,4 +78,4 @@ def run(bench):
         bench.record(f"{variant}_link_share", [
             size / one.span / link.rate for one, link in zip(runs[variant], runs["fio"])])
         raw[variant] = [one.raw() for one in runs[variant]]
-    bench.keep("link", raw)
+    bench.save("link", raw)

@@ -8,7 +8,7 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, link, noncached, opened_ahead, order,
-                       overhead, packs, pictures, runs, samples, scale, slow, small, staged, sweep, told, train, window)
+                       overhead, packs, pictures, promises, runs, samples, scale, slow, small, staged, sweep, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -39,7 +39,7 @@ GROUPS = [
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
     ("packs", packs.PROVIDES, packs.run),
-    ("told", told.PROVIDES, told.run),
+    ("promises", promises.PROVIDES, promises.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
     ("icache_prefetched", icache_prefetched.PROVIDES, icache_prefetched.run),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
@@ -81,7 +81,7 @@ def parse(arguments):
 
 
 def choose(names):
-    """What is asked for by its own name or its group's: figures and pictures; groups to run."""
+    """What is requested by its own name or its group's: figures and pictures; groups to run."""
     gives = {name: set(given) for name, given, _ in GROUPS}
     wanted, groups = set(), set()
     for name in names or gives:

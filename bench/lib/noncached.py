@@ -28,6 +28,6 @@ def run(bench):
                 if bench.wants(name)}
     runs = bench.rounds(variants, bench.request.rounds)
     must_agree(*(some for name, some in runs.items() if MODES[name][0] == "lmdb"))
-    bench.keep("noncached", {name: [one.raw() for one in some] for name, some in runs.items()})
+    bench.save("noncached", {name: [one.raw() for one in some] for name, some in runs.items()})
     for name, some in runs.items():
         bench.record(name, [one.asked_by_readers() for one in some])

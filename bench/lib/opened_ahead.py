@@ -61,7 +61,7 @@ def run(bench):
             bench.say(f"{name}: " + "; ".join(
                 f"{handed / 1e3:.1f} us, copy {copy / 1e3:.1f} us" for handed, copy in raw[name]))
             bench.record(f"opened_ahead_over_copy_{name}", [handed / copy for handed, copy in raw[name]])
-    bench.keep("opened_ahead", raw)
+    bench.save("opened_ahead", raw)
 
 
 def rounds(bench, ground, source, copies, count):

@@ -13,7 +13,7 @@ PROVIDES = ["order_overhead", "order_overhead_4k"]
 FEW_FILES = 200
 PLAIN = "plain"  # without the library
 TURNS = 4  # epochs of each in a round
-ROUNDS = 7  # at least: two percent are to be told from noise
+ROUNDS = 7  # at least: two percent are to be distinguished from noise
 SHARE = 4  # of the machine's free memory is what the files may take
 
 
@@ -47,7 +47,7 @@ def folder_of(bench, measure):
 
 
 class Job:
-    """The loader under Sluice, its adapter on or off, or without; reads an epoch when it is told to."""
+    """The loader under Sluice, its adapter on or off, or without; reads an epoch on request."""
 
     def __init__(self, stack, folder, python):
         self.adapter = python == "on"
@@ -91,7 +91,7 @@ def run_measure(bench, measure):
     with contextlib.ExitStack() as stack:
         pair = {python: Job(stack, folder, python) for python in found}
         for job in [*pair.values()] * 2:
-            job.epoch()  # workers begin, files come into the page cache, the second order is told
+            job.epoch()  # workers begin, files come into the page cache, the second order is published
         for number in range(rounds):
             for turn in range(TURNS):
                 order = [*found] if (number + turn) % 2 == 0 else [*reversed(found)]
@@ -100,7 +100,7 @@ def run_measure(bench, measure):
             bench.say(f"round {number + 1} of {rounds}: " + ", ".join(
                 f"{python} {seconds(some, number):.2f} s" for python, some in found.items()))
     must_agree_on([[one["digest"] for one in some] for some in found.values()])
-    bench.keep(measure.figure, found)
+    bench.save(measure.figure, found)
     bench.record(measure.figure, [seconds(found[measure.over], number) / seconds(found[measure.under], number)
                                   for number in range(rounds)])
 

@@ -39,7 +39,7 @@ def run(bench):
             continue
         runs = bench.rounds(pair(bench, mode, checkpoint), bench.request.overhead_rounds)
         must_agree(*runs.values())
-        bench.keep(name, {key: [one.raw() for one in some] for key, some in runs.items()})
+        bench.save(name, {key: [one.raw() for one in some] for key, some in runs.items()})
         for number, figure in enumerate((name + "_first_pass", name)):
             bench.record(figure, ratios(runs[checkpoint], runs["plain"],
                                         lambda one, n=number: one.reader["passes"][n]["seconds"]))

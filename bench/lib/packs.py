@@ -30,7 +30,7 @@ def run(bench):
         return measured
     variants = {f"{kind} {packs}": job(kind, packs) for kind in KINDS for packs in (False, True)}
     runs = bench.rounds(variants, min(icache_speed.ROUNDS, bench.request.rounds))
-    bench.keep("packs", {name: [one.raw() for one in many] for name, many in runs.items()})
+    bench.save("packs", {name: [one.raw() for one in many] for name, many in runs.items()})
     for kind in KINDS:
         bench.record(f"packs_speedup_{kind}", ratios(runs[f"{kind} False"], runs[f"{kind} True"]))
     reports = [one.result.report for one in runs["exact True"]]

@@ -1,4 +1,4 @@
-"""Where things are, what a run was asked for, and what it leaves on disk."""
+"""Where things are, what a run was requested to do, and what it leaves on disk."""
 import dataclasses
 import os
 
@@ -21,16 +21,16 @@ class Skipped(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What the command line asked for. Sizes in bytes."""
+    """What the command line requests. Sizes in bytes."""
     size: int
     disk_size: int
     rounds: int  # paired runs of each figure
-    overhead_rounds: int  # the same where one percent must be told from noise
+    overhead_rounds: int  # the same where one percent must be distinguished from noise
     sweep_rounds: int
     random_reads: int
     start_pairs: int
     small: bool  # a smoke test: fewest points everywhere
-    data: str  # folder of what is made once and kept
+    data: str  # folder of what is made once for all runs
     out: str  # folder of bench.json; pictures and raw figures go to out/bench
 
     @property

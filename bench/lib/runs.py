@@ -1,5 +1,5 @@
 """Shuffled small samples of an LMDB, which are read as runs of neighbours: from a busy network mount,
-and from storage that serves so many requests a second, however long."""
+and from storage with so many requests a second, however long."""
 from bench.lib import jobs, samples
 from bench.lib.bench import must_agree_on
 
@@ -36,7 +36,7 @@ def run(bench):
                 bench.say(f"{name}, round {number + 1} of {bench.request.rounds}: {one.__name__}: "
                           + ", ".join(f"{p['seconds']:.2f} s" for p in passes))
         must_agree_on([[p["digest"] for p in passes] for passes in plain + ours])
-        bench.keep(f"small samples, {name}", {"plain": plain, "sluice": ours})
+        bench.save(f"small samples, {name}", {"plain": plain, "sluice": ours})
         bench.record(f"lmdb_small_speedup_{name}",
                      [a[-1]["seconds"] / b[-1]["seconds"] for a, b in zip(plain, ours)])
         if name == "requests":

@@ -15,7 +15,7 @@ PROVIDES = ["lmdb_random_link_share_busy", "lmdb_random_first_epoch_link_share_b
 MEMORY = ["lmdb_random_bytes_at_20", "lmdb_random_cached_at_20"]
 LINK = 200  # MB/s, of the one link
 BUSY = ["--latency", "2", "--bandwidth", str(LINK)]
-# A value and its header of 16 bytes fill 16 pages: what crosses the link is what is asked for.
+# A value and its header of 16 bytes fill 16 pages: what crosses the link is what is requested.
 RECORD = 65536 - 16
 EPOCHS = 3  # in the first, places are guessed or watched
 SHARE = 4  # of the file size of the other figures
@@ -127,7 +127,7 @@ def run(bench):
             bench.say(f"round {number + 1} of {bench.request.rounds}: {one.__name__}: " +
                       ", ".join(f"{p['seconds']:.2f} s" for p in passes))
     must_agree_on([[p["digest"] for p in passes] for passes in plain + ours])
-    bench.keep("samples", {"plain": plain, "sluice": ours})
+    bench.save("samples", {"plain": plain, "sluice": ours})
     size = count * RECORD / 1e6
     last = [passes[-1]["seconds"] for passes in ours]
     bench.record("lmdb_random_link_share_busy", [size / seconds / LINK for seconds in last])
@@ -141,7 +141,7 @@ def memory(bench):
     """With memory for a fifth, nothing dropped but by Sluice."""
     source, count = database(bench)
     size = count * 65536
-    asked, kept = [], []
+    requested, resident = [], []
     for number in range(bench.request.rounds):
         left = []
 
@@ -151,8 +151,8 @@ def memory(bench):
                 drop(folder)
 
         with jobs.Sluice(memory=size // 5) as sluice:
-            asked.append(epochs(bench, source, sluice, look)[-1]["asked"] / size)
-        kept.append(left[-1] / (size // 5))
-        bench.say(f"round {number + 1}: {asked[-1]:.3f} of the bytes, {kept[-1]:.3f} of the memory")
-    bench.record("lmdb_random_bytes_at_20", asked)
-    bench.record("lmdb_random_cached_at_20", kept)
+            requested.append(epochs(bench, source, sluice, look)[-1]["asked"] / size)
+        resident.append(left[-1] / (size // 5))
+        bench.say(f"round {number + 1}: {requested[-1]:.3f} of the bytes, {resident[-1]:.3f} of the memory")
+    bench.record("lmdb_random_bytes_at_20", requested)
+    bench.record("lmdb_random_cached_at_20", resident)

@@ -13,7 +13,7 @@ SIMULATE_LIMIT = 2 << 30  # bytes of memory
 SIMULATE_ROUNDS = 2  # of a minute each, and the same work every time
 SAMPLES, FEW_SAMPLES = 2_000_000, 50_000
 ENOUGH = 0.95  # of the samples have been seen: events that do not fit into the ring are lost
-STEP = 64  # bytes between samples, as bench/reader/tell.c has them
+STEP = 64  # bytes between samples, as bench/reader/publish.c has them
 PASSES = 8  # at most, until enough have been seen
 WAIT = 120  # seconds for an answer
 
@@ -36,7 +36,7 @@ def simulate(bench):
         bench.say(f"{samples} samples: {seconds[-1]:.1f} s, at most {peaks[-1] / 1e6:.0f} MB")
     if max(peaks) > SIMULATE_LIMIT:
         raise Failed(f"it took {max(peaks)} bytes of memory: more than 2 GiB")
-    bench.keep("simulate", {"samples": samples, "seconds": seconds, "peak_bytes": peaks})
+    bench.save("simulate", {"samples": samples, "seconds": seconds, "peak_bytes": peaks})
     bench.record("simulate_14m_s", seconds)
     bench.record("simulate_14m_rss_mb", [peak / 1e6 for peak in peaks])
 
@@ -46,12 +46,12 @@ def resident(pid):
         return next(int(li.split()[1]) * 1024 for li in text if li.startswith("VmRSS:"))
 
 
-class Teller:
-    """bench/reader/tell.c under an optimizer of its own, which it talks to and nothing else does."""
+class Publisher:
+    """bench/reader/publish.c under an optimizer of its own, which it talks to and nothing else does."""
 
     def __init__(self, sluice, path, samples):
         self.sluice, self.samples = sluice, samples
-        self.job = subprocess.Popen([program("bench/tell"), path, str(samples)], text=True,
+        self.job = subprocess.Popen([program("bench/publish"), path, str(samples)], text=True,
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     env={"PATH": os.environ["PATH"], **sluice.environment()})
         self.answer("ready")
@@ -60,7 +60,7 @@ class Teller:
     def answer(self, expected):
         line = self.job.stdout.readline().strip()
         if line != expected:
-            raise Failed(f"bench/tell said {line!r} instead of {expected!r}")
+            raise Failed(f"bench/publish said {line!r} instead of {expected!r}")
 
     def ask(self, what):
         self.job.stdin.write(what + "\n")
@@ -83,7 +83,7 @@ class Teller:
             self.ask("read")
             self.ask("order")  # two are known at any time
             known, deadline = None, time.monotonic() + WAIT
-            while known != self.dataset()["known"]:  # it still goes through what it was told
+            while known != self.dataset()["known"]:  # events are still in flight
                 known = self.dataset()["known"]
                 if time.monotonic() > deadline:
                     raise Failed("the optimizer does not come to rest")
@@ -94,7 +94,7 @@ class Teller:
 
 
 def index(bench):
-    """Resident memory of a real optimizer, before it is told anything of the samples and after."""
+    """Resident memory of a real optimizer, before any sample is published and after."""
     samples = FEW_SAMPLES if bench.request.small else SAMPLES
     path = os.path.join(bench.request.data, "index")
     values = []
@@ -102,19 +102,19 @@ def index(bench):
         with open(path, "wb") as file:
             file.truncate(max(samples * STEP, 64 << 20))
         with jobs.Sluice(dataset=path, prefetch="off") as sluice:
-            teller = Teller(sluice, path, samples)
+            publisher = Publisher(sluice, path, samples)
             try:
-                before = resident(teller.pid)
-                teller.ask("order")
-                teller.ask("order")
-                if teller.dataset()["order"] != samples:
-                    raise Failed("the optimizer was not told the order")
-                known = teller.read_until_known()
-                after = resident(teller.pid)
+                before = resident(publisher.pid)
+                publisher.ask("order")
+                publisher.ask("order")
+                if publisher.dataset()["order"] != samples:
+                    raise Failed("the optimizer has no order")
+                known = publisher.read_until_known()
+                after = resident(publisher.pid)
             finally:
-                teller.end()
+                publisher.end()
         values.append((after - before) / known)
-        bench.keep("index", {"samples": samples, "known": known, "before": before, "after": after})
+        bench.save("index", {"samples": samples, "known": known, "before": before, "after": after})
     finally:
         os.unlink(path)
     bench.record("index_bytes_per_sample", values)

@@ -48,7 +48,7 @@ def run(bench):
 
 def report(bench, runs):
     must_agree(*runs.values())
-    bench.keep("slow", {name: [one.raw() for one in some] for name, some in runs.items()})
+    bench.save("slow", {name: [one.raw() for one in some] for name, some in runs.items()})
     figure_of = {"cold_pfs": "lmdb_cold_over_warm_pfs", "cold_far": "lmdb_cold_over_warm_far",
                  "baseline": "lmdb_baseline_over_warm_pfs",
                  "ra16m": "lmdb_baseline_over_warm_pfs_ra16m"}

@@ -32,7 +32,7 @@ def arm(bench):
                             bench.request.rounds)
     finally:
         os.unlink(path)
-    bench.keep("arm", {name: [one.raw() for one in some] for name, some in runs.items()})
+    bench.save("arm", {name: [one.raw() for one in some] for name, some in runs.items()})
     bench.record("arm_1tib_ms", [a.reader["second_mmap_ms"] - b.reader["second_mmap_ms"]
                                  for a, b in zip(runs["cell"], runs["plain"])])
     bench.record("arm_1tib_vmas", [one.reader["vmas_most"] for one in runs["cell"]])
@@ -48,7 +48,7 @@ def random(bench):
     runs = bench.rounds({"plain": lambda: bench.run_warm(command), "sluice": with_sluice},
                         bench.request.rounds)
     must_agree(*runs.values())
-    bench.keep("random", {name: [one.raw() for one in some] for name, some in runs.items()})
+    bench.save("random", {name: [one.raw() for one in some] for name, some in runs.items()})
     bench.record("random_lmdb_overhead", ratios(runs["sluice"], runs["plain"]))
 
 
@@ -57,7 +57,7 @@ def start(bench):
                            ("start_cost_over_empty_us", [program("bench/empty.so")])):
         printed = json.loads(call(program("bench/start-cost"), LIBRARY,
                                   str(bench.request.start_pairs), "/bin/true", *beside))
-        bench.keep(figure, printed)
+        bench.save(figure, printed)
         quartiles = [printed["low_us"], printed["median_us"], printed["high_us"]]
         assert statistics.median(quartiles) == printed["median_us"]
         bench.record(figure, quartiles)

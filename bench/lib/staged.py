@@ -71,7 +71,7 @@ def load_files(folder, epochs, seed=3, workers=4):
 
 
 class Loader:
-    """A job whose epochs begin when they are told to."""
+    """A job whose epochs begin on request."""
 
     def __init__(self, command, sluice):
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
@@ -132,7 +132,7 @@ def need_root():
 
 
 def rate(one):
-    """MB/s over the link: what was kept from an epoch before does not count."""
+    """MB/s over the link: what was retained from an epoch before does not count."""
     return min(one["bytes"], one["asked"]) / one["seconds"] / 1e6
 
 
@@ -148,12 +148,12 @@ def run(bench):
             window = SMALL_WINDOW if bench.request.small else WINDOW
             with jobs.Sluice(memory=window) as sluice:
                 ours[name].append(epochs(bench, source, name, 3, sluice))
-            told = f"round {number + 1}: {name}: " + ", ".join(
+            text = f"round {number + 1}: {name}: " + ", ".join(
                 f"{one['seconds']:.2f} s" for one in ours[name][-1])
             if bench.wants(f"files_speedup_{name}"):
                 plain[name].append(epochs(bench, source, name, 1, None))
-                told += f"; without {plain[name][-1][0]['seconds']:.2f} s"
-            bench.say(told)
+                text += f"; without {plain[name][-1][0]['seconds']:.2f} s"
+            bench.say(text)
     for name in wanted:
         must_agree_on([passes[0]["digest"] for passes in ours[name] + plain.get(name, [])])
         bench.record(f"files_link_share_{name}", [rate(one[-1]) / LINK for one in ours[name]])
@@ -163,7 +163,7 @@ def run(bench):
                           for a, b in zip(plain[name], ours[name])])
     bench.record("files_first_epoch_link_share_busy",
                  [rate(one[0]) / LINK for one in ours["busy"]])
-    bench.keep("staged", {"plain": plain, "sluice": ours})
+    bench.save("staged", {"plain": plain, "sluice": ours})
 
 
 def best_workers(bench):
@@ -184,7 +184,7 @@ def best_workers(bench):
     best = min(plain, key=lambda workers: sum(passes[0]["seconds"] for passes in plain[workers]))
     bench.record("files_speedup_best_workers", [without[0]["seconds"] / one[-1]["seconds"]
                                                 for without, one in zip(plain[best], ours)])
-    bench.keep("best_workers", {"plain": plain, "sluice": ours, "best": best})
+    bench.save("best_workers", {"plain": plain, "sluice": ours, "best": best})
 
 
 def memory(bench):
@@ -243,7 +243,7 @@ def hit(bench):
                 return result
 
             def bound():
-                """What nobody can beat who keeps samples in a memory file system."""
+                """A bound for whatever holds samples in a memory file system."""
                 return jobs.run([[program("bench/open-files"), plain, count]])
 
             order = [warm, staged, bound]

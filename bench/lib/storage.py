@@ -44,7 +44,7 @@ def mounted(folder):
 
 
 def unmount(folder):
-    """Waits for whoever still has a file of it open; after that it goes without waiting."""
+    """Waits for processes that still have a file of it open; after that it is unmounted without waiting."""
     deadline = time.monotonic() + UNMOUNT_LIMIT
     while mounted(folder):
         late = time.monotonic() > deadline
@@ -62,7 +62,7 @@ def unmount(folder):
 
 
 class Data:
-    """Data sets, made once and kept: each in a folder named for what it holds."""
+    """Data sets, made once for all runs: each in a folder named for what it holds."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -85,9 +85,9 @@ class Data:
 
 
 class SlowMount:
-    """A folder behind the storage stand-in; its page cache goes with the mount.
+    """A folder behind the storage stand-in; its page cache ends with the mount.
 
-    slowfs stands for machines elsewhere, so its work is kept off the first processor, as far as
+    slowfs stands for machines elsewhere, so its work stays off the first processor, as far as
     there is a second. What it shows is in the page cache: its sleeping is the storage.
     """
 

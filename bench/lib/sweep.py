@@ -30,7 +30,7 @@ def sweep(bench):
         jobs.reader("lmdb", bench.warm().folder, "--bytes", limit, pace=pace))
     runs = bench.rounds(variants, bench.request.sweep_rounds)
     must_agree(*runs.values())
-    bench.keep("figure8", {"bytes": limit, "points": [
+    bench.save("figure8", {"bytes": limit, "points": [
         {"distance": d * MIB, "size": s * MIB, "over_warm": ratios(runs[f"{d} {s}"], runs["warm"])}
         for d, s in points]})
 
@@ -53,6 +53,6 @@ def files(bench):
 
     runs = bench.rounds({"lmdb": lmdb, "files": separate}, bench.request.rounds)
     must_agree(*runs.values())
-    bench.keep("files", {"records": count, "files_s": [one.wall for one in runs["files"]],
+    bench.save("files", {"records": count, "files_s": [one.wall for one in runs["files"]],
                          "lmdb_s": [one.wall for one in runs["lmdb"]]})
     bench.record("separate_files_over_lmdb_pfs", ratios(runs["files"], runs["lmdb"]))

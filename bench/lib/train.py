@@ -64,5 +64,5 @@ def run(bench):
         bench.say(f"round {number + 1}: {ours[-1].wall:.1f} s, without {plain[-1].wall:.1f} s")
     # Every batch's loss, to the last digit.
     must_agree_on([one.reader["digest"] for one in plain + ours])
-    bench.keep("train", {"plain": [one.raw() for one in plain], "sluice": [one.raw() for one in ours]})
+    bench.save("train", {"plain": [one.raw() for one in plain], "sluice": [one.raw() for one in ours]})
     bench.record("train_fashion_speedup_busy", [a.wall / b.wall for a, b in zip(plain, ours)])

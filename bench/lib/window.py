@@ -95,4 +95,4 @@ def run(bench):
         bench.record(f"window_share_{kind}", [staged.rate(one[-1]) / staged.LINK for one in ours[kind]])
         bench.record(f"window_speedup_{kind}", [without[0]["seconds"] / one[-1]["seconds"]
                                                 for without, one in zip(plain[kind], ours[kind])])
-    bench.keep("window", {"plain": plain, "sluice": ours})
+    bench.save("window", {"plain": plain, "sluice": ours})

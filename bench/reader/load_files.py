@@ -1,7 +1,7 @@
 """A loader-only PyTorch job over a folder of classes of files: shuffled, whole files, no decoding.
 
 load_files.py FOLDER EPOCHS SEED [WORKERS]: before each epoch it says so and waits for a line of input;
-at the end it prints one JSON object: seconds, bytes and digest of each epoch. The dataset tells where
+at the end it prints one JSON object: seconds, bytes and digest of each epoch. The dataset says where
 its samples are as ImageFolder does (`samples`).
 """
 import hashlib

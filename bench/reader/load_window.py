@@ -8,10 +8,10 @@ load_window.py FOLDER KIND EPOCHS SEED: as load_files.py, which has four workers
   lazy_pil     images that are opened in __getitem__ and decoded in collate_fn
   np_load      np.load, which reads through a dup
   mmap_mode    np.load with mmap_mode
-  thread_pool  the files of a sample are read by threads that __getitem__ keeps
+  thread_pool  the files of a sample are read by a pool of threads of __getitem__
   child        a child process reads each file
   h5py         HDF5's library reads each file
-  kept_open    a worker keeps the last 64 files open that it has read
+  kept_open    a worker leaves the last 64 files open that it has read
 """
 import collections
 import concurrent.futures
@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader
 
 from whole_files import Files, check
 
-WORKERS, BATCH, THREADS, KEPT = 4, 64, 4, 64
+WORKERS, BATCH, THREADS, MOST_OPEN = 4, 64, 4, 64
 
 
 def read(path):
@@ -96,15 +96,15 @@ class Hdf5(Reader):
 
 
 class KeptOpen(Reader):
-    kept = None
+    open_files = None
 
     def value(self, index):
-        if self.kept is None:
-            self.kept = collections.deque()
+        if self.open_files is None:
+            self.open_files = collections.deque()
         file = open(self.samples[index][0], "rb", buffering=0)
-        self.kept.append(file)
-        if len(self.kept) > KEPT:
-            self.kept.popleft().close()
+        self.open_files.append(file)
+        if len(self.open_files) > MOST_OPEN:
+            self.open_files.popleft().close()
         return file.read()
 
 

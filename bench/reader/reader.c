@@ -97,7 +97,7 @@ static void scan(const struct options* o, struct source* s, struct pass* p) {
 
 static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }
 
-// What the process used so far: tells a reader that waited from one that had more to do.
+// What the process used so far: distinguishes a reader that waited from one that had more to do.
 static void print_usage(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);

@@ -1,9 +1,9 @@
 // How long an epoch's questions take the optimizer: which samples of a large dataset are fetched,
 // on a thread of its own; and on the one thread on which everybody else waits meanwhile, the
-// beginning of an epoch with them, who is served for some of them, and what it means for what is
-// kept that these were read.
+// beginning of an epoch with them, which samples are read for some of them, and what it means for
+// what is retained that these were read.
 //
-// selection [SAMPLES [RANKS]]: as many ranks as are asked for (1) share the samples by chance.
+// selection [SAMPLES [RANKS]]: RANKS of them (1) share the samples by chance.
 // Prints one JSON object; for each of five epochs the most milliseconds of processor time (others
 // may have the processor) that a rank's choice took, that its beginning took, the longest question
 // of as many positions as one may have, and the longest reading of as many; and for all the most
@@ -66,7 +66,7 @@ class Job {
       book_.report(rank(0), sample, -std::log(random_.unit()));
   }
 
-  // The rank goes through its share. False: it was refused.
+  // The rank reads its share. False: it was refused.
   bool epoch(uint32_t number, uint32_t epoch, std::vector<uint8_t> candidates, Longest* longest) {
     const ImportanceBook::Who who = rank(number);
     const auto capacity = static_cast<uint64_t>(kShare * samples_) * kBytes;

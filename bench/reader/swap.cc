@@ -1,5 +1,6 @@
-// How long a request for a sample waits at most while a new H-list is taken over: a million kept
-// samples are sorted anew by what they matter now, some with each request, so that none waits.
+// How long a request for a sample waits at most while a new H-list is taken over: a million
+// retained samples are sorted anew by what they matter now, some with each request, so that none
+// waits.
 //
 // swap [SAMPLES]: prints one JSON object; the longest request while a list is taken over, for each
 // of five lists, and the longest while none is, in microseconds of processor time (others may have
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: swap [SAMPLES]\n");
     return 2;
   }
-  // All of them are kept: the largest heap that a list of so many entries can make.
+  // All of them are retained: the largest heap that a list of so many entries can make.
   ICache cache({.capacity = uint64_t{2} * samples * kBytes, .samples = samples});
   std::vector<SampleId> evicted;
   std::shared_ptr<const HList> list = list_of(samples, 1);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Trains by importance on files of one number each, and prints what was promised and told of it, as JSON:
+"""Trains by importance on files of one number each, and prints what was promised and reported of it, as JSON:
 the optimizer's status, the samples that it trained, and by epoch the names of those promised from memory.
 
-train_promises.py FOLDER EPOCHS WORKERS SLUICE MARK: SLUICE is the program that is asked for the status; MARK
+train_promises.py FOLDER EPOCHS WORKERS SLUICE MARK: SLUICE is the program that prints the status; MARK
 and the epoch's number name a file that is made at the end of each epoch."""
 import json
 import os
@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
-FROM_MEMORY = range(4)  # sluice.h: of the ways in which a sample is served
+FROM_MEMORY = range(4)  # sluice.h: of the ways in which a sample is supplied
 
 
 class Files(Dataset):
@@ -31,10 +31,10 @@ class Files(Dataset):
 def hear(said):
     """Notes in `said` which samples the optimizer promises from memory."""
     module = sys.modules["sluice_torch.importance"].sluice  # the adapter is there below Sluice alone
-    serve = module.serve
+    decide = module.serve
 
     def heard(*question):
-        answer = serve(*question)
+        answer = decide(*question)
         said.extend(sample for sample, how in zip(*answer or ((), ())) if how in FROM_MEMORY)
         return answer
     module.serve = heard
@@ -58,7 +58,7 @@ def main(folder, epochs, workers, sluice, mark):
         said.clear()
     text = subprocess.run([sluice, "status", "--json", "--socket", os.environ["SLUICE_SOCKET"]],
                           env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, check=True).stdout
-    print(json.dumps({"told": json.loads(text)["importance"][0], "trained": trained, "promised": promised}))
+    print(json.dumps({"status": json.loads(text)["importance"][0], "trained": trained, "promised": promised}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-// Two trainings that share what is in memory: how long they take together by who stays there.
-// Simulated: who is chosen, served and kept is decided by the code that decides it live, as it is
-// called there, and time is counted.
+// Two trainings that share what is in memory: how long they take together by which samples stay
+// there. Simulated: what is chosen, delivered and retained is decided by the code that decides it
+// live, as it is called there, and time is counted.
 //
-// two_jobs [SEED]: prints one JSON object; seconds of both jobs together, by what was kept:
+// two_jobs [SEED]: prints one JSON object; seconds of both jobs together, by what was retained:
 //   first, second   what matters to one of them (the paper's INDA and INDB)
 //   both            what matters to both, by adjusted importance (iCache, section III-D)
 //   probed          the same, weighted with what 20 uncached batches of each epoch find out, as
@@ -40,14 +40,14 @@ constexpr uint32_t kSamples = 50'000, kBatch = 256, kEpochs = 24, kBytes = 100'0
 constexpr double kShare = 0.2, kReadSeconds = 0.0065, kWorkers = 6;
 constexpr double kCompute[] = {0.040, 0.080};
 constexpr uint32_t kJobs = 2;
-// Of one question who is served, and how many of its positions are left when the next is asked
-// (adapters/pytorch/sluice_torch/serving.py).
+// Positions of one request for decisions, and how many of them are left when the next is sent
+// (adapters/pytorch/sluice_torch/delivery.py).
 constexpr size_t kTogether = 1 << 14, kAhead = kTogether / 2;
 
 struct Variant {
   const char* name;
   const char* policy;
-  double benefit[kJobs];  // 0 for both: none is told
+  double benefit[kJobs];  // 0 for both: none is reported
   bool probed;
 };
 
@@ -62,7 +62,7 @@ struct Job {
   ImportanceBook::Who who;
   std::vector<float> losses;
   BenefitProbe probe;
-  std::vector<uint32_t> requested, served;  // of the present epoch, by position
+  std::vector<uint32_t> requested, delivered;  // of the present epoch, by position
   size_t at = 0;
   uint32_t epoch = 0;  // that comes next
   double clock = 0;
@@ -114,28 +114,28 @@ Run::Run(const Variant& variant, uint64_t seed)
 
 void Run::begin_epoch(Job* job) {
   const double benefit = variant_.benefit[job->who.job - 1];
-  const bool told = variant_.benefit[0] + variant_.benefit[1] > 0;
+  const bool reported = variant_.benefit[0] + variant_.benefit[1] > 0;
   // Without effect before the first epoch, which knows no importance.
-  if (told) book_.set_benefit(job->who, benefit);
+  if (reported) book_.set_benefit(job->who, benefit);
   const auto choice = book_.ask(job->who, job->epoch, options_, {});
   choose(choice.get());
   book_.begin(job->who, choice, capacity_);
-  if (told && job->epoch == 0) book_.set_benefit(job->who, benefit);
+  if (reported && job->epoch == 0) book_.set_benefit(job->who, benefit);
   job->requested.clear();
   for (SampleId sample = 0; sample < kSamples; ++sample) {
     if (choice->chosen[sample]) job->requested.push_back(sample);
   }
   random_.shuffle(&job->requested);
-  job->served.clear();
+  job->delivered.clear();
   job->at = 0;
   ++job->epoch;
   ask(job);
   job->probe.begin_epoch(variant_.probed && !other(*job).done());
 }
 
-// Who is served at the next positions, which the optimizer is told as the job's order then.
+// The samples of the next positions, which the job then publishes as its order.
 void Run::ask(Job* job) {
-  const size_t first = job->served.size();
+  const size_t first = job->delivered.size();
   const size_t count = std::min(kTogether, job->requested.size() - first);
   const uint32_t epoch = job->epoch - 1;
   if (count == 0 || !book_.follows(job->who, epoch, first, count)) return;
@@ -144,10 +144,10 @@ void Run::ask(Job* job) {
   }
   for (size_t at = first; at < first + count; ++at) {
     const auto bytes = [](SampleId) { return uint64_t{kBytes}; };
-    job->served.push_back(book_.serve(job->who, job->requested[at], bytes).sample);
+    job->delivered.push_back(book_.serve(job->who, job->requested[at], bytes).sample);
   }
   orders_.publish(job->who.session, dataset_, epoch, first,
-                  std::span(job->served).subspan(first, count));
+                  std::span(job->delivered).subspan(first, count));
   orders_new_ = true;
 }
 
@@ -175,7 +175,7 @@ void Run::run_batch(Job* job) {
   const auto size = static_cast<double>(end - job->at);
   double missed = 0;
   for (; job->at < end; ++job->at) {
-    const SampleId sample = job->served[job->at];
+    const SampleId sample = job->delivered[job->at];
     const ImportanceBook::Who& who = job->who;
     orders_.begin(who.session, who.job, dataset_, sample);
     orders_.end(who.job, dataset_, sample);
@@ -185,7 +185,7 @@ void Run::run_batch(Job* job) {
     missed += memory_->access(who.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;
     book_.report(who, sample, job->losses[sample]);
   }
-  if (job->served.size() - job->at <= kAhead) ask(job);
+  if (job->delivered.size() - job->at <= kAhead) ask(job);
   if (job->probe.phase() == BenefitProbe::Phase::kUncached) missed = size;
   const double seconds =
       std::max(kCompute[job->who.job - 1] * size / kBatch, missed * kReadSeconds / kWorkers);

@@ -5,7 +5,7 @@ from torch.utils.data import Dataset
 
 
 class Files(Dataset):
-    """Every file below a folder, the place of its own folder among them being its label. It tells
+    """Every file below a folder, the place of its own folder among them being its label. It reports
     where its samples are as torchvision's ImageFolder does, and gives their bytes."""
 
     def __init__(self, root):

@@ -163,7 +163,7 @@ void getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
     const std::string path = fs.inodes.path(node);
     error = path.empty() ? ESTALE : attributes(fs.root, path, &out, &key);
     if (error == 0 && !fs.inodes.is(node, key)) error = ESTALE;
-    // The name is gone, or another file's; who has the file open still asks about it.
+    // The name is gone, or another file's; a process that has the file open still asks about it.
     const int fd = error != 0 ? fs.inodes.open_copy(node) : -1;
     if (fd >= 0) {
       error = attributes(fd, "", &out, &key);

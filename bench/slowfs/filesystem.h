@@ -1,4 +1,4 @@
-// The file system itself: what SOURCE holds, served with the latency, link and faults asked for.
+// The file system itself: what SOURCE holds, with the latency, link and faults of the settings.
 #pragma once
 
 #include <atomic>

@@ -13,8 +13,8 @@
 
 namespace sluice::slowfs {
 
-// Two names are one node when they are hard links of one file. The birth time tells a file from a
-// later one that got its inode number.
+// Two names are one node when they are hard links of one file. The birth time distinguishes a file
+// from a later one that got its inode number.
 struct FileKey {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -44,7 +44,7 @@ class Inodes {
   void forget(uint64_t node, uint64_t count);
 
   // An open file of the node, by which it can be reached after another file took its name.
-  // `fd` stays the caller's, who takes it back with closed() before closing it. Any thread.
+  // `fd` stays the caller's, which takes it back with closed() before closing it. Any thread.
   void opened(uint64_t node, int fd);
   void closed(uint64_t node, int fd);
 

@@ -11,8 +11,8 @@ struct iovec;
 namespace sluice::slowfs {
 
 // For fuse_custom_io. Writes an answer; the first, which is the one to FUSE_INIT, is made to ask
-// for parallel lookups and listings in one folder: libfuse 3.14 leaves that bit out whatever it is
-// told. Then calls the Filesystem's on_mounted. `userdata` is the Filesystem; one session in a
+// for parallel lookups and listings in one folder: libfuse 3.14 never sets that bit.
+// Then calls the Filesystem's on_mounted. `userdata` is the Filesystem; one session in a
 // process. Any thread.
 ssize_t write_device(int fd, iovec* parts, int count, void* userdata);
 

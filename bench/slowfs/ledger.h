@@ -1,9 +1,9 @@
-// Who asked for what: requests and bytes, counted per process, when they arrive.
+// Requests and bytes, counted per process, when they arrive.
 //
 // The kernel names the thread that asks. It is looked up in /proc while it waits for the answer,
 // and its process is charged: threads of a program, and io_uring's workers, whose threads belong
 // to the process that owns the ring, all add up under one process id. Read-ahead is charged to
-// the thread whose fault or call started it. Requests that the kernel makes on nobody's behalf
+// the thread whose fault or call started it. Requests that the kernel makes on behalf of no process
 // are charged to process 0.
 #pragma once
 

@@ -54,7 +54,7 @@ size_t add_entry(fuse_req_t request, const OpenFolder& folder, const dirent& ite
   FileKey key;
   const std::string path = folder.path == "." ? item.d_name : folder.path + "/" + item.d_name;
   struct stat full {};
-  // Without a node the kernel takes name and type and looks the rest up when it is asked for.
+  // Without a node the kernel takes name and type and looks the rest up when it is requested.
   if (!is_dots(item.d_name) && attributes(fs.root, path, &full, &key) == 0) {
     entry.attr = full;
     entry.ino = fs.inodes.remember(key, path);

@@ -1,4 +1,4 @@
-// Mounts, serves and unmounts.
+// Mounts, answers requests and unmounts.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -48,7 +48,7 @@ bool write_figures(const Filesystem& fs) {
   return true;
 }
 
-// Answers signals until told to end. Every thread has them blocked, so they arrive here only.
+// Answers signals until one ends it. Every thread has them blocked, so they arrive here only.
 class Signals {
  public:
   Signals() {
@@ -117,11 +117,11 @@ void measure_overhead(Filesystem& fs) {
   fs.pacer.set_transport(seen[seen.size() / 3]);
 }
 
-// Tells whoever waits (the foreground process, or nobody) that the mount works.
+// Notifies the process that waits, if one does (the foreground process), that the mount works.
 class Ready {
  public:
   explicit Ready(int fd) : fd_(fd) {}
-  void tell(Filesystem& fs) {
+  void notify(Filesystem& fs) {
     const Settings& settings = fs.settings;
     const std::string problem = set_read_ahead(settings.mountpoint, settings.read_ahead_kib);
     if (!problem.empty()) {
@@ -146,7 +146,7 @@ class Ready {
   std::atomic<bool> failed_{false};
 };
 
-int serve(const Settings& settings, int root, int ready_fd) {
+int answer_requests(const Settings& settings, int root, int ready_fd) {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -154,7 +154,7 @@ int serve(const Settings& settings, int root, int ready_fd) {
   }
   // Threads inherit it: sleeps end when they are due and not up to 50 us later.
   prctl(PR_SET_TIMERSLACK, 1);
-  // Storage is another machine: jobs that keep this one busy must not slow it down. An ordinary
+  // Storage is another machine: jobs that load this one must not slow it down. An ordinary
   // user cannot ask for that, and need not.
   if (settings.realtime) {
     const sched_param lowest{sched_get_priority_min(SCHED_RR)};
@@ -183,13 +183,13 @@ int serve(const Settings& settings, int root, int ready_fd) {
   io.read = read_device;
   io.splice_send = splice_to_device;
   int status = 1;
-  std::thread teller;
+  std::thread notifier;
   if (const int error = fuse_session_custom_io(session, &io, fuse_session_fd(session));
       error != 0) {
     report_error(std::string("cannot take over the session: ") + std::strerror(-error));
   } else {
     fs.gate.watch(fuse_session_fd(session));
-    fs.on_mounted = [&] { teller = std::thread([&] { ready.tell(fs); }); };
+    fs.on_mounted = [&] { notifier = std::thread([&] { ready.notify(fs); }); };
     signals.start(fs, session);
     fuse_loop_config* loop = fuse_loop_cfg_create();
     fuse_loop_cfg_set_max_threads(loop, settings.threads);
@@ -199,15 +199,15 @@ int serve(const Settings& settings, int root, int ready_fd) {
     signals.finish();
   }
   fuse_session_unmount(session);
-  // Only now: it may wait for an answer that nobody gives any more.
-  if (teller.joinable()) teller.join();
+  // Only now: it may wait for an answer that never comes.
+  if (notifier.joinable()) notifier.join();
   fuse_session_destroy(session);
   write_figures(fs);
   return ready.failed() ? 1 : status;
 }
 
 int run(const Settings& settings) {
-  // What was inherited, a pipe that somebody waits on for example, is not to be held for hours.
+  // What was inherited, a pipe that a process waits on for example, is not to be held for hours.
   if (!settings.foreground) close_range(3, ~0U, 0);
   // Before anything is mounted: MOUNTPOINT may be SOURCE itself.
   const int root = open(settings.source.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -215,7 +215,7 @@ int run(const Settings& settings) {
     report_error(settings.source + ": " + std::strerror(errno));
     return 1;
   }
-  if (settings.foreground) return serve(settings, root, -1);
+  if (settings.foreground) return answer_requests(settings, root, -1);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return 1;
   const pid_t child = fork();
@@ -227,7 +227,7 @@ int run(const Settings& settings) {
     close(ends[0]);
     setsid();
     if (chdir("/") != 0) return 1;
-    return serve(settings, root, ends[1]);
+    return answer_requests(settings, root, ends[1]);
   }
   close(ends[1]);
   char good = 0;

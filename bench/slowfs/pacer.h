@@ -1,5 +1,5 @@
-// What it takes to answer in time. A caller is to see the latency asked for, but its call also
-// pays for two context switches into the file system and back, for a sleeper that wakes some
+// What it takes to answer in time. A caller is to see the latency of the settings, but its call
+// also pays for two context switches into the file system and back, for a sleeper that wakes some
 // microseconds late, and for copying the bytes: 0.5 ms would become 0.58. The pacer learns these
 // costs and lets the sleeper get up that much earlier. It changes no rate: the service's times
 // are what they are, and answers are given a little before them.

@@ -89,7 +89,7 @@ bool check_folders(Settings* settings) {
 }  // namespace
 
 bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
-  CLI::App app{"A read-only view of SOURCE at MOUNTPOINT that is as slow as told to be.", "slowfs"};
+  CLI::App app{"A read-only view of SOURCE at MOUNTPOINT of a given slowness.", "slowfs"};
   app.footer(kFooter + 1);
   app.set_version_flag("--version", std::string("slowfs ") + protocol::kProgramVersion);
   Settings& s = *settings;
@@ -111,7 +111,7 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
       app.add_option("--bandwidth", s.bandwidth_mb,
                      "MB/s (10^6 bytes) of the one link that all readers share; 0 is no limit")
           ->check(within(1e6));
-  app.add_option("--parallel", s.parallel, "requests served at once, in turn; 0 is no limit")
+  app.add_option("--parallel", s.parallel, "requests answered at once, in turn; 0 is no limit")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--read-ahead", s.read_ahead_kib,
                  "KiB that the kernel reads ahead; more than 128 needs root")
@@ -139,7 +139,7 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
   app.add_flag("--foreground", s.foreground, "do not go to the background once mounted");
   app.add_flag("--allow-other", s.allow_other, "let other users in (as root: always)");
   app.add_flag("!--no-realtime", s.realtime,
-               "compete with the readers for the processor (root's slowfs goes first)");
+               "compete with the readers for the processor (root's slowfs has priority)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& call) {

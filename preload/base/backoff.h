@@ -8,7 +8,7 @@
 namespace sluice::preload {
 
 // One object for each wait. After a few turns it sleeps: a thread of real-time priority that only
-// yields would keep the thread that it waits for from running.
+// yields would prevent the thread that it waits for from running.
 class Backoff {
  public:
   // Waits about a second in all, for callers that must not wait forever, for example because the

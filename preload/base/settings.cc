@@ -33,15 +33,15 @@ SLUICE_TOUCHED_AT_START constinit size_t g_values_used = 0;
 
 // Copies a value and the text to append: a job that sets its process title overwrites its initial
 // environment.
-const char* keep(const char* value, const char* more = "") {
+const char* stored(const char* value, const char* more = "") {
   const size_t length = strlen(value);
   const size_t size = length + strlen(more) + 1;
   if (size > sizeof g_values - g_values_used) return nullptr;
-  char* kept = g_values + g_values_used;
-  memcpy(kept, value, length);
-  memcpy(kept + length, more, size - length);
+  char* copy = g_values + g_values_used;
+  memcpy(copy, value, length);
+  memcpy(copy + length, more, size - length);
   g_values_used += size;
-  return kept;
+  return copy;
 }
 
 void set_from_file(void*, const char* flag, const char* value) {
@@ -51,7 +51,7 @@ void set_from_file(void*, const char* flag, const char* value) {
     return;
   }
   const char*& text = g_settings.text[static_cast<size_t>(info->option)];
-  if (text == nullptr) text = keep(value);  // else the environment wins
+  if (text == nullptr) text = stored(value);  // else the environment wins
 }
 
 void read_file(const char* path) {
@@ -105,11 +105,11 @@ void apply_importance() {
 // In place: some programs (bash) have an unsetenv of their own.
 void forget_variable(const char* name) {
   const size_t length = strlen(name);
-  char** kept = environ;
+  char** left = environ;
   for (char** at = environ; *at != nullptr; ++at) {
-    if (strncmp(*at, name, length) != 0 || (*at)[length] != '=') *kept++ = *at;
+    if (strncmp(*at, name, length) != 0 || (*at)[length] != '=') *left++ = *at;
   }
-  *kept = nullptr;
+  *left = nullptr;
 }
 
 void check_values() {
@@ -131,16 +131,16 @@ void find_places() {
   const char*& text = g_settings.text[static_cast<size_t>(Option::kPlaces)];
   if (text != nullptr) {
     if (*text == '/' || strcmp(text, "off") == 0) return;
-    say(LogLevel::kWarn, "SLUICE_PLACES=%s is no absolute path; nothing is kept", text);
+    say(LogLevel::kWarn, "SLUICE_PLACES=%s is no absolute path; nothing is stored", text);
     text = "off";
     return;
   }
   const char* cache = getenv("XDG_CACHE_HOME");
   const char* home = getenv("HOME");
   if (cache != nullptr && *cache == '/') {
-    text = keep(cache, "/sluice");
+    text = stored(cache, "/sluice");
   } else if (home != nullptr && *home == '/') {
-    text = keep(home, "/.cache/sluice");
+    text = stored(home, "/.cache/sluice");
   }
 }
 
@@ -230,11 +230,11 @@ void read_settings() {
     if (!look) break;
     const char* text = getenv(info.variable);
     if (text != nullptr && *text == '\0') text = nullptr;  // empty is unset
-    g_settings.text[static_cast<size_t>(info.option)] = text != nullptr ? keep(text) : nullptr;
+    g_settings.text[static_cast<size_t>(info.option)] = text != nullptr ? stored(text) : nullptr;
     any = any || text != nullptr;
   }
   const char* job = getenv("SLUICE_JOB");
-  g_settings.job = job != nullptr && *job != '\0' ? keep(job) : nullptr;
+  g_settings.job = job != nullptr && *job != '\0' ? stored(job) : nullptr;
   g_settings.off = false;
   const char* report = g_settings.text[static_cast<size_t>(Option::kReport)];
   if (report != nullptr && g_settings.job == nullptr) begin_job();

@@ -28,7 +28,7 @@ void pin_cells(Mapping& mapping, uintptr_t begin, uintptr_t end, uint32_t* first
 void Pins::add(const struct iovec* parts, size_t count) {
   if (g_high.load(std::memory_order_relaxed) == 0) return;
   // The array itself may lie in a mapping: reading it here opens its cells like any touch, and
-  // pinning keeps them open for the kernel.
+  // pinning holds them open for the kernel.
   add(static_cast<const void*>(parts), count * sizeof *parts);
   for (size_t i = 0; i < count; ++i) add(parts[i].iov_base, parts[i].iov_len);
 }

@@ -95,8 +95,8 @@ Taken install_fault_handler() {
   if (possible != Taken::kOurs || g_clean.load(std::memory_order_relaxed)) return possible;
   if (!fault_handler_installed()) {
     struct sigaction segv;
-    // From here on the mask hooks keep SIGSEGV unblocked, and the sigaction() hooks use the record,
-    // for which they wait for our lock.
+    // From here on the mask hooks leave SIGSEGV unblocked, and the sigaction() hooks use the
+    // record, for which they wait for our lock.
     g_segv_taken.store(true, std::memory_order_release);
     if (!take_action(SIGSEGV, &segv)) {
       g_segv_taken.store(false, std::memory_order_release);

@@ -49,8 +49,8 @@ void* real_for(size_t which, const char* name, void* caller) {
   void* real = search(name, caller);
   errno = saved;
   for (Found& found : g_found[which]) {
-    void* nobody = nullptr;
-    if (real == nullptr || !found.caller.compare_exchange_strong(nobody, &found)) continue;
+    void* unused = nullptr;
+    if (real == nullptr || !found.caller.compare_exchange_strong(unused, &found)) continue;
     found.real.store(real, std::memory_order_relaxed);
     found.caller.store(caller, std::memory_order_release);
     break;

@@ -80,10 +80,10 @@ SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action,
   if (action_is_recorded(signal)) {
     const struct sigaction now = application_action(signal, false);
     if (action != nullptr) {
-      struct sigaction kept = *action;
-      sigdelset(&kept.sa_mask, SIGKILL);  // as the kernel does
-      sigdelset(&kept.sa_mask, SIGSTOP);
-      set_application_action(signal, kept);
+      struct sigaction recorded = *action;
+      sigdelset(&recorded.sa_mask, SIGKILL);  // as the kernel does
+      sigdelset(&recorded.sa_mask, SIGSTOP);
+      set_application_action(signal, recorded);
     }
     if (before != nullptr) *before = now;
     return 0;

@@ -43,13 +43,13 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
     return error;
   }
   constexpr uint64_t kTogether = 1024;
-  uint32_t served[kTogether];
+  uint32_t decided[kTogether];
   for (uint64_t done = 0; done < count; done += kTogether) {
     const uint64_t some = count - done < kTogether ? count - done : kTogether;
-    if (!memory.read(served, some * sizeof served[0], done * sizeof served[0])) return -EIO;
+    if (!memory.read(decided, some * sizeof decided[0], done * sizeof decided[0])) return -EIO;
     for (uint64_t i = 0; i < some; ++i) {
-      samples[done + i] = served[i] & protocol::kServedSample;
-      how[done + i] = static_cast<uint8_t>(served[i] >> protocol::kServedShift);
+      samples[done + i] = decided[i] & protocol::kServedSample;
+      how[done + i] = static_cast<uint8_t>(decided[i] >> protocol::kServedShift);
     }
   }
   return 0;
@@ -71,17 +71,17 @@ int report_importance(int dataset, const uint64_t* ids, const double* values,
   if ((ids == nullptr || values == nullptr) && count != 0) return -EINVAL;
   if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
   MemoryFile memory;
-  uint64_t told = 0;
+  uint64_t sent = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (ids[i] >= protocol::kMaxSamples) continue;  // ignored, as NaN values are
     const protocol::SampleImportance one = {static_cast<uint32_t>(ids[i]),
                                             labels != nullptr ? labels[i] : protocol::kNoLabel,
                                             values[i]};
     if (!memory.add(&one, sizeof one)) return -ENOSPC;
-    ++told;
+    ++sent;
   }
   protocol::Samples about = about_dataset(dataset);
-  about.count = told;
+  about.count = sent;
   return send_samples(protocol::MessageKind::kImportance, about, memory);
 }
 

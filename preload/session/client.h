@@ -1,7 +1,7 @@
 // The job's end of the session: its shared memory, its slot, and what the optimizer answered.
 //
 // Nothing here waits without a deadline, and the total waiting of a process is bounded
-// (patience.h). After an answer that is late no question is asked for a second, after the next for
+// (patience.h). After an answer that is late no question is sent for a second, after the next for
 // two, and so on; the first answer in time ends that. An optimizer that reports that it is at work
 // on a question gets more time (ask_at_length()), and half as much after each question that it does
 // not finish.

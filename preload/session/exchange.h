@@ -15,7 +15,7 @@ inline constexpr uint64_t kAnswerNs = 250'000'000;  // for one question
 
 extern Patience g_patience;
 extern Place g_place;    // of the optimizer that is asked
-extern Answer g_answer;  // the last one; its descriptor belongs to who asked
+extern Answer g_answer;  // the last one; its descriptor belongs to the caller
 
 // Adjusts g_patience after an answer or its absence. `waited_ns`: the time wasted if kLate.
 void learn_from(Asked asked, uint64_t waited_ns);

@@ -33,17 +33,17 @@ const char*& value() { return g_settings.text[static_cast<size_t>(protocol::Opti
 void put_in_environment(char* entry) {
   const size_t length = strlen(kVariable);
   bool found = false;
-  char** kept = environ;
+  char** left = environ;
   for (char** at = environ; *at != nullptr; ++at) {
     const bool ours = strncmp(*at, kVariable, length) == 0 && (*at)[length] == '=';
     if (!ours) {
-      *kept++ = *at;
+      *left++ = *at;
     } else if (entry != nullptr && !found) {
-      *kept++ = entry;
+      *left++ = entry;
       found = true;
     }
   }
-  *kept = nullptr;
+  *left = nullptr;
   // Not in the environment: the value came from the file that SLUICE_CONFIG names.
   if (!found && entry != nullptr) putenv(entry);
 }

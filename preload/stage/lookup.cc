@@ -71,7 +71,7 @@ bool use_stage(int fd) {
   struct stat folder;
   if (stage->header.magic != protocol::kStageMagic || stage->header.version != protocol::kVersion ||
       !same_identity(*stage) ||
-      // Owned by this user and inaccessible to others, who can put no file there.
+      // Owned by this user and inaccessible to others, which can put no file there.
       sys::call(SYS_lstat, sys::word(stage->header.folder), sys::word(&folder)) != 0 ||
       !S_ISDIR(folder.st_mode) || folder.st_uid != stage->header.identity.user ||
       (folder.st_mode & 077) != 0) {

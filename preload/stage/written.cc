@@ -23,7 +23,7 @@ constexpr uint32_t kWrittenBits = 1U << 15;
 constinit std::atomic<uint64_t> g_written[kWrittenBits / 64] = {};
 constinit std::atomic<bool> g_wrote{false};
 
-// An optimizer that is stopped kept this process waiting, which has no index to see that from: it
+// An optimizer that is stopped let this process wait, which has no index to see that from: it
 // does not insist again.
 constinit std::atomic<bool> g_unanswered{false};
 

@@ -207,7 +207,7 @@ def drawn_between(folder, case, workers):
 
 
 def drawn_within(folder, case):
-    """Somebody else draws from the sampler's own generator in the middle of an epoch."""
+    """Other code draws from the sampler's own generator in the middle of an epoch."""
     loader = loader_of(folder, case, "replacement_own", 0)
     one = Pass(loader).take(5)
     torch.rand(1, generator=loader.sampler.generator)

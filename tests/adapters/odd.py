@@ -70,7 +70,7 @@ class Named(Dataset):
 
 
 class Hostile:
-    """A path that cannot be told: what the adapter gets from it is an exception of ours."""
+    """A path that cannot be had: what the adapter gets from it is an exception of ours."""
 
     def __fspath__(self):
         raise RuntimeError("no path")

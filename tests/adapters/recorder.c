@@ -1,5 +1,6 @@
-/* Stands in for libsluice.so in the adapter's tests: exports the functions of protocol/sluice.h
- * and appends what it is told to the file named by RECORDER_FILE, one line a call:
+/* Takes the place of libsluice.so in the adapter's tests: exports the functions of
+ * protocol/sluice.h and appends what they are called with to the file named by RECORDER_FILE, one
+ * line a call:
  *
  *   PID dataset NUMBER SAMPLES NAME
  *   PID order DATASET EPOCH FIRST COUNT FLAGS INDEX...

@@ -3,7 +3,7 @@
 
   differential.py [--first SEED] [--count N] [-j N]     programs of the seeds from SEED on
   differential.py --seed SEED [--listing]               one of them; shrunk if it differs
-  differential.py --program FILE                        a program that a failed run has kept
+  differential.py --program FILE                        a program that a failed run has left
 
 README.md says what a program is and how to read what is printed.
 """
@@ -57,14 +57,14 @@ def compare(place, program, tries=1):
 
 def without_orphans(steps):
     """Steps of actors that are begun."""
-    born, kept = {0}, []
+    born, left = {0}, []
     for actor, words in steps:
         if actor not in born:
             continue
         if words[0] in generate.BIRTHS:
             born.add(int(words[1]))
-        kept.append((actor, words))
-    return kept
+        left.append((actor, words))
+    return left
 
 
 def shrink(place, program):
@@ -93,14 +93,14 @@ def describe(place, program, first, options):
     found = compare(place, least, 6)[0]
     if not found:
         least, found = program, [("not again in six tries; what differed once:", ""), *first]
-    kept = os.path.join(os.environ.get("TEST_DIR", "/tmp"), f"differential-{program.seed}")
-    with open(kept, "w", encoding="ascii") as out:
+    path = os.path.join(os.environ.get("TEST_DIR", "/tmp"), f"differential-{program.seed}")
+    with open(path, "w", encoding="ascii") as out:
         out.write(least.text())
     lines = [f"seed {program.seed} differs; {len(least.steps)} of {len(program.steps)} steps, "
              f"{'race, ' * least.race}{'member, ' * least.member}{least.checkpoint}:", least.listing()]
     for plain, under in found[:4]:
         lines += [f"  plain: {plain}", f"  under: {under}"]
-    lines += [f"again: tests/differential/differential.py --program {kept}",
+    lines += [f"again: tests/differential/differential.py --program {path}",
               f"or:    tests/differential/differential.py --seed {program.seed}" +
               " --all" * options.all]
     return "\n".join(lines)

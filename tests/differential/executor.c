@@ -38,7 +38,7 @@ void broken(const char* format, ...) {
 // both runs.
 void say(const char* format, ...) {
   char text[4096];
-  const int kept = errno;
+  const int saved = errno;
   int length = snprintf(text, sizeof text, "%d ", g_step);
   va_list arguments;
   va_start(arguments, format);
@@ -48,7 +48,7 @@ void say(const char* format, ...) {
   text[length++] = '\n';
   const uint32_t at = atomic_fetch_add(&g_shared->used, (uint32_t)length);
   if (at + (uint32_t)length <= kLog) memcpy(g_shared->log + at, text, (size_t)length);
-  errno = kept;
+  errno = saved;
 }
 
 void say_result(long result) {

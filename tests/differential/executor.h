@@ -46,8 +46,9 @@ struct process_state {
 };
 
 // Which file it is. The number alone does not say so: the next file that is made on the file system
-// gets it once a file is gone. When that is depends on who has it open, the optimizer for one, and
-// which file is next on everyone who makes some. Births are 0 where the file system knows none.
+// gets it once a file is gone. When that is depends on which process has it open, the optimizer for
+// one, and which file is next on every process that makes some. Births are 0 where the file system
+// knows none.
 struct identity {
   uint64_t device, inode;
   int64_t born_s;

@@ -18,7 +18,7 @@ class Program:
     seed: int
     race: bool = False
     wait: bool = True
-    member: bool = False  # runs as tree.USER with tree.GROUP; else as who runs the tests
+    member: bool = False  # runs as tree.USER with tree.GROUP; else as the tests' user
     checkpoint: str = "cell"
     steps: list = dataclasses.field(default_factory=list)
 
@@ -353,8 +353,8 @@ class Generator:
         self.process[actor.process].open.add(slot)
         before = self.next_actor
         self.do_birth(actor)
-        for who in [a for a in self.actors if a.number == before and not a.outside] + [actor]:
-            self.add(who, "read", slot, 50)
+        for one in [a for a in self.actors if a.number == before and not a.outside] + [actor]:
+            self.add(one, "read", slot, 50)
         self.add(actor, "readrest", slot, 4096)
 
     def do_rights(self, actor):
@@ -382,9 +382,9 @@ class Generator:
         self.add(actor, *self.draw.choice((("bind", "other", "sub"), ("bind", other, name),
                                            ("mount", "sub"), ("umount", "sub"))))
         seen = self.draw.choice((name, "sub/g1", "sub/g2"))
-        for who in {actor.number: actor, **({self.reader().number: self.reader()} if self.reader()
+        for one in {actor.number: actor, **({self.reader().number: self.reader()} if self.reader()
                                             else {})}.values():
-            self.add(who, "load", sample(seen), seen)
+            self.add(one, "load", sample(seen), seen)
 
     def do_signal(self, actor):
         process = self.process[actor.process]

@@ -52,7 +52,7 @@ class Outcome:
 
 def own_mounts():
     """Takes this process into a mount namespace of its own, so that whatever programs mount is
-    seen by nobody else."""
+    seen by no other process."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
         return False
@@ -60,7 +60,7 @@ def own_mounts():
 
 
 class Ground:
-    """A folder that nobody else uses, with an optimizer for each identity that programs have."""
+    """A private folder, with an optimizer for each identity that programs have."""
 
     def __init__(self):
         self.as_root = os.geteuid() == 0
@@ -176,7 +176,7 @@ class Ground:
 
     @staticmethod
     def errors_of(child):
-        """Standard error of the first process, until that has ended: others may keep it open."""
+        """Standard error of the first process, until that has ended: others may hold it open."""
         text, pid = b"", os.pidfd_open(child.pid)
         try:
             waiting = [pid, child.stderr.fileno()]

@@ -155,9 +155,9 @@ static void open_64(const struct step* step) {
 static void open_at(const struct step* step) {  // relative to a folder that is opened for it
   const int folder = open(path(step, 2), O_RDONLY | O_DIRECTORY);
   const int fd = openat(folder, word(step, 3), flags_of(word(step, 4)), 0644);
-  const int kept = errno;
+  const int saved = errno;
   if (folder >= 0) close(folder);
-  errno = kept;
+  errno = saved;
   opened(step, fd);
 }
 static void open_at2(const struct step* step) {
@@ -219,7 +219,7 @@ static const char* moment(int64_t seconds) {  // those of the tree are long ago,
   return seconds < 1700000000 ? text : "now";
 }
 
-// `folder`, `name`, `flags`: what statx() is asked for the same.
+// `folder`, `name`, `flags`: what statx() gets for the same.
 static void say_stat(int result, const struct stat* s, int folder, const char* name, int flags) {
   if (result != 0) {
     say_result(result);

@@ -94,7 +94,7 @@ static void spawn_it(const struct step* step) {
   begun(actor, result != 0 ? -1 : pid);
 }
 
-// A process that the library is not in: somebody else's.
+// A process without the library.
 static void outside(const struct step* step) {
   const int actor = (int)number(step, 1);
   char* argv[8];

@@ -1,4 +1,4 @@
-// Steps of programs whose actors run at the same time: what they say does not depend on who is
+// Steps of programs whose actors run at the same time: what they say does not depend on which is
 // faster. A disturbance says nothing; it must not change what others read.
 #include <spawn.h>
 #include <sys/file.h>

@@ -35,7 +35,7 @@ static sigset_t set_of(long wanted) {
 
 static void handler(int signal, siginfo_t* info, void* context) {
   (void)context;
-  const int kept = errno;
+  const int saved = errno;
   char here;
   ++handled;
   code = info->si_code;
@@ -61,7 +61,7 @@ static void handler(int signal, siginfo_t* info, void* context) {
   }
   if (kind == kJump && g_jump_armed) siglongjmp(g_jump, 1);
   if (signal == SIGSEGV && guard != NULL) mprotect(guard, 4096, PROT_READ | PROT_WRITE);
-  errno = kept;
+  errno = saved;
 }
 
 static void bus_handler(int signal, siginfo_t* info, void* context) {

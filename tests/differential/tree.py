@@ -78,7 +78,7 @@ def remove(top):
 
 def state(top):
     """One line for each name in the tree: what it is and holds. Times are compared where a program
-    or nobody set them; those of what it changed are `now`."""
+    or none set them; those of what it changed are `now`."""
     lines = []
     for folder, folders, files in os.walk(top):
         folders.sort()

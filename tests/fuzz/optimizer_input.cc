@@ -1,6 +1,6 @@
 // Everything that the optimizer reads from a client: control packets, option text, ring contents.
 // The first byte chooses which; nothing may crash, hang or trip a sanitizer, and what is accepted
-// must keep the promises that the code behind relies on.
+// must hold the promises that the code behind relies on.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

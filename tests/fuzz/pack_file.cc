@@ -1,5 +1,5 @@
 // A pack made of arbitrary bytes. Opening it and reading what it says it has may not crash, hang or
-// trip a sanitizer, and what is accepted must keep the reader's promises. The first byte chooses
+// trip a sanitizer, and what is accepted must hold the reader's promises. The first byte chooses
 // whether sizes and checksum of the head are made right first, without which little is ever
 // accepted.
 #include "optimizer/packs/pack_file.h"

@@ -7,10 +7,10 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "adapters"))
-import told  # noqa: E402
-from told import claim  # noqa: E402
+import recorded  # noqa: E402
+from recorded import claim  # noqa: E402
 
-JOB = os.path.join(told.TOP, "tests", "adapters", "odd.py")
+JOB = os.path.join(recorded.TOP, "tests", "adapters", "odd.py")
 SAMPLES = 6
 UNTOLD = ("unsized", "plain_list", "hostile", "after_hostile")
 # Located with the files of these samples, in this order; None: not said.
@@ -48,21 +48,21 @@ def check_odd(folder):
         with open(os.path.join(files, f"f{number}"), "w", encoding="ascii") as file:
             file.write(str(number))
     record = os.path.join(folder, "record")
-    plain = told.run(["-W", "ignore", JOB, files], cwd=folder)
-    under = told.run(["-W", "ignore", JOB, files], record, cwd=folder)
+    plain = recorded.run(["-W", "ignore", JOB, files], cwd=folder)
+    under = recorded.run(["-W", "ignore", JOB, files], record, cwd=folder)
     claim(plain.returncode == under.returncode == 0, plain.stderr + under.stderr)
     claim(plain.stdout == under.stdout, f"not the same:\n{plain.stdout}\n{under.stdout}")
     claim("changed" not in plain.stdout and plain.stdout.count("untouched") > 20, plain.stdout)
-    own, rest = told.notes(under)
+    own, rest = recorded.notes(under)
     claim(rest == plain.stderr, rest)
     off = [line for line in own if "adapter off" in line]
     claim(off == ["sluice: pytorch: adapter off: RuntimeError: no path\n"], f"{own}")
-    read = told.Record(record)
+    read = recorded.Record(record)
     for case in UNTOLD:
         claim(read.of_case(case) is None, f"{case} is not left alone")
     for case, samples in LOCATED.items():
         data = read.of_case(case)
-        claim(data is not None, f"{case}: nothing was told")
+        claim(data is not None, f"{case}: nothing was published")
         expected = {i: f"{files}/f{s}" for i, s in enumerate(samples) if s is not None}
         claim(data.files == expected, f"{case}: {data.files}")
     check_brackets(read)
@@ -71,18 +71,18 @@ def check_odd(folder):
 def check_brackets(read):
     for case in ("listed", "together", "subset_together", "failing", "equal"):
         claim(not any(read.of_case(case).open.values()), f"{case}: begun and not ended")
-    claim(sorted(read.of_case("together").begun) == list(range(SAMPLES)), "a batch is not told")
-    claim(read.of_case("failing").begun == [0, 1, 2, 3], "a failing sample is not told")
-    claim(read.of_case("failing_worker").begun[:4] == [0, 1, 2, 3], "a worker tells nothing")
+    claim(sorted(read.of_case("together").begun) == list(range(SAMPLES)), "a batch is not published")
+    claim(read.of_case("failing").begun == [0, 1, 2, 3], "a failing sample is not published")
+    claim(read.of_case("failing_worker").begun[:4] == [0, 1, 2, 3], "a worker published nothing")
     claim(not read.of_case("named").begun and not read.of_case("named").order, "named are numbered")
     claim(read.of_case("negative").begun == [0, 1, 0, 1][:len(read.of_case("negative").begun)],
-          "a negative index is told")
+          "a negative index is published")
     claim(read.of_case("generators").begun, "batches of a generator are not bracketed")
 
 
 def check_million(folder):
     record = os.path.join(folder, "million")
-    done = told.run(["-c", MILLION], record, RECORDER_BRIEF="1")
+    done = recorded.run(["-c", MILLION], record, RECORDER_BRIEF="1")
     claim(done.returncode == 0, done.stderr)
     first, *later = map(float, done.stdout.split())
     print(f"a million samples: located and published in {first} ms, published in {min(later)} ms")
@@ -93,7 +93,7 @@ def check_million(folder):
 
 
 def main():
-    told.skip_without_torch()
+    recorded.skip_without_torch()
     with tempfile.TemporaryDirectory(prefix="sv-") as folder:
         check_odd(folder)
         check_million(folder)
@@ -102,5 +102,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except told.Failure as failure:
+    except recorded.Failure as failure:
         sys.exit(f"adapter_datasets: {failure}")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=200
 """Pythons that ignore PYTHONPATH or `site` (-E, -I, -S): the library has the adapter run when PyTorch
-is loaded. The job's output is as without, and the order is told as in any other Python.
+is loaded. The job's output is as without, and the order is published as in any other Python.
 """
 import os
 import sys
@@ -9,8 +9,8 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "adapters"))
-import told  # noqa: E402
-from told import claim, harness  # noqa: E402
+import recorded  # noqa: E402
+from recorded import claim, harness  # noqa: E402
 
 COUNT = 50
 # How PyTorch is loaded, and what a program sees of the interpreter before and after.
@@ -75,20 +75,20 @@ class Test:
         return path
 
     def under(self, arguments, **settings):
-        """Under the library, with the recorder in front to hear what is told; and its record."""
+        """Under the library, with the recorder in front to record what is published; and its record."""
         self.runs += 1
         record = os.path.join(self.folder, f"{self.runs}.record")
-        done = told.run(arguments, record, adapter=None, cwd=self.folder,
-                        LD_PRELOAD=f"{told.RECORDER}:{harness.LIBRARY}", **settings)
+        done = recorded.run(arguments, record, adapter=None, cwd=self.folder,
+                        LD_PRELOAD=f"{recorded.RECORDER}:{harness.LIBRARY}", **settings)
         return done, record
 
     def same(self, flags, how, **settings):
         arguments = [*flags, self.job, self.data, how]
-        plain = told.run(arguments, cwd=self.folder, **{k: v for k, v in settings.items()
+        plain = recorded.run(arguments, cwd=self.folder, **{k: v for k, v in settings.items()
                                                          if k != "SLUICE_PYTHON"})
         claim(plain.returncode == 0, plain.stderr)
         done, record = self.under(arguments, **settings)
-        _, rest = told.notes(done)
+        _, rest = recorded.notes(done)
         what = f"{flags} {how} {settings}"
         claim((done.returncode, rest) == (0, plain.stderr), f"{what}: {done.returncode}: {rest}")
         for one, other in zip(plain.stdout.splitlines(), done.stdout.splitlines()):
@@ -98,33 +98,33 @@ class Test:
 
 
 def orders(test):
-    """-E, -I, -S: what was told before the first sample is what the job printed."""
+    """-E, -I, -S: what was published before the first sample is what the job printed."""
     for flags, how, settings in ((["-E"], "main", {}), (["-I"], "main", {}), (["-S"], "main", {}),
                                  (["-sE"], "main", {"PYTHONPATH": "/nowhere"}),
                                  (["-I"], "thread", {})):
         printed, record = test.same(flags, how, **settings)
-        data = list(told.Record(record).datasets.values())
+        data = list(recorded.Record(record).datasets.values())
         claim(len(data) == 1 and data[0].samples == COUNT, f"{flags}: {len(data)} datasets")
         for epoch, line in enumerate(printed):
-            claim(str(data[0].order[epoch]) == line, f"{flags} {how}: epoch {epoch} is not told")
+            claim(str(data[0].order[epoch]) == line, f"{flags} {how}: epoch {epoch} is not published")
             first, count, begun = data[0].published[epoch][0]
             claim((first, count) == (0, COUNT) and begun <= epoch * COUNT,
-                  f"{flags}: epoch {epoch} told late: {data[0].published[epoch]}")
+                  f"{flags}: epoch {epoch} published late: {data[0].published[epoch]}")
         claim(sorted(data[0].begun) == sorted(list(range(COUNT)) * 2), f"{flags}: brackets")
 
 
 def left_alone(test):
     _, record = test.same(["-E"], "main", SLUICE_PYTHON="off")
-    claim(not os.path.exists(record), "SLUICE_PYTHON=off, and told")
+    claim(not os.path.exists(record), "SLUICE_PYTHON=off, and published")
     # No PyTorch: nothing is run. Something else called torch: the finder waits, and nothing else.
     see = "import sys; print(sys.path, sorted(sys.modules), sys.meta_path)"
-    plain = told.run(["-E", "-c", see], cwd=test.folder)
+    plain = recorded.run(["-E", "-c", see], cwd=test.folder)
     done, _ = test.under(["-E", "-c", see])
     claim(plain.stdout.split(" [<")[0] == done.stdout.split(" [<")[0], done.stdout)
     test.write("broken/torch/_C.so", "this is no library")
     broken = ("import sys, ctypes\ntry:\n    ctypes.CDLL('./broken/torch/_C.so')\n"
               "except OSError as error:\n    print(error)\nprint(sys.path, sorted(sys.modules))")
-    plain = told.run(["-E", "-c", broken], cwd=test.folder)
+    plain = recorded.run(["-E", "-c", broken], cwd=test.folder)
     done, _ = test.under(["-E", "-c", broken])
     claim(plain.stdout.splitlines()[0] == done.stdout.splitlines()[0], done.stdout + done.stderr)
     claim("sluice" not in done.stdout, done.stdout)
@@ -156,12 +156,12 @@ def interrupted(test):
                           ("SystemExit(3)", "SystemExit")):
         done, _ = test.under(["-E", "-c", INTERRUPTED % raised])
         claim(done.stdout == comes + "\n", f"{raised}: {done.stdout}{done.stderr}")
-        own, _ = told.notes(done)
+        own, _ = recorded.notes(done)
         claim(comes != "nothing" or len([line for line in own if "failed" in line]) == 1, f"{own}")
 
 
 def main():
-    told.skip_without_torch()
+    recorded.skip_without_torch()
     with tempfile.TemporaryDirectory(prefix="sv-") as folder:
         test = Test(folder)
         orders(test)
@@ -172,5 +172,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except told.Failure as failure:
+    except recorded.Failure as failure:
         sys.exit(f"adapter_late: {failure}")

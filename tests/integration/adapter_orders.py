@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=240
-"""Every sampler, plain and under the adapter: the same job, and its order told before it reads."""
+"""Every sampler, plain and under the adapter: the same job, and its order published before it reads."""
 import json
 import os
 import sys
@@ -8,18 +8,18 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "adapters"))
-import told  # noqa: E402
-from told import claim  # noqa: E402
+import recorded  # noqa: E402
+from recorded import claim  # noqa: E402
 
-JOB = os.path.join(told.TOP, "tests", "adapters", "job.py")
+JOB = os.path.join(recorded.TOP, "tests", "adapters", "job.py")
 FILES = 50
 # What is published as it is drawn; all others are known before the first sample is read.
 UNKNOWN = ("unknown", "unknown_batches", "spawned-unknown")
 # Of these the order changes in mid-epoch.
 REPUBLISHED = ("interleaved_shared", "drawn_within")
-# Epochs told one ahead. From the second epoch on the step to the next is known, except that after
-# an early break, in epoch 1, a generator is not where it was expected: epoch 2 is told again, and
-# epoch 3 is not told ahead.
+# Epochs published one ahead. From the second epoch on the step to the next is known, except that after
+# an early break, in epoch 1, a generator is not where it was expected: epoch 2 is published again, and
+# epoch 3 is not published ahead.
 OWN, BY_EPOCH = (2, 4), (2, 3, 4)
 AHEAD = {"random_own": OWN, "random_sampler_own": OWN, "replacement_own": OWN,
          "random_more": OWN, "one_by_one_own": OWN, "random_drop": OWN,
@@ -34,21 +34,21 @@ def run_both(folder, files, mode):
     for name in ("plain", "under"):
         result = os.path.join(folder, name + "." + mode)
         argv = ["-W", "ignore", JOB, files, result, mode]
-        done[name] = told.run(argv, record if name == "under" else None)
+        done[name] = recorded.run(argv, record if name == "under" else None)
         claim(done[name].returncode == 0, f"{mode} {name}: {done[name].stderr}")
         with open(result, encoding="ascii") as text:
             results[name] = json.load(text)
-    own, rest = told.notes(done["under"])
+    own, rest = recorded.notes(done["under"])
     claim(not own, f"the adapter has something to say: {own}")
     claim(rest == done["plain"].stderr, f"standard error differs: {rest}")
     claim(done["under"].stdout == done["plain"].stdout, "standard output differs")
     for case, plain in results["plain"].items():
         claim(results["under"][case] == plain, f"{case} differs under the adapter")
-    return results["plain"], told.Record(record)
+    return results["plain"], recorded.Record(record)
 
 
 def check_case(case, result, data):
-    claim(data is not None, f"{case}: nothing was told")
+    claim(data is not None, f"{case}: nothing was published")
     kind = case.split("-")[1 if case.startswith("spawned") else 0]
     known = case not in UNKNOWN and kind not in UNKNOWN
     taken = 0
@@ -56,7 +56,7 @@ def check_case(case, result, data):
         order, indices = data.order[number], one["indices"]
         claim(order[:len(indices)] == indices, f"{case}, epoch {number}: {order} for {indices}")
         claim(one["whole"] <= (number in data.whole and len(order) == len(indices)),
-              f"{case}, epoch {number}: the end was not told")
+              f"{case}, epoch {number}: the end was not published")
         calls = data.published[number]
         if known and case not in REPUBLISHED:
             claim(all(first == 0 for first, _, _ in calls), f"{case}: republished, {calls}")
@@ -66,7 +66,7 @@ def check_case(case, result, data):
             claim(len(calls) <= 1 + again, f"{case}, epoch {number}: {calls}")
         if known and "interleaved" not in case:
             claim(calls[-1][2] <= taken or case in REPUBLISHED,
-                  f"{case}, epoch {number}: told after the first sample was read")
+                  f"{case}, epoch {number}: published after the first sample was read")
         # Workers had more of an epoch that was left early than the job took.
         taken += len(indices) if one["whole"] else len(order)
     claim(not any(data.open.values()), f"{case}: begun and not ended")
@@ -79,7 +79,7 @@ def check_case(case, result, data):
 
 
 def check_ahead(results, record):
-    """The next epoch is told where it is certain, and only there."""
+    """The next epoch is published where it is certain, and only there."""
     for case, result in results.items():
         kind, *how = case.split("-")
         data = record.of_case(case)
@@ -87,29 +87,29 @@ def check_ahead(results, record):
             continue
         begun = 0
         for number, one in enumerate(result["passes"]):
-            first_told = data.published[number][0][2]
+            first_published = data.published[number][0][2]
             early = number in AHEAD[kind]
-            claim((first_told < begun) == early,
-                  f"{case}, epoch {number}: told at {first_told}, begun at {begun}")
+            claim((first_published < begun) == early,
+                  f"{case}, epoch {number}: published at {first_published}, begun at {begun}")
             begun += len(one["indices"])
         claim(sorted(data.published) == list(range(len(result["passes"]) + 1)),
-              f"{case}: not one epoch more than was read is told")
+              f"{case}: not one epoch more than was read is published")
     for case in ("random-0", "unknown-0", "subset-0"):
         claim(len(results[case]["passes"]) not in record.of_case(case).published,
-              f"{case}: an uncertain epoch was told")
+              f"{case}: an uncertain epoch was published")
 
 
 def check_republished(record):
     calls = record.of_case("drawn_within").published[0]
     claim([c[:2] for c in calls][0] == (0, 100), f"not predicted: {calls}")
     claim(len(calls) == 2 and calls[1][0] in range(40, 100) and sum(calls[1][:2]) == 100,
-          f"what remains is not told once, as a whole: {calls}")
+          f"what remains is not published once, as a whole: {calls}")
     shared = record.of_case("interleaved_shared").published
     claim(all(len(calls) > 1 for calls in (shared[0], shared[1])), f"not republished: {shared}")
 
 
 def main():
-    told.skip_without_torch()
+    recorded.skip_without_torch()
     with tempfile.TemporaryDirectory(prefix="sv-") as folder:
         files = os.path.join(folder, "files")
         os.mkdir(files)
@@ -130,12 +130,12 @@ def main():
         results, record = run_both(folder, files, "spawn")
         for case, result in results.items():
             check_case(case, result, record.of_case(case))
-        claim(len(record.pids) >= 5, "spawned workers tell nothing")
+        claim(len(record.pids) >= 5, "spawned workers published nothing")
         print(f"{count + len(results)} cases are the same")
 
 
 if __name__ == "__main__":
     try:
         main()
-    except told.Failure as failure:
+    except recorded.Failure as failure:
         sys.exit(f"adapter_orders: {failure}")

@@ -10,10 +10,10 @@ import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "adapters"))
-import told  # noqa: E402
-from told import claim  # noqa: E402
+import recorded  # noqa: E402
+from recorded import claim  # noqa: E402
 
-SITE = os.path.join(told.ADAPTER, "sitecustomize.py")
+SITE = os.path.join(recorded.ADAPTER, "sitecustomize.py")
 # All that a program can easily see. LD_PRELOAD and what the test itself sets differ by nature.
 SEE = """
 import os, sys
@@ -55,9 +55,9 @@ class Site:
         record = os.path.join(self.folder, f"{self.runs}.record")
         if plain_path is not None:
             settings["PYTHONPATH"] = plain_path
-        plain = told.run(arguments, cwd=self.folder, **settings)
-        under = told.run(arguments, record, cwd=self.folder, **settings)
-        self.notes, rest = told.notes(under)
+        plain = recorded.run(arguments, cwd=self.folder, **settings)
+        under = recorded.run(arguments, record, cwd=self.folder, **settings)
+        self.notes, rest = recorded.notes(under)
         # A traceback has one frame more: `site` imports ours, ours the other.
         rest = re.sub(f'  File "{SITE}".*\n(    .*\n)*', "", rest)
         self.recorded = os.path.exists(record)
@@ -71,7 +71,7 @@ class Site:
 def check_others(site):
     """Another sitecustomize, or none, is what `site` finds."""
     seen = site.same("Debian's", ["-c", SEE])
-    claim("sluice" not in seen.stdout.replace(told.TOP, ""), seen.stdout)
+    claim("sluice" not in seen.stdout.replace(recorded.TOP, ""), seen.stdout)
     site.same("an empty PYTHONPATH", ["-c", SEE], "")
     for name, text in OTHERS.items():
         place = make(site.folder, name, sitecustomize=text)
@@ -108,7 +108,7 @@ print([p for p in sys.path if "adapters" in p], [m for m in sys.modules if "slui
 
 def check_late(site):
     for flag in ("-E", "-I", "-S"):
-        done = told.run([flag, "-c", LATE + "sys.path.append('/usr/lib/python3/dist-packages')\n"
+        done = recorded.run([flag, "-c", LATE + "sys.path.append('/usr/lib/python3/dist-packages')\n"
                          + PATCHED], os.path.join(site.folder, "late.record"))
         claim(done.stdout.split("\n")[1:] == ["[] []", "True", "True", ""],
               f"{flag}: {done.stdout}{done.stderr}")
@@ -117,9 +117,9 @@ def check_late(site):
 
 def check_torch(site):
     """After PyTorch is there no finder of ours is, and modules only under one name."""
-    plain = told.run(["-c", FINDERS % "torch"])
+    plain = recorded.run(["-c", FINDERS % "torch"])
     record = os.path.join(site.folder, "torch.record")
-    under = told.run(["-c", FINDERS % "torch"], record)
+    under = recorded.run(["-c", FINDERS % "torch"], record)
     claim("_Finder" not in under.stdout and "sluice_torch.loader" in under.stdout, under.stdout)
     modules = [ast.literal_eval(run.stdout.split("\n")[1]) for run in (plain, under)]
     extra = set(modules[1]) - set(modules[0])
@@ -136,7 +136,7 @@ print(hasattr(d._utils.fetch._MapDatasetFetcher.fetch, "__wrapped__"))
 def check_early(site):
     """A sitecustomize that loads PyTorch itself."""
     early = make(site.folder, "early", sitecustomize="import torch.utils.data\n")
-    done = told.run(["-c", PATCHED], os.path.join(site.folder, "early.record"), PYTHONPATH=early)
+    done = recorded.run(["-c", PATCHED], os.path.join(site.folder, "early.record"), PYTHONPATH=early)
     claim(done.stdout == "True\nTrue\n", "not patched: " + done.stdout + done.stderr)
 
 
@@ -154,14 +154,14 @@ def check_without(site):
     see = see.replace("d.__loader__", "vars(d.__loader__)")
     site.same("unknown torch", ["-c", see], other)
     claim(len(site.notes) == 1 and "adapter off" in site.notes[0], f"{site.notes}")
-    done = told.run(["-c", PATCHED], PYTHONPATH=told.ADAPTER, SLUICE_LOG="debug")
-    own, rest = told.notes(done)
+    done = recorded.run(["-c", PATCHED], PYTHONPATH=recorded.ADAPTER, SLUICE_LOG="debug")
+    own, rest = recorded.notes(done)
     claim(done.stdout == "False\nFalse\n" and not rest, f"{done.stdout}{rest}")
     claim(own == ["sluice: pytorch: no libsluice.so in this process\n"], f"{own}")
-    done = told.run(["-c", PATCHED], os.path.join(site.folder, "patched.record"))
+    done = recorded.run(["-c", PATCHED], os.path.join(site.folder, "patched.record"))
     claim(done.stdout == "True\nTrue\n", "not patched: " + done.stdout + done.stderr)
     found = "import importlib.util as u, torch.utils; u.find_spec('torch.utils.data.dataloader')\n"
-    done = told.run(["-c", found + PATCHED], os.path.join(site.folder, "found.record"))
+    done = recorded.run(["-c", found + PATCHED], os.path.join(site.folder, "found.record"))
     claim(done.stdout == "True\nTrue\n", "not patched after find_spec: " + done.stderr)
 
 
@@ -189,9 +189,9 @@ for wrong in (lambda: sluice.publish_order(number, 0, ["x"]),
 
 def check_module(folder):
     """The public module, with the library and without."""
-    path = os.path.join(told.TOP, "adapters", "python")
+    path = os.path.join(recorded.TOP, "adapters", "python")
     record = os.path.join(folder, "module.record")
-    done = told.run(["-c", MODULE], record, adapter=None, cwd=folder, PYTHONPATH=path)
+    done = recorded.run(["-c", MODULE], record, adapter=None, cwd=folder, PYTHONPATH=path)
     claim(done.stdout.split("\n") == ["True True True", "0 0", "passed on", "0 0", "0", "TypeError",
                                       "ValueError", "TypeError", ""], done.stdout + done.stderr)
     with open(record, encoding="ascii") as lines:
@@ -202,7 +202,7 @@ def check_module(folder):
         ("order", "0 0 3 0 3 1 2"), ("order", "0 3 0 1"), ("begin", "4"), ("end", "4"),
         ("files", f"0 2\t{here}/a\t/b"), ("extent", "2 5 7 /c"), ("keys", "3 2 /d k1 k22")],
           f"{got}")
-    done = told.run(["-c", MODULE], cwd=folder, PYTHONPATH=path)
+    done = recorded.run(["-c", MODULE], cwd=folder, PYTHONPATH=path)
     claim(done.stdout.startswith("False False True\n0 0\npassed on\n0 0\n0\n"), done.stdout)
 
 
@@ -232,7 +232,7 @@ def main():
         check_module(folder)
         check_none(site)
         check_flags(site)
-        told.skip_without_torch()
+        recorded.skip_without_torch()
         check_others(site)
         check_torch(site)
         check_late(site)
@@ -243,5 +243,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except told.Failure as failure:
+    except recorded.Failure as failure:
         sys.exit(f"adapter_site: {failure}")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=30
 """What docs/benchmarks.md says of a figure: met, not met, or not decided where runs spread wider than the
-goal is far; the longest where the longest was asked for; and the commit that it is of."""
+goal is far; the longest where the longest is the figure; and the commit that it is of."""
 import os
 import sys
 

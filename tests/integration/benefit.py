@@ -79,8 +79,8 @@ def test(place):
                 gained[name] = json.load(text)["benefit_permille"]
     print(f"in permille: {gained}")
     claim(gained["slow"] >= 1000, "no benefit was found")
-    claim(gained["slow"] < 1500, f"who computes for as long as storage takes gains: {gained}")
-    claim(gained["quick"] > 1.2 * gained["slow"], f"who computes nothing gains no more: {gained}")
+    claim(gained["slow"] < 1500, f"a job that computes for as long as storage takes gains: {gained}")
+    claim(gained["quick"] > 1.2 * gained["slow"], f"a job that computes nothing gains no more: {gained}")
 
 
 if __name__ == "__main__":

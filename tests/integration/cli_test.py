@@ -90,7 +90,7 @@ class Options(Case):
         mixed = seen_by("--size", "3M", SLUICE_CONFIG=config, SLUICE_SIZE="2M", SLUICE_THRESHOLD="20")
         self.assertEqual((mixed["SLUICE_SIZE"], mixed["SLUICE_THRESHOLD"]), ("3M", "20"))
         self.assertEqual(mixed["SLUICE_PREFETCH"], "off")
-        # A bad value that is overruled harms nobody; an empty variable is unset.
+        # A bad value that is overruled does no harm; an empty variable is unset.
         self.assertEqual(seen_by("--size", "3M", SLUICE_SIZE="fifty")["SLUICE_SIZE"], "3M")
         self.assertEqual(seen_by("--config", config, SLUICE_SIZE="")["SLUICE_SIZE"], "1M")
         self.assertNotIn("SLUICE_REPORT", seen_by("--report", "", SLUICE_REPORT="/x"))
@@ -108,8 +108,8 @@ class Options(Case):
 
     def test_readme_has_the_options_of_help(self):
         with open(os.path.join(TOP, "README.md"), encoding="utf-8") as readme:
-            told = set(re.findall(r"^\| `(SLUICE_[A-Z_]+)` \|", readme.read(), re.M))
-        self.assertEqual(told, set(re.findall(r"SLUICE_[A-Z_]+", sluice("run", "--help").stdout)))
+            documented = set(re.findall(r"^\| `(SLUICE_[A-Z_]+)` \|", readme.read(), re.M))
+        self.assertEqual(documented, set(re.findall(r"SLUICE_[A-Z_]+", sluice("run", "--help").stdout)))
 
     def test_where_the_command_begins(self):
         def echo(*words):
@@ -219,8 +219,8 @@ class Running(Case):
     def test_preload_is_first_absolute_and_there_once(self):
         self.assertEqual(seen_by()["LD_PRELOAD"], LIBRARY)
         self.assertEqual(seen_by(LD_PRELOAD="libm.so.6")["LD_PRELOAD"], LIBRARY + ":libm.so.6")
-        kept = "libm.so.6:" + LIBRARY
-        self.assertEqual(seen_by(LD_PRELOAD=kept)["LD_PRELOAD"], kept)
+        preload = "libm.so.6:" + LIBRARY
+        self.assertEqual(seen_by(LD_PRELOAD=preload)["LD_PRELOAD"], preload)
         nested = sluice("run", "--", SLUICE, "run", "--", "sh", "-c", "echo $LD_PRELOAD")
         self.assertEqual(nested.stdout.strip(), LIBRARY)
 

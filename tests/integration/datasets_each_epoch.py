@@ -58,10 +58,10 @@ def test(place):
         until(lambda: any(one["name"] == last and one["known"] == SAMPLES and one["taken"] >= 19
                           for one in harness.status(place)["datasets"]), 60, "the last is followed")
         known = sum(one["known"] != 0 for one in harness.status(place)["datasets"])
-        claim(known <= 129, f"{known} datasets of one job are kept")
+        claim(known <= 129, f"{known} datasets of one job are stored")
         most = harness.most_memory(optimizer)
         claim(most < MOST, f"the optimizer took {most >> 20} MiB")
-        print(f"{OBJECTS} objects of {SAMPLES} samples: {most >> 20} MiB, {known} kept")
+        print(f"{OBJECTS} objects of {SAMPLES} samples: {most >> 20} MiB, {known} stored")
         _, err = job.communicate("\n", timeout=60)
         claim(job.returncode == 0, err)
     finally:

@@ -18,7 +18,7 @@ ROOMS = ("preload/handler/", "preload/base/", "preload/session/events.", "preloa
          "preload/startup/fork.cc", "protocol/", "/usr/include/")
 # What a fork that no hook saw makes new is reset by whoever has it; each is a handful of stores.
 RESETS = re.compile(r"sluice::preload::(\w+_after_fork|connections|time_namespace)\(")
-# Followed from there, an observed mapping is told of anew: an event.
+# Followed from there, an observed mapping is reported anew: an event.
 
 
 def calls(library):
@@ -39,7 +39,7 @@ def calls(library):
 
 
 def reached(found, starts):
-    """function: who calls it first"""
+    """function: its first caller"""
     parents = dict.fromkeys(starts)
     waiting = list(starts)
     while waiting:

@@ -13,22 +13,22 @@ from harness import claim
 from stage_testing import Ground
 
 FILES, BYTES, EPOCHS = 300, 20_000, 6
-MOST_SERVED = 100  # samples that copies may have served before they are switched off; all are 1,800
+MOST_COPIES = 100  # samples that may be read from copies before they are switched off; all are 1,800
 JOB = """
 import ctypes, os, sys, time
 sys.path.insert(0, sys.argv[2])
 import sluice
 folder, slow = sys.argv[1], float(sys.argv[3])
 paths = [os.path.join(folder, str(i)) for i in range(%d)]
-told = sluice.dataset("told", len(paths))
-sluice.locate_files(told, 0, paths)
+dataset = sluice.dataset("numbers", len(paths))
+sluice.locate_files(dataset, 0, paths)
 libc, about, copies, total = ctypes.CDLL(None), (ctypes.c_uint64 * 18)(), 0, 0
 device = os.stat(folder).st_dev
 for epoch in range(%d):
     order = [(epoch * 31 + i * 7) %% len(paths) for i in range(len(paths))]
-    sluice.publish_order(told, epoch, order, whole=True)
+    sluice.publish_order(dataset, epoch, order, whole=True)
     for i in order:
-        with sluice.sample(told, i), open(paths[i], "rb") as file:
+        with sluice.sample(dataset, i), open(paths[i], "rb") as file:
             libc.syscall(5, file.fileno(), ctypes.byref(about))  # fstat
             if about[0] != device:
                 copies += 1
@@ -52,7 +52,7 @@ def run(place, folder, slow, **settings):
     copies = int(next(line for line in done.stderr.splitlines() if line.isdigit()))
     print(f"off {found['copies_off']} times; {copies} copies read; hits {found['sample_hits']}, late "
           f"{found['sample_late']}, misses {found['sample_misses']}; {done.seconds:.1f} s")
-    said = "copying files was switched off for told: more time was lost by it than saved" in done.stderr
+    said = "copying files was switched off for numbers: more time was lost by it than saved" in done.stderr
     return found["copies_off"], copies, said
 
 
@@ -69,7 +69,7 @@ def test(place):
     off, copies, said = run(place, local, 0.03)
     claim(copies > 0, "nothing was copied: the test tests nothing")
     claim(off >= 1, "copies that cost more than they save go on")
-    claim(copies <= MOST_SERVED, f"{copies} samples were read from copies before they were switched off")
+    claim(copies <= MOST_COPIES, f"{copies} samples were read from copies before they were switched off")
     claim(said, "the job's end does not say what was switched off")
     off, copies, said = run(place, local, 0)
     claim(off == 0 and not said and copies > EPOCHS * FILES / 2, "what does no harm was switched off")
@@ -79,9 +79,9 @@ def test(place):
     with Ground(place, "originals", 4) as ground:
         make(os.path.join(ground.source, "data"))
         off, copies, said = run(place, ground.folder(), 0)
-        claim(off == 0 and not said and copies > EPOCHS * FILES / 2, "what is of use was switched off")
+        claim(off == 0 and not said and copies > EPOCHS * FILES / 2, "what helps was switched off")
         off, copies, said = run(place, ground.folder(), 0.2)
-        claim(off >= 1 and copies <= MOST_SERVED, "copies that cost more than the storage go on")
+        claim(off >= 1 and copies <= MOST_COPIES, "copies that cost more than the storage go on")
 
 
 if __name__ == "__main__":

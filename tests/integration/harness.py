@@ -140,7 +140,7 @@ def status(place):
 
 
 def processes_followed(place):
-    """The processes of all jobs that the optimizer serves."""
+    """The processes of all jobs that the optimizer has sessions of."""
     found = status(place) or {"jobs": []}
     return [pid for job in found["jobs"] for pid in job["processes"]]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=240
-"""Datasets of any declared size, sparse numbers and numbers beyond all limits: the optimizer's memory goes
-with what was read, and other jobs are served as ever."""
+"""Datasets of any declared size, sparse numbers and numbers beyond all limits: the optimizer's memory grows
+with what was read, and other jobs are helped as ever."""
 import os
 import subprocess
 import sys
@@ -62,13 +62,13 @@ number = sluice.dataset("another's", len(names))
 assert number > 0, number
 sluice.locate_files(number, 0, names)
 sluice.publish_order(number, 1, list(range(len(names)))[::-1], whole=True)
-print("told", flush=True)
+print("declared", flush=True)
 sys.stdin.readline()
 """
 
 
 class Waiting:
-    """A job that says `word`, and ends when it is told to."""
+    """A job that says `word`, and ends on request."""
 
     def __init__(self, place, script, word):
         self.output, self.job = [], place.start(
@@ -92,7 +92,7 @@ def test(place):
     # The last events come by another way than messages.
     until(lambda: any(one["samples"] == 10**8 and one["known"] > 1000
                       for one in harness.status(place)["datasets"]), 60, "what was read is known")
-    other = Waiting(place, OTHER, "told")
+    other = Waiting(place, OTHER, "declared")
     until(lambda: any(one["name"] == "another's" and one["known"] == FILES
                       for one in harness.status(place)["datasets"]), 60, "another job is known")
     until(lambda: harness.staged(place) >= FILES, 60, "another job's files are staged")

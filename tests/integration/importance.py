@@ -120,13 +120,13 @@ def observes(place):
         under = run(place, workers, 3, kind, "loss")
         claim(under.stdout == plain.stdout, f"{what}: the job's output differs")
         claim(under.returncode == plain.returncode, what)
-        told = [line for line in under.stderr.splitlines() if "not counted" in line]
+        warnings = [line for line in under.stderr.splitlines() if "not counted" in line]
         found = known(place)
         if kind == "ahead":  # whose last batch has another number of samples, too
-            claim(any("before the next" in line for line in told), f"{what}: {under.stderr}")
+            claim(any("before the next" in line for line in warnings), f"{what}: {under.stderr}")
             claim(not found, f"{what}: losses of other samples are counted: {found}")
             continue
-        claim(len(told) == (1 if kind == "odd" else 0), f"{what}: {under.stderr}")
+        claim(len(warnings) == (1 if kind == "odd" else 0), f"{what}: {under.stderr}")
         trained = 3 * (COUNT // BATCH * BATCH if kind == "drop" else COUNT)
         claim(len(found) == 1, f"{what}: values of {len(found)} datasets: {found}")
         claim(found[0]["reported"] == trained and found[0]["refused"] == 0, f"{what}: {found}")
@@ -193,11 +193,11 @@ def scripted(place):
 
 
 def without_an_optimizer(place):
-    """Nobody answers: all samples are fetched."""
+    """No answer comes: all samples are fetched."""
     argv = [sys.executable, "-W", "ignore", "-c", JOB, "0", "7", "plain"]
     plain = place.run(argv, library=None, timeout=120)
     done = place.run(argv, timeout=120, SLUICE_IMPORTANCE="iis",
-                     SLUICE_SOCKET="/proc/nobody/here")
+                     SLUICE_SOCKET="/proc/absent/here")
     claim(done.stdout == plain.stdout, "without an optimizer the job is another")
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # test: timeout=600
 """Under `iis`, what is said to come from memory does: samples that were promised as hits are compared with the
-files that the storage was asked for in each epoch, where a file takes more memory than it holds bytes, and where
+files that were opened on the storage in each epoch, where a file takes more memory than it holds bytes, and where
 not; and every answer is counted once.
 
-importance_memory [NUMBER...]: of told.SETTINGS, only these."""
+importance_memory [NUMBER...]: of promises.SETTINGS, only these."""
 import json
 import os
 import sys
@@ -15,41 +15,41 @@ from harness import claim
 from stage_testing import Ground
 
 sys.path.insert(0, harness.TOP)
-from bench.lib import told  # noqa: E402
+from bench.lib import promises  # noqa: E402
 
-MOST = 0.01  # of promised hits: that the storage was asked for after all, or that were lost
+MOST = 0.01  # of promised hits: that were read from storage after all, or that were lost
 
 
 def measure(place, setting):
     count, size, memory, epochs = setting
-    with Ground(place, "mount", *told.MOUNT[1:]) as ground:
+    with Ground(place, "mount", *promises.MOUNT[1:]) as ground:
         data = os.path.join(ground.source, "data")
-        told.make(data, count, size)
-        opened = told.Opened(data)
-        settings = {f"SLUICE_{name.upper()}": value for name, value in told.ASKED.items()}
-        done = place.run(told.command(ground.folder("data"), epochs, data), timeout=250, SLUICE_MEMORY=memory,
+        promises.make(data, count, size)
+        opened = promises.Opened(data)
+        settings = {f"SLUICE_{name.upper()}": value for name, value in promises.ASKED.items()}
+        done = place.run(promises.command(ground.folder("data"), epochs, data), timeout=250, SLUICE_MEMORY=memory,
                          SLUICE_DATASET=None, SLUICE_CHECKPOINT=None, **settings)
         claim(done.returncode == 0, done.stderr)
-        return told.Told(json.loads(done.stdout), opened.end())
+        return promises.Promises(json.loads(done.stdout), opened.end())
 
 
 def test(place):
     if not stage_testing.slow_mounts():
         harness.skip("no slow mounts here")
-    for number, setting in enumerate(told.SETTINGS):
+    for number, setting in enumerate(promises.SETTINGS):
         if sys.argv[1:] and str(number) not in sys.argv[1:]:
             continue
         found = measure(place, setting)
-        what = f"{setting}: {found.told}"
+        what = f"{setting}: {found.status}"
         print(f"{found.read_again / found.promised:.4f} of {found.promised} promised hits were read from "
               f"storage; {what}", flush=True)
-        answers = found.hits + found.told["misses"]
+        answers = found.hits + found.status["misses"]
         claim(answers == found.trained, f"{answers} answers, {found.trained} trained; {what}")
-        claim(found.hits + found.told["broken"] == found.promised, f"{found.promised} hits promised; {what}")
-        claim(found.asked > 0.9 * found.told["misses"], f"only {found.asked} opens were seen; {what}")
+        claim(found.hits + found.status["broken"] == found.promised, f"{found.promised} hits promised; {what}")
+        claim(found.asked > 0.9 * found.status["misses"], f"only {found.asked} opens were seen; {what}")
         claim(found.hits > found.trained / 50, f"hardly a hit; {what}")
         claim(found.read_again <= MOST * found.promised, f"{found.read_again} hits were no hits; {what}")
-        claim(found.told["broken"] <= MOST * found.promised, f"hits were lost; {what}")
+        claim(found.status["broken"] <= MOST * found.promised, f"hits were lost; {what}")
 
 
 if __name__ == "__main__":

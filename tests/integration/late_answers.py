@@ -55,7 +55,7 @@ class Job:
 
 
 def stop_for_a_while(job, optimizer, name):
-    """Returns what the job waited for nobody."""
+    """Returns the seconds that the job waited in vain."""
     os.kill(optimizer, signal.SIGSTOP)
     try:
         began, before, late = time.monotonic(), job.waited, 0
@@ -87,7 +87,7 @@ def test(place):
     # Another job's first question is late: its stage is to be had afterwards.
     keeper, late = Job(place), Job(place)
     try:
-        claim(keeper.ask("kept") == 0 and late.ask("late") in (0, -110), "the next jobs")
+        claim(keeper.ask("answered") == 0 and late.ask("late") in (0, -110), "the next jobs")
         stop_for_a_while(late, optimizer, "later")
         before = staged(place)
         until(lambda: late.ask("at last") == 0, 100, "a late job's order is taken")

@@ -48,7 +48,7 @@ def test(place):
                           text=True, check=False,
                           env={**os.environ, "SLUICE_SOCKET": place.sockets + "/s.sock"})
     claim(stop.returncode == 0, f"sluice stop: {stop.stderr}")
-    until(lambda: not drive_alive(pid), 5, "it ends when it is told to")
+    until(lambda: not drive_alive(pid), 5, "it ends on request")
 
 
 def drive_alive(pid):

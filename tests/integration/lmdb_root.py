@@ -22,7 +22,7 @@ with env.begin(write=True) as txn:
         txn.put(b"%08d" % i, bytes([i % 251]) * 6000)
 env.close()
 """
-# Opens, as a job does, and reads nothing until it is told.
+# Opens, as a job does, and reads nothing until a line comes.
 OPEN = """
 import lmdb, sys
 env = lmdb.open(sys.argv[1], readonly=True, lock=False)

@@ -224,7 +224,7 @@ def test_what_exists_is_not_touched(folder):
     os.makedirs(f"{folder}/empty")
     bad("make", "--idx", *paths, f"{folder}/empty", saying="is not overwritten")
     assert sha(f"{folder}/db") == before and os.listdir(f"{folder}/db") == ["data.mdb"]
-    # What a run leaves that is killed right after its rename goes with the next.
+    # What a run leaves that is killed right after its rename is removed by the next.
     write(f"{folder}/db.partial/job", b"any")
     bad("make", "--idx", *paths, f"{folder}/db", saying="is not overwritten")
     assert not [n for n in os.listdir(folder) if n.endswith(".partial")]
@@ -301,7 +301,7 @@ def test_full_disk(folder):
     try:
         some_idx(folder, 30)
         out = f"{small}/db"
-        bad(*make_words(folder, out), saying="No space left on device; it is kept")
+        bad(*make_words(folder, out), saying="No space left on device; what is complete stays")
         bad(*make_words(folder, out), saying="No space left on device")
         assert not os.path.exists(out)
         subprocess.run(["mount", "-o", "remount,size=200m", small], check=True)

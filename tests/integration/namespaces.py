@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=240
 """Processes that entered a pid or time namespace, or another root, after their session began, and an optimizer
-whose pid is somebody else's by now: none is taken for what it is not."""
+whose pid is another process's by now: none is taken for what it is not."""
 import os
 import signal
 import subprocess
@@ -89,7 +89,7 @@ def time_namespace_from_the_start(place, path):
         claim(done.returncode == 0 and done.stdout == "read\n", done.stderr)
         claim(any("time namespace" in line for line in harness.sluice_lines(done)),
               f"it does not say why: {done.stderr}")
-        claim(harness.processes_followed(place) == [keeper.pid], "who is followed")
+        claim(harness.processes_followed(place) == [keeper.pid], "other processes are followed")
     finally:
         keeper.communicate(timeout=60)
 
@@ -124,13 +124,13 @@ def reused_pid(place, path):
             print("no process got the optimizer's number")
             return
 
-        def served_again():
+        def helped_again():
             job.stdin.write("\n")
             job.stdin.flush()
             job.stdout.readline()
             return job.pid in harness.processes_followed(place)
 
-        until(served_again, 40, "a new optimizer serves the job")
+        until(helped_again, 40, "a new optimizer helps the job")
         claim(place.optimizers() != [optimizer], "the optimizer's number")
     finally:
         if sleeper is not None:

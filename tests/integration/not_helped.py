@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""A job that reads data and is not helped is told why, in one line; a program that met none says nothing."""
+"""A job that reads data and is not helped reports why, in one line; a program that met none says nothing."""
 import os
 import sys
 

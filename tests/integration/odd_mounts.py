@@ -27,7 +27,7 @@ class Mount:
                                        stderr=subprocess.PIPE, text=True)
         self.data = [os.path.join(self.point, n) for n in ("scan.bin", "big.bin", "none")]
 
-    def served(self):
+    def delivered(self):
         """Bytes that were read from the mount."""
         with open(os.path.join(self.point, ".slowfs-stats"), encoding="utf-8") as text:
             return json.load(text)["totals"]["read_bytes"]
@@ -59,11 +59,11 @@ def test(place):
             done = place.run(argv, SLUICE_DATASET=mount.point)
             harness.same(plain, done, f"a mount that drops its cache, {kind}")
         claim(not mount.busy.returncode, f"not unmounted after the job: {mount.busy.stderr}")
-    # The mount hangs in the middle of the job; the job of another mount goes on meanwhile.
+    # The mount hangs in the middle of the job; the job of another mount continues meanwhile.
     with Mount(place, "--read-latency", "1", "--bandwidth", "300") as mount:
         argv = harness.victim("streams", "read", data=mount.data)
         job = place.start(argv, SLUICE_DATASET=mount.point)
-        until(lambda: mount.served() > 4 << 20, 20, "the job reads")
+        until(lambda: mount.delivered() > 4 << 20, 20, "the job reads")
         mount.server.send_signal(signal.SIGUSR1)
         others = harness.victim("steady", 10)
         other_plain = place.run(others, library=None)

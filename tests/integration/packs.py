@@ -96,7 +96,7 @@ class Packs:
                                          SLUICE_CACHE_DIR=self.cache, SLUICE_DATASET=None, SLUICE_PLACES="off",
                                          SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None), **settings})
         harness.same(plain, under, what)
-        # What is still to be packed is written when nobody reads any more, and then the folder is left.
+        # What is still to be packed is written when no job reads any more, and then the folder is left.
         harness.until(self.left, 30, "the packs are left to others")
         found, stage = {}, (harness.status(self.place) or {}).get("stage") or {}
         if os.path.exists(path):
@@ -112,14 +112,14 @@ class Packs:
 
 
 def check_rereads(packs):
-    found, told, said = packs.run("first run")
+    found, counts, said = packs.run("first run")
     claim(found["packed_files"] > COUNT // 2, f"later epochs did not come from packs: {brief(found)}")
     claim("MB came from packs" in said, said)
-    claim(told["samples"] > COUNT // 2 and told["damaged_packs"] == 0, f"{told}")
+    claim(counts["samples"] > COUNT // 2 and counts["damaged_packs"] == 0, f"{counts}")
     claim(packs.files(), "there are no packs")
     done = packs.verify()
     claim(done.returncode == 0, f"{done.stdout}{done.stderr}")
-    found, told, _ = packs.run("second run")
+    found, counts, _ = packs.run("second run")
     claim(found["packed_files"] > (EPOCHS - 1) * COUNT, f"packs of an earlier run were not used: {brief(found)}")
 
 
@@ -136,7 +136,7 @@ def check_changed(packs):
 
 def check_damaged(packs):
     def flip(path):
-        # In every sample but the first: some are there in an older version, which nobody reads.
+        # In every sample but the first: some are there in an older version, which is never read.
         with open(path, "r+b") as file:
             for place in range(64 << 10, os.path.getsize(path), BYTES // 2):
                 file.seek(place)
@@ -157,28 +157,28 @@ def check_damaged(packs):
             spoil(path)
         done = packs.verify()
         claim(done.returncode == 1 and done.stdout, f"{spoil.__name__}: not found: {done}")
-        _, told, _ = packs.run(f"damaged packs ({spoil.__name__})")
-        claim(told["damaged_packs"] > 0, f"{spoil.__name__}: {told}")
+        _, counts, _ = packs.run(f"damaged packs ({spoil.__name__})")
+        claim(counts["damaged_packs"] > 0, f"{spoil.__name__}: {counts}")
         packs.run("made again")
         done = packs.verify()
         claim(done.returncode == 0, f"{spoil.__name__}: a bad one is there still: {done.stdout}")
 
 
 def check_room(packs):
-    """No room, no rights, not there: one line, and the job goes on."""
+    """No room, no rights, not there: one line, and the job continues."""
     shutil.rmtree(packs.cache)
     os.mkdir(packs.cache)
-    found, told, _ = packs.run("little room", SLUICE_PACKS="3M")
-    claim(0 < told["bytes"] <= 3 << 20, f"more than may be, or nothing: {told}")
-    found, told, _ = packs.run("none wanted", SLUICE_PACKS="0")
-    claim(found["packed_files"] == 0 and told is None, f"{found} {told}")
-    found, told, _ = packs.run("not there", SLUICE_CACHE_DIR=packs.cache + "/missing")
-    claim(found["packed_files"] == 0 and told is None, f"{found} {told}")
+    found, counts, _ = packs.run("little room", SLUICE_PACKS="3M")
+    claim(0 < counts["bytes"] <= 3 << 20, f"more than may be, or nothing: {counts}")
+    found, counts, _ = packs.run("none wanted", SLUICE_PACKS="0")
+    claim(found["packed_files"] == 0 and counts is None, f"{found} {counts}")
+    found, counts, _ = packs.run("not there", SLUICE_CACHE_DIR=packs.cache + "/missing")
+    claim(found["packed_files"] == 0 and counts is None, f"{found} {counts}")
     if os.geteuid() == 0 and not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", packs.cache],
                                                 capture_output=True, check=False).returncode:
         try:
-            _, told, _ = packs.run("full disk")
-            claim(told is not None and not told["adding"], f"{told}")
+            _, counts, _ = packs.run("full disk")
+            claim(counts is not None and not counts["adding"], f"{counts}")
         finally:
             subprocess.run(["umount", "-l", packs.cache], check=True)
 

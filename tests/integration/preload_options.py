@@ -16,7 +16,7 @@ def callsites(place):
     size = os.path.getsize(os.path.join(harness.DATA, "scan.bin")) / 1e6
     claim(megabytes > size * 0.9, f"{megabytes} MB of {size} attributed: {lines}")
     plain = place.run(harness.victim("map_scan"))
-    claim("callsite" not in plain.stderr, "told without being asked")
+    claim("callsite" not in plain.stderr, "reported without being requested")
 
 
 def crash_trace(place):
@@ -28,8 +28,8 @@ def crash_trace(place):
     frames = [li for li in harness.sluice_lines(done) if "crash #" in li]
     claim(any("/crash(" in li for li in frames), f"the crashing program is not in {frames}")
     silent = place.run(argv)
-    claim("crash #" not in silent.stderr, "told without being asked")
-    # libunwind is loaded for who asks, and for nobody else.
+    claim("crash #" not in silent.stderr, "reported without being requested")
+    # libunwind is loaded on request only.
     maps = ["/usr/bin/python3", "-c", "print('libunwind.so' in open('/proc/self/maps').read())"]
     claim(place.run(maps).stdout == "False\n", "libunwind is loaded unasked")
     claim(place.run(maps, SLUICE_CRASH_TRACE="1").stdout == "True\n", "libunwind is not loaded")
@@ -50,7 +50,7 @@ def off_and_report(place):
 
 
 def mistyped_variable(place):
-    """Said once for a job, with what was meant; names that are nearly none of ours are somebody else's."""
+    """Said once for a job, with what was meant; names that are nearly none of ours are another program's."""
     argv = ["sh", "-c", "env | grep -E '^SLUICE_(S.?Z|H)' | sort; /bin/true; /bin/true"]
     done = place.run(argv, SLUICE_SZIE="1M", SLUICE_HOME="/opt/sluice", SLUICE_SIZE="2M")
     claim(done.stdout.split() == ["SLUICE_HOME=/opt/sluice", "SLUICE_SIZE=2M"], done.stdout)

@@ -44,7 +44,7 @@ def status():
                           env={{"PATH": os.environ["PATH"]}}, stdout=subprocess.PIPE).stdout
 
 def spoil(rank, epoch):
-    # What goes wrong on one rank alone.
+    # What fails on one rank alone.
     if rank == 0 or "sluice_torch" not in sys.modules:
         return
     from sluice_torch import importance, loader, settings
@@ -58,8 +58,8 @@ def spoil(rank, epoch):
         loader.Epoch.predict = broken if epoch % 2 else predict
     elif kind == "ends":
         importance.epoch_ends = broken
-    elif kind == "serve" and epoch == 3:
-        loader.Epoch._serve_on = broken
+    elif kind == "deliver" and epoch == 3:
+        loader.Epoch._decide_more = broken
 
 def train(rank, ranks):
     global predict
@@ -99,9 +99,9 @@ def train(rank, ranks):
             if kind == "peek" and rank == 0 and steps == 5:
                 next(iter(loader))
             if kind == "kill" and rank == 0 and epoch in (3, 4, 6) and steps == 10:
-                told = status()  # nothing where there is no other one yet
-                if told:
-                    os.kill(json.loads(told)["pid"], signal.SIGKILL)
+                text = status()  # nothing where there is no other one yet
+                if text:
+                    os.kill(json.loads(text)["pid"], signal.SIGKILL)
                     print("killed", flush=True)
         print("epoch", length, steps, *seen, flush=True)
         dist.barrier()
@@ -165,11 +165,11 @@ def number_rule():
     course = turns.Course()
     first, second = turns.Turn(course), turns.Turn(course)
     first.give()
-    claim(turns.Turn(course).number == 0, "who only looked at a batch has trained")
+    claim(turns.Turn(course).number == 0, "a rank that only looked at a batch has trained")
     second.give()
     second.give()
     third = turns.Turn(course)
-    first.give()  # goes on beside the others
+    first.give()  # continues beside the others
     third.give()
     claim(third.number == 1 and turns.Turn(course).number == 1, "epochs that overlap count twice")
     third.end()
@@ -197,8 +197,8 @@ def same_rule(place):
         done = place.run(argv, SLUICE_IMPORTANCE=options)
         claim(done.returncode == 0, done.stderr)
         first, *epochs = done.stdout.splitlines()
-        warm_up, full_every, told = (kind(word) for kind, word in zip((int, int, float), first.split()))
-        claim(abs(told - share) < 1e-9, f"{options}: the share is {told}")
+        warm_up, full_every, reported = (kind(word) for kind, word in zip((int, int, float), first.split()))
+        claim(abs(reported - share) < 1e-9, f"{options}: the share is {reported}")
         shares = [float(epoch) for epoch in epochs]
         for epoch, got in enumerate(shares):
             claim((got == 1) == turns.fetches_all(epoch, warm_up, full_every), f"{options}: epoch {epoch}: {got}")
@@ -332,7 +332,7 @@ def healthy(place, folder):
     cases = (0, "plain"), (2, "plain"), (2, "persistent"), (0, "late"), (2, "peek"), (0, "forked")
     for workers, kind in harness.in_turn(cases, 3):
         what = f"{kind}, {workers} workers"
-        # By what ranks are known to be of one job: the port at which they meet, or who has started them.
+        # By what ranks are known to be of one job: the port at which they meet, or their parent.
         port = {"MASTER_PORT": "29500"} if workers else {}
         epochs, said, status = run(place, folder, workers, kind, **port)
         alike(epochs, what)
@@ -355,15 +355,15 @@ def healthy(place, folder):
 
 
 def unhealthy(place, folder):
-    """What goes wrong for one rank leaves both with what is due."""
-    for kind in harness.in_turn(("observe", "off", "predict", "ends", "serve"), 2):
+    """What fails for one rank leaves both with what is due."""
+    for kind in harness.in_turn(("observe", "off", "predict", "ends", "deliver"), 2):
         epochs, said, _ = run(place, folder, 2, kind, SLUICE_LOG="debug", iis="warmup=2,substitute=any")
         claim("injected" in said, f"{kind}: nothing went wrong: {said}")
         alike(epochs, kind, in_order=False)
     for workers in harness.in_turn((0, 2), 1):
         epochs, _, _ = run(place, folder, workers, "kill", iis="warmup=2,substitute=any")
         alike(epochs, "an optimizer that is killed", in_order=False)
-    epochs, said, _ = run(place, folder, 0, "plain", of_last={"SLUICE_SOCKET": "/proc/nobody/here"})
+    epochs, said, _ = run(place, folder, 0, "plain", of_last={"SLUICE_SOCKET": "/proc/absent/here"})
     alike(epochs, "one rank without an optimizer")
     claim("an even part of the samples" in said, said)
 
@@ -378,7 +378,7 @@ def substituted(place, folder):
         answers = sum(one[kind] for one in last for kind in ("h_hits", "l_exact", "l_substituted", "misses"))
         claim(answers == trained, f"{what}: {answers} answers, {trained} trained: {last}")
         claim(sum(one["l_substituted"] for one in last) > COUNT // 50, f"{what}: hardly any: {last}")
-        claim(sum(one["h_hits"] for one in last) > COUNT // 10, f"{what}: hardly any was kept: {last}")
+        claim(sum(one["h_hits"] for one in last) > COUNT // 10, f"{what}: hardly any was retained: {last}")
         claim("even part" not in said, f"{what}: {said}")
 
 

@@ -29,10 +29,10 @@ import lmdb, torch
 from torch.utils.data import DataLoader, Dataset
 
 class Records(Dataset):
-    def __init__(self, path, keep):
-        self.path, self.keep, self.env = path, keep, None
+    def __init__(self, path, text):
+        self.path, self.text, self.env = path, text, None
     def __len__(self):
-        return self.keep
+        return self.text
     def __getitem__(self, index):
         if self.env is None:
             self.env = lmdb.open(self.path, readonly=True, lock=False, readahead=False)
@@ -125,8 +125,8 @@ def whole(place, job, workers, begin):
     # A value, and what LMDB touches to find it.
     sizes = [size for size, _, _, _ in records]
     claim(min(sizes) >= BYTES and max(sizes) < 20 * BYTES, f"{what}: {min(sizes)} to {max(sizes)}")
-    told = simulate(trace)
-    claim(f"{COUNT + 40} samples" in told and f"in {EPOCHS} epochs, 2 jobs" in told, told)
+    printed = simulate(trace)
+    claim(f"{COUNT + 40} samples" in printed and f"in {EPOCHS} epochs, 2 jobs" in printed, printed)
 
 
 def undisturbed(place, argv, trace, **settings):
@@ -174,7 +174,7 @@ def faults(place, job):
         lines = [line for line in harness.sluice_lines(done) if "record" in line]
         claim(len(lines) == 1 and "samples are not recorded" in lines[0], f"{path}: {lines}")
     with open(foreign, encoding="ascii") as text:
-        claim(text.read() == "something else than a trace\n", "somebody's file was written to")
+        claim(text.read() == "something else than a trace\n", "another program's file was written to")
 
 
 def full(place, job):
@@ -200,7 +200,7 @@ def full(place, job):
 
 
 def killed(place, job):
-    """The optimizer dies after the first epoch: a new one goes on in the same trace."""
+    """The optimizer dies after the first epoch: a new one continues the same trace."""
     trace = os.path.join(place.work, "killed.trace")
     argv = [sys.executable, job, place.database, "2", "fork", "wait"]
     plain = place.run(argv, library=None, timeout=120)

@@ -39,7 +39,7 @@ class Records(Dataset):
     def __len__(self):
         return {COUNT}
     def __getitem__(self, index):
-        # What a job computes: without it a busy machine decides who is first.
+        # What a job computes: without it a busy machine decides which is first.
         hashlib.sha256(bytes(4 << 20)).digest()
         return index, hashlib.sha256(self.read(index)).hexdigest()
     def read(self, index):
@@ -114,7 +114,7 @@ def test(place):
                 continue
             claim(found["dropped_bytes"] > COUNT * BYTES, f"{what}: hardly anything dropped: {found}")
             # What the last samples left may still be on its way out, and what lies between samples is
-            # nobody's: LMDB's own pages, and what the kernel reads around a page of a mapping that
+            # no sample's: LMDB's own pages, and what the kernel reads around a page of a mapping that
             # was not there, which may be megabytes.
             if kind != "mapped":
                 harness.until(lambda: cached(path) < BUDGET * 2, 10,

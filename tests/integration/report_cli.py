@@ -163,8 +163,8 @@ class Refusals(unittest.TestCase):
             done = report(good, "--out", out)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn(part, done.stderr)
-        with open(good, "rb") as kept:
-            self.assertEqual(json.load(kept), report_data.bench())
+        with open(good, "rb") as written:
+            self.assertEqual(json.load(written), report_data.bench())
 
     def test_default_name_and_mode(self):
         good = write("good.json", report_data.bench())

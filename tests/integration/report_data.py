@@ -73,7 +73,7 @@ def bench():
 
 
 class Page(html.parser.HTMLParser):
-    """Checks that elements are closed as they were opened; keeps text and cells of tables."""
+    """Checks that elements are closed as they were opened; collects text and cells of tables."""
 
     def __init__(self, path):
         super().__init__()

@@ -50,14 +50,14 @@ def test(place):
         claim("Of 3 programs that the job ran" in text.read(), "the page does not say whose figures these are")
     in_the_way(place, path)
     claim(os.listdir(os.path.dirname(path)) == ["report.json"], f"left: {os.listdir(os.path.dirname(path))}")
-    # Who asks for no report has the environment that it was given.
+    # A job without a report has the environment that it was given.
     plain = place.run(["sh", "-c", "env | grep -c SLUICE_JOB"])
     claim(plain.stdout == "0\n", "SLUICE_JOB unasked")
 
 
 def in_the_way(place, path):
     both = f"{STEP}; {STEP}"
-    # Somebody else holds the lock for longer than anybody would wait.
+    # Another process holds the lock for longer than any job would wait.
     folder = os.open(os.path.dirname(path), os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     shell(place, both, path)
@@ -69,7 +69,7 @@ def in_the_way(place, path):
             file.write(text)
         shell(place, both, path)
         claim(read(path)["processes"] == 2, f"after {text[:20]!r}")
-    # A symbolic link stays one; a folder of somebody else's, and a device, are written as they are.
+    # A symbolic link stays one; another user's folder, and a device, are written as they are.
     target, link = os.path.join(place.work, "target.json"), os.path.join(place.work, "link.json")
     with open(target, "w", encoding="utf-8"):
         pass

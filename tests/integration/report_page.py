@@ -68,7 +68,7 @@ def check_layout(seen, width, path):
         claim(ratio >= CONTRAST, f"contrast {ratio:.2f}: {text}")
     over = list(overlaps(seen["texts"]))
     claim(not over, f"over each other: {over[:5]}")
-    claim(seen["requests"] == ["file://" + path], f"asked for {seen['requests']}")
+    claim(seen["requests"] == ["file://" + path], f"requested {seen['requests']}")
     claim(not seen["complaints"], f"the browser complains: {seen['complaints']}")
 
 

@@ -21,7 +21,7 @@ with lmdb.open(sys.argv[1], map_size=1 << 30) as env, env.begin(write=True) as t
     for key in sorted(random.Random(i).randbytes(8) for i in range({COUNT})):
         txn.put(key, draw.randbytes({BYTES}))
 """
-# Reads all of it so many times; with a third argument it says so and waits to be told to end.
+# Reads all of it so many times; with a third argument it says so and waits for a line to end.
 SCAN = """
 import lmdb, os, sys
 path, passes = sys.argv[1], int(sys.argv[2])

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=300
-"""Small shuffled records from storage that serves so many requests a second: they are read as runs of
+"""Small shuffled records from storage with so many requests a second: they are read as runs of
 neighbours, far fewer requests than records, also where memory does not hold the file. The job sees
 its own bytes in its own order."""
 import json
@@ -69,7 +69,7 @@ def test(place):
         with stage_testing.Ground(place, "runs", 2, "--parallel", 2) as ground:
             done = place.run([sys.executable, "-c", MAKE, ground.source], library=None)
             claim(done.returncode == 0, done.stderr)
-            job = [kind, "keep" if memory else "drop"]
+            job = [kind, "retain" if memory else "drop"]
             plain = place.run([sys.executable, "-c", JOB, ground.source, *job], library=None)
             claim(plain.returncode == 0, plain.stderr)
             before = ground.mount.stats()["totals"]
@@ -82,10 +82,10 @@ def test(place):
                 found = json.load(text)
             requests = after["read"] - before["read"]
             asked = after["read_bytes"] - before["read_bytes"]
-            told = {name: found[name] for name in
+            counts = {name: found[name] for name in
                     ("packages_read", "package_bytes", "package_used_bytes", "sample_hits",
                      "sample_late", "sample_misses", "precached_bytes", "dropped_bytes")}
-            what += f": {requests} requests, {asked} bytes, {told}"
+            what += f": {requests} requests, {asked} bytes, {counts}"
             claim(found["packages_read"] > 0, what)
             claim(0 < found["package_used_bytes"] <= found["package_bytes"], what)
             # Of three epochs; in a part of the first the places are not known. Memory for a quarter of

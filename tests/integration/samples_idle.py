@@ -54,7 +54,7 @@ print(hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest())
 
 
 def events(place, folder, kind="files", **settings):
-    """What the optimizer was told, in epochs: a begin and an end for each sample."""
+    """What was reported to the optimizer, in epochs: a begin and an end for each sample."""
     argv = [sys.executable, "-c", JOB, folder, kind]
     plain = place.run(argv, library=None)
     claim(plain.returncode == 0, plain.stderr)
@@ -78,19 +78,19 @@ def test(place):
     for number in range(COUNT):
         with open(os.path.join(folder, str(number)), "wb") as file:
             file.write(b"%d" % number * 500)
-    claim(events(place, folder, SLUICE_STAGE="never") == 0, "told although nothing is ever staged")
+    claim(events(place, folder, SLUICE_STAGE="never") == 0, "reported although nothing is ever staged")
     # The first file that was to be copied shows that its folder is on a local disk.
-    claim(events(place, folder) <= 1, "told for longer than an epoch")
+    claim(events(place, folder) <= 1, "reported for longer than an epoch")
     # A few may be lost where the machine is very busy.
-    claim(events(place, folder, SLUICE_STAGE="always") > 0.9 * EPOCHS, "not told, although it is of use")
-    # What they are made of is told when a worker ends: each sample has long been read.
+    claim(events(place, folder, SLUICE_STAGE="always") > 0.9 * EPOCHS, "not reported, although it helps")
+    # What they are made of is reported when a worker ends: each sample has long been read.
     claim(events(place, folder, "unnamed", SLUICE_STAGE="always") > 0.9 * EPOCHS,
-          "not told of samples that were learned after they were read")
+          "no reports of samples that were learned after they were read")
     # A small database: what a sample is made of is never learned.
-    told = events(place, folder, "container", SLUICE_STAGE="always")
-    claim(0.9 < told <= 1.1, "told for longer than an epoch, or not at all")
+    reported = events(place, folder, "container", SLUICE_STAGE="always")
+    claim(0.9 < reported <= 1.1, "reported for longer than an epoch, or not at all")
     trace = os.path.join(place.work, "trace")
-    claim(events(place, folder, SLUICE_RECORD=trace) > 0.9 * EPOCHS, "not told, although it is recorded")
+    claim(events(place, folder, SLUICE_RECORD=trace) > 0.9 * EPOCHS, "not reported, although it is recorded")
 
 
 if __name__ == "__main__":

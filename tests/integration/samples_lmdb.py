@@ -40,7 +40,7 @@ class Records(Dataset):
         if self.env is None:
             self.open()
         with self.env.begin() as txn:
-            # What a job computes: without it a busy machine decides who is first.
+            # What a job computes: without it a busy machine decides which is first.
             hashlib.sha256(bytes(4 << 20)).digest()
             key = b"%08d" % index
             if how == "get":

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=300 turns
 """Samples that are parts of mapped files of which the dataset has nothing to show: each is opened and
-mapped where it is read. The pages that a sample touched tell where it is; rows of one size are then
+mapped where it is read. The pages that a sample touched show where it is; rows of one size are then
 known of all samples in the first epoch, others from the second."""
 import json
 import os
@@ -41,17 +41,17 @@ class Mapped(data.Dataset):
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as values:
                 return hash(values[0 if index == 0 else ends[index - 1]:ends[index]])
 
-class Kept(Mapped):
+class Open(Mapped):
     # The mapping stays, below something that the adapter does not look into.
     values = None
     def __getitem__(self, index):
         hashlib.sha256(bytes(4 << 20)).digest()
         if self.values is None:
-            mode = {{"kept": "r", "private": "c", "written": "r+"}}[kind]
+            mode = {{"open": "r", "private": "c", "written": "r+"}}[kind]
             rows = numpy.load(folder + "/rows.npy", mmap_mode=mode)
             self.values = lambda i: rows[i]
         values = self.values(index)
-        if kind != "kept":
+        if kind != "open":
             values += 1  # read again in the next epoch
         return hash(values)
 
@@ -64,7 +64,7 @@ def drop():
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(handle)
 
-def told():
+def reported():
     # "threads": four samples at a time in one process, each mapped and unmapped for itself. "batches":
     # four that are read with one call.
     sys.path.insert(0, folder + "/../python")
@@ -94,11 +94,11 @@ def told():
 
 if __name__ == "__main__" and kind in ("threads", "batches"):
     torch.manual_seed(5)
-    for values in told():
+    for values in reported():
         print(values.numpy().tobytes().hex())
 elif __name__ == "__main__":
     torch.manual_seed(5)
-    dataset = Mapped() if kind in ("rows", "values") else Kept()
+    dataset = Mapped() if kind in ("rows", "values") else Open()
     loader = data.DataLoader(dataset, batch_size=16, shuffle=True, num_workers=workers,
                              multiprocessing_context=begun if workers else None,
                              persistent_workers=workers > 0)
@@ -161,7 +161,7 @@ def test(place):
     script = os.path.join(place.work, "job.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(JOB)
-    rows = [(kind, workers, begun) for kind in ("rows", "kept")
+    rows = [(kind, workers, begun) for kind in ("rows", "open")
             for workers, begun in ((0, "fork"), (2, "fork"), (2, "spawn"))]
     for kind, workers, begun in harness.in_turn(rows, 2):
         found, _ = known(place, script, folder, kind, workers, begun)
@@ -177,7 +177,7 @@ def test(place):
     # What is written is there in the next epoch; and threads that read side by side are not confused.
     known(place, script, folder, "written", 0)
     known(place, script, folder, "threads", 0)
-    # Which of them touched a page cannot be told.
+    # Which of them touched a page is unknown.
     claim(known(place, script, folder, "batches", 0)[0] == 0, "a batch's pages went to one sample")
 
 

@@ -72,7 +72,7 @@ elif kind == "subset":
 elif kind == "joined":
     dataset = data.ConcatDataset([Rows("half.npy"), Rows("half.npy")])
 elif kind == "shuffled":
-    # Columns of one piece, rows of many: no row can be told.
+    # Columns of one piece, rows of many: no row can be located.
     dataset = Rows("rows.npy")
     dataset.rows = dataset.rows.reshape(-1, {COUNT}).T
 else:
@@ -125,12 +125,12 @@ def test(place):
     os.mkdir(folder)
     done = place.run([sys.executable, "-c", MAKE, folder], library=None)
     claim(done.returncode == 0, done.stderr)
-    told = [(kind, workers) for workers in (0, 2) for kind in ("memmap", "tensors", "subset", "joined")]
-    for kind, workers in harness.in_turn(told, 3):
+    located = [(kind, workers) for workers in (0, 2) for kind in ("memmap", "tensors", "subset", "joined")]
+    for kind, workers in harness.in_turn(located, 3):
         # An event may be lost where the machine is very busy.
         claim(known(place, folder, kind, workers) > 0.98 * EPOCHS, f"{kind}: places not known")
-    # What is told, not what is seen.
-    claim(known(place, folder, "shuffled", 0, "off") == 0, "shuffled: wrong places were told")
+    # What is declared, not what is seen.
+    claim(known(place, folder, "shuffled", 0, "off") == 0, "shuffled: wrong places were declared")
     kinds = ["pread"] + (["whole", "chunks"] if os.path.exists(folder + "/rows.h5") else [])
     for kind in harness.in_turn(kinds, 1):
         found = known(place, folder, kind, 2)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=180
 """Which of millions of samples an epoch fetches takes longer than a job waits for an answer otherwise: it
-waits as long as somebody is at it, and no longer than a moment where the optimizer is stopped or killed."""
+waits as long as the optimizer works on it, and no longer than a moment where the optimizer is stopped or killed."""
 import os
 import signal
 import sys
@@ -35,7 +35,7 @@ chosen = sluice.select(number, 6, all_samples)
 done.set()
 took = time.monotonic() - began
 other.join()
-print("nobody" if chosen is None else sum(chosen) / {COUNT}, took, answers, flush=True)
+print("none" if chosen is None else sum(chosen) / {COUNT}, took, answers, flush=True)
 """
 
 
@@ -68,16 +68,16 @@ def ask(place, number=None):
 
 def test(place):
     share, seconds, answers, err = ask(place)
-    claim(share != "nobody", f"no answer in {seconds:.1f} s: {err}")
+    claim(share != "none", f"no answer in {seconds:.1f} s: {err}")
     claim(0.45 < float(share) < 0.55, share)
     # Another thread's questions do not wait for that one.
     claim(answers > 3, f"{answers} answers to others in {seconds:.1f} s")
     for number, most in ((signal.SIGSTOP, 4), (signal.SIGKILL, 3)):
         for _ in range(5):
             share, seconds, _, err = ask(place, number)
-            if share == "nobody":  # else it was done before the signal came
+            if share == "none":  # else it was done before the signal came
                 break
-        claim(share == "nobody", f"{number.name}: never in time")
+        claim(share == "none", f"{number.name}: never in time")
         # A second without a word; a busy machine takes its time with the rest.
         claim(seconds < most, f"{number.name}: {seconds:.1f} s; {err}")
 

@@ -288,7 +288,7 @@ class Traces(Case):
         hits = {policy: [int(e["hits"]) for e in epochs] for (policy, _), epochs in rows.items()}
         self.assertEqual(hits["lru"], [0, 0, 0, 0])
         self.assertEqual(hits["minio"], [0, 2, 2, 2])
-        # Each epoch keeps what comes first in the next.
+        # Each epoch retains what comes first in the next.
         self.assertEqual(hits["belady"], [0, 2, 2, 2])
         self.assertIn("3 samples, 2.9 KiB, 12 accesses in 4 epochs, 1 job",
                       simulate("--trace", file).stdout)

@@ -54,7 +54,7 @@ class Contents(slowfs_harness.Checks):
         shutil.rmtree(tree)
 
     def check_replaced(self):
-        """A file that takes another's name is seen, and an open one goes on reading the old."""
+        """A file that takes another's name is seen, and an open one still reads the old."""
         path = os.path.join(self.source, "changing")
         with self.mount("--attr-timeout", 0, "--entry-timeout", 0) as mount:
             for turn in range(20):
@@ -196,7 +196,7 @@ class Contents(slowfs_harness.Checks):
                 way(mount)
                 until(lambda m=mount: not os.path.ismount(m.point), f"unmounted by {name}", 3)
                 until(lambda m=mount: not running(m.pid), f"slowfs ends by {name}", 3)
-        # A minute of answers is due; nobody waits for them.
+        # A minute of answers is due; no process waits for them.
         with self.mount("--bandwidth", 1, "--read-latency", 60000) as mount:
             child = fork(lambda: Direct(mount.path("data"), MIB).read(0))
             until(lambda: mount.account(child)["read"] == 1, "the read is on its way")
@@ -206,10 +206,10 @@ class Contents(slowfs_harness.Checks):
             os.waitpid(child, 0)
 
     def check_background(self):
-        """The command comes back and holds no pipe; --foreground stays until it is told to end."""
+        """The command comes back and holds no pipe; --foreground stays until a signal."""
         point = tempfile.mkdtemp(prefix="m-", dir=self.work)
         inherited, other = os.pipe()
-        # communicate() waits for the end of the pipes, which a daemon that kept them would hold.
+        # communicate() waits for the end of the pipes, which a daemon that inherited them would hold.
         with subprocess.Popen([SLOWFS, self.source, point], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, pass_fds=[other]) as command:
             command.communicate(timeout=10)
@@ -220,7 +220,7 @@ class Contents(slowfs_harness.Checks):
         for turn in range(10):
             with subprocess.Popen([SLOWFS, "--foreground", self.source, point]) as server:
                 try:
-                    # It may be told to end before it has settled; half of the turns do.
+                    # The signal may come before it has settled; half of the turns do.
                     until(lambda: os.path.ismount(point), "mounted in the foreground")
                     if turn % 2:
                         os.stat(os.path.join(point, "data"))

@@ -20,7 +20,7 @@ KIB, MIB = 1024, 1 << 20
 
 
 class Failure(Exception):
-    """A promise that was not kept."""
+    """A broken promise."""
 
 
 class Noise(Failure):
@@ -46,7 +46,7 @@ def until(condition, what, seconds=10):
 
 
 def running(pid):
-    """Whether a process is there and has not ended; nobody may be there to collect it."""
+    """Whether a process is there and has not ended; its parent may not collect it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -92,7 +92,7 @@ class Mount:
             return json.load(file)
 
     def account(self, pid=None):
-        """What a process was charged for; all 0 if it has asked for nothing."""
+        """What a process was charged for; all 0 if it has requested nothing."""
         stats = self.stats()
         nothing = {**dict.fromkeys(stats["totals"], 0), "read_sizes": {}}
         return stats["processes"].get(str(pid or os.getpid()), nothing)
@@ -129,7 +129,7 @@ def missing(path):
 
 
 def at_once(count, call):
-    """Calls call(0) ... call(count - 1) in threads, all let go together; returns seconds."""
+    """Calls call(0) ... call(count - 1) in threads, all started together; returns seconds."""
     barrier = threading.Barrier(count + 1)
     trouble = []
 

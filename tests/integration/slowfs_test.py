@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 
 
 def quickest_tenth(seconds):
-    """The time that a tenth of the calls keep below: that others have the processor delays the rest at most."""
+    """The time that a tenth of the calls stay below: that others have the processor delays the rest at most."""
     return statistics.quantiles(seconds, n=10)[0]
 
 
@@ -32,7 +32,7 @@ class Timing(slowfs_harness.Checks):
     # Times
 
     def check_latency(self):
-        """What a caller sees is the latency asked for, of metadata and of reads."""
+        """What a caller sees is the latency of the settings, of metadata and of reads."""
         for wanted in (0.5, 3):
             count = 200 if wanted < 1 else 60
             with self.mount("--meta-latency", wanted, "--read-latency", wanted) as mount:
@@ -80,7 +80,7 @@ class Timing(slowfs_harness.Checks):
                 claim(mount.account()["getattr"] - before <= 2, "getattr is asked more than once")
 
     def check_attr_timeout(self):
-        """Attributes and names are cached as long as asked for, and no longer."""
+        """Attributes and names are cached as long as the settings say, and no longer."""
         path = os.path.join(self.source, "folder", "7")
         with self.mount("--attr-timeout", 0, "--entry-timeout", 0) as mount:
             before = os.stat(mount.path("folder", "7")).st_mtime_ns
@@ -130,7 +130,7 @@ class Timing(slowfs_harness.Checks):
             near(48 * MIB / took / 1e6, 50, 0.4, 1.03, "MB/s of a plain reader")
 
     def check_parallel(self):
-        """No more than --parallel requests are served at once, and no fewer."""
+        """No more than --parallel requests are answered at once, and no fewer."""
         for limit, count, wanted in ((4, 40, 0.3), (0, 100, 0.03)):
             options = ["--meta-latency", 30, "--attr-timeout", 60]
             with self.mount(*options, *(["--parallel", limit] if limit else [])) as mount:
@@ -145,14 +145,14 @@ class Timing(slowfs_harness.Checks):
             os.stat(mount.path("folder"))
             took = at_once(200, lambda n: os.stat(mount.path("folder", str(n))))
             near(took, 0.05, 0.9, 12, "s for 200 lookups of 50 ms in one folder")
-            claim(mount.account()["lookup"] >= 200, "lookups were not asked for")
+            claim(mount.account()["lookup"] >= 200, "lookups were not requested")
             took = at_once(40, lambda n: claim(len(os.listdir(mount.path("folder"))) == 300, "lost"))
             near(took, 0.25, 0, 3, "s for 40 listings of one folder")
 
     # Counts
 
     def check_read_ahead(self):
-        """Requests are as large as the read-ahead asked for; 128 KiB by default."""
+        """Requests are as large as the read-ahead of the settings; 128 KiB by default."""
         wanted = [(None, 128), (32, 32), (0, 0)] + ([(4096, 4096)] if ROOT else [])
         for option, kib in wanted:
             options = [] if option is None else ["--read-ahead", option]
@@ -177,18 +177,18 @@ class Timing(slowfs_harness.Checks):
                     claim(max(sizes) == MIB, f"at {kib} KiB: requests of {sizes}, none of 1 MiB")
 
     def check_keep_cache(self):
-        """A file's page cache survives open(), unless told otherwise."""
-        for keep in (True, False):
-            with self.mount(*([] if keep else ["--no-keep-cache"])) as mount:
+        """A file's page cache survives open() by default."""
+        for keep_cache in (True, False):
+            with self.mount(*([] if keep_cache else ["--no-keep-cache"])) as mount:
                 for turn in range(3):
                     with open(mount.path("data"), "rb", buffering=0) as file:
                         claim(file.read(4 * MIB) == self.data[:4 * MIB], "bytes")
                     seen = mount.account()["read_bytes"] // (4 * MIB)
-                    claim(seen == (1 if keep else turn + 1),
-                          f"keep_cache {keep}: {seen} times 4 MiB after {turn + 1} readings")
+                    claim(seen == (1 if keep_cache else turn + 1),
+                          f"keep_cache {keep_cache}: {seen} times 4 MiB after {turn + 1} readings")
                 with open(mount.path("data"), "rb") as file:
                     cached = resident(file.fileno(), 4 * MIB)
-                claim((cached == 1024) == keep, f"keep_cache {keep}: {cached} pages after open()")
+                claim((cached == 1024) == keep_cache, f"keep_cache {keep_cache}: {cached} pages after open()")
 
     def check_counts(self):
         """Every request and byte is charged to the process that asked, threads to their process."""

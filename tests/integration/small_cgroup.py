@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""Job and optimizer share a memory cgroup of 96 MiB while 300 MiB are read: nobody is killed, and
+"""Job and optimizer share a memory cgroup of 96 MiB while 300 MiB are read: no process is killed, and
 the job is right."""
 import os
 
@@ -38,7 +38,7 @@ def removed(group):
     try:
         os.rmdir(group)
         return True
-    except OSError:  # somebody is in it still
+    except OSError:  # a process is in it still
         return False
 
 
@@ -72,7 +72,7 @@ def test(place):
             for mode in ("cell", "observe"):
                 done = place.run(argv, preexec=enter, SLUICE_CHECKPOINT=mode, SLUICE_DISTANCE="1M")
                 harness.same(plain, done, f"{kind}, {mode}")
-        claim(kills(group) == 0, "somebody was killed for memory")
+        claim(kills(group) == 0, "a process was killed for memory")
     finally:
         harness.drive.end_optimizer(place.sockets)
         harness.until(lambda: removed(group), 10, f"{group} is removed")

@@ -46,7 +46,7 @@ def test(place):
     if root:
         planted = os.path.join(place.folder, "planted")
         os.mkdir(planted, 0o700)
-        # A stranger listens there already: a job must not tell it anything.
+        # A stranger listens there already: a job must not send it anything.
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(os.path.join(planted, "s.sock"))
         listener.listen()
@@ -56,7 +56,7 @@ def test(place):
         attempt("planted by another user", planted)
         try:
             heard = listener.accept()[0].recv(100)
-            claim(not heard, f"a stranger was told {heard!r}")
+            claim(not heard, f"a stranger received {heard!r}")
         except TimeoutError:
             pass
         read_only = os.path.join(place.folder, "read-only")

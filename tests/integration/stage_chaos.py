@@ -15,7 +15,7 @@ from harness import TOP, claim, until
 
 MOMENTS = 100
 FILES = 300
-# Reads every file in shuffled order, epoch after epoch, told as PyTorch's adapter tells it. Two
+# Reads every file in shuffled order, epoch after epoch, published as PyTorch's adapter does. Two
 # readers, forked, take turns.
 JOB = """
 import hashlib, os, random, sys

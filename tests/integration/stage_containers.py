@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=300
-"""Files that hold many samples (HDF5, SQLite, an archive) are not copied: kept open over many samples, locked,
+"""Files that hold many samples (HDF5, SQLite, an archive) are not copied: open over many samples, locked,
 or read in part. A job over one asks the storage for as much as it would without Sluice. What is read whole by
 many samples, and small, is copied as before."""
 import os

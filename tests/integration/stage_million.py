@@ -2,7 +2,7 @@
 # test: timeout=600 alone long
 """A million tiny samples, each a file of its own, in shuffled order and with memory for a few of them:
 the same bytes, and nothing that grows with the dataset beyond what is said of it. The order of all is
-told; a fifth of them is read."""
+published; a fifth of them is read."""
 import json
 import os
 import shutil

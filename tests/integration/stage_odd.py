@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=240
-"""Datasets, budgets and shared memory as nobody would wish for them: the job is right, and told of
+"""Datasets, budgets and shared memory as no user would choose them: the job is right, and warned of
 what it misses with one line at most.
 
 stage_odd [WORD...]: only checks with one of the words in their names.
@@ -20,7 +20,7 @@ from harness import claim
 from stage_testing import SETTINGS, Ground
 
 # argv: a folder, how many epochs, and files to wait for until they are staged. Prints what each file
-# of the folder held in each epoch; which came as copies, and the most that all copies took, goes into
+# of the folder held in each epoch; which came as copies, and the most that all copies took, is written to
 # the file COPIES. With FILL the memory file system is filled once copies have been read.
 JOB = r"""
 import ctypes, hashlib, os, stat, sys, time
@@ -34,7 +34,7 @@ libc = ctypes.CDLL(None)
 FSTAT, READLINK = 5, 89
 
 def is_copy(handle):
-    # The kernel tells what is behind the descriptor, os.fstat() of the original.
+    # The kernel shows what is behind the descriptor, os.fstat() of the original.
     behind, about = (ctypes.c_ulong * 18)(), os.fstat(handle)
     return libc.syscall(FSTAT, handle, behind) == 0 and behind[:2] != [about.st_dev, about.st_ino]
 
@@ -186,7 +186,7 @@ class Checks:
         for name in odd:
             claim(at(name) in copied, f"{name} was not staged")
         opened = opens.names()
-        claim(not opened & {b"pipe", b"device"}, f"somebody opened {opened}")
+        claim(not opened & {b"pipe", b"device"}, f"a process opened {opened}")
 
     def check_vanished(self):
         """Files that were located and are not there, and one that comes back."""
@@ -223,7 +223,7 @@ class Checks:
         self.compare(folder, "SLUICE_STALE=0", folder + "/0019", SLUICE_STALE="0", least=30)
 
     def check_denied(self):
-        """Somebody who may not read all of it."""
+        """A user who may not read all of it."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             return "needs root and setpriv"
         folder = self.folder("denied")
@@ -239,16 +239,16 @@ class Checks:
         os.mkdir(sockets, 0o700)
         os.chown(sockets, 65534, 65534)
         self.count = os.path.join(sockets, "copies")
-        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        argv = [*nobody, *self.job(folder, 2, folder + "/0019")]
+        as_user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        argv = [*as_user, *self.job(folder, 2, folder + "/0019")]
         plain = self.place.run(argv, library=None)
         claim(plain.returncode == 0 and f"{errno.EACCES}\n" in plain.stdout, plain.stderr)
-        under = self.place.run([*nobody, "env", f"LD_PRELOAD={harness.LIBRARY}",
+        under = self.place.run([*as_user, "env", f"LD_PRELOAD={harness.LIBRARY}",
                                 *self.job(folder, 2, folder + "/0019")], LD_PRELOAD=None,
                                COPIES=self.count, **{**SETTINGS, "SLUICE_SOCKET": sockets + "/s.sock"})
         harness.drive.end_optimizer(sockets)
         harness.same(plain, under, "denied")
-        claim(len(self.copies()[0]) >= 30, "nothing was staged for nobody")
+        claim(len(self.copies()[0]) >= 30, "nothing was staged for another user")
         self.count = os.path.join(self.place.work, "copies")
         return None
 
@@ -299,7 +299,7 @@ class Checks:
         return said
 
     def check_shared_memory(self):
-        """/dev/shm too small, full, not there, and with somebody else's folder in it."""
+        """/dev/shm too small, full, not there, and with another user's folder in it."""
         if os.geteuid() != 0:
             return "needs root"
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
@@ -325,7 +325,7 @@ class Checks:
         self.in_namespace(folder, mount.format("10m"), "10 MiB of it", least=1)
         # It fills up while it is being used: what is in the stage stays whole.
         self.in_namespace(folder, mount.format("16m"), "filling up", least=1, FILL="1")
-        # Another folder takes its place, and what somebody who was killed left there goes.
+        # Another folder takes its place, and what a killed process left there is removed.
         disk = os.path.join(self.place.work, "disk")
         left = os.path.join(disk, f"sluice-{os.geteuid()}", "1-1")
         os.makedirs(left, 0o700)
@@ -337,7 +337,7 @@ class Checks:
         return None
 
     def check_other_host(self):
-        """Files that change behind the mount are seen after SLUICE_STALE (8 s) and what the mount keeps
+        """Files that change behind the mount are seen after SLUICE_STALE (8 s) and what the mount caches
         (1 s): whoever opens one later than that, however busy the machine is."""
         if not stage_testing.slow_mounts():
             return "no FUSE here"

@@ -14,7 +14,7 @@ from harness import claim
 from stage_testing import Ground
 
 COUNT, BYTES, EPOCHS = 400, 60_000, 3
-SLACK = 1.35  # times the dataset, of what the storage is asked for in an epoch where copies are of no use
+SLACK = 1.35  # times the dataset, of what is read from storage in an epoch where copies do not help
 JOB = f"""
 import collections, concurrent.futures, fcntl, hashlib, os, subprocess, sys
 import torch
@@ -27,7 +27,7 @@ def read(path):
         return file.read()
 
 class Files(Dataset):
-    pool, kept = None, collections.deque()
+    pool, open_files = None, collections.deque()
     def __init__(self):
         self.samples = [(os.path.join(folder, name), 0) for name in sorted(os.listdir(folder))]
     def __len__(self):
@@ -44,11 +44,11 @@ class Files(Dataset):
             with open(path, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH)
                 return file.read()
-        if kind == "kept":
-            self.kept.append(open(path, "rb", buffering=0))
-            if len(self.kept) > 32:
-                self.kept.popleft().close()
-            return self.kept[-1].read()
+        if kind == "left open":
+            self.open_files.append(open(path, "rb", buffering=0))
+            if len(self.open_files) > 32:
+                self.open_files.popleft().close()
+            return self.open_files[-1].read()
         return read(path)
 
 def drop():
@@ -75,7 +75,7 @@ for epoch in range({EPOCHS}):
 
 
 def run(place, kind, library, *options):
-    """Bytes that the storage was asked for in each epoch, the job's outcome, and its report."""
+    """Bytes that were read from storage in each epoch, the job's outcome, and its report."""
     draw = random.Random(9)
     report = os.path.join(place.work, "report.json")
     with Ground(place, kind, 2, "--bandwidth", 200, *options) as ground:
@@ -127,7 +127,7 @@ def test(place):
         harness.skip("no PyTorch here")
     if not stage_testing.slow_mounts():
         harness.skip("no slow mounts here")
-    cases = [("ordinary",), ("threads",), ("child",), ("locked",), ("kept",), ("threads", "--no-keep-cache")]
+    cases = [("ordinary",), ("threads",), ("child",), ("locked",), ("left open",), ("threads", "--no-keep-cache")]
     for kind, *options in harness.in_turn(cases, 2):
         check(place, kind, options)
 

@@ -11,7 +11,7 @@ import stage_testing
 from harness import claim, until
 from stage_testing import SETTINGS, Ground
 
-# argv: adapters/python, the file. Tells that it will be read, opens it on a word from the test, and
+# argv: adapters/python, the file. Announces that it will be read, opens it on a word from the test, and
 # prints what it held and whether it came from memory.
 JOB = r"""
 import ctypes, hashlib, sys
@@ -21,7 +21,7 @@ path = sys.argv[2]
 number = sluice.dataset("waits", 1)
 sluice.locate_files(number, 0, [path])
 sluice.publish_order(number, 0, [0], whole=True)
-print("told", flush=True)
+print("announced", flush=True)
 sys.stdin.readline()
 with sluice.sample(number, 0):
     with open(path, "rb") as file:
@@ -44,7 +44,7 @@ def check(place, latency, waits):
         before = ground.mount.stats()["totals"]
         job = place.start([sys.executable, "-c", JOB, os.path.join(harness.TOP, "adapters/python"),
                            ground.folder("sample")], stdin=harness.subprocess.PIPE, **SETTINGS)
-        claim(job.stdout.readline() == "told\n", "the job does not begin")
+        claim(job.stdout.readline() == "announced\n", "the job does not begin")
         until(lambda: ground.mount.stats()["totals"]["requests"] > before["requests"], 20,
               "the optimizer asks for the file")
         out, err = job.communicate("now\n", timeout=100)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=300
-"""What a job is told of its waiting, against what it measures itself on a mount of 10 ms: the stall is
+"""The stall that is reported to a job, against what it measures itself on a mount of 10 ms: the stall is
 the loop's own, however many workers there are, and no more is claimed to be saved than plain takes."""
 import json
 import os
@@ -107,7 +107,7 @@ LATE, NEAR = ("--latency", "10", "--bandwidth", "200"), ("--profile", "pfs")
 
 
 class Run:
-    """A job on a mount of its own: what it measured, and what it was told."""
+    """A job on a mount of its own: what it measured, and what was reported."""
 
     def __init__(self, place, source, argv, library, mount=LATE, **settings):
         report = os.path.join(place.work, "report.json")
@@ -123,10 +123,10 @@ class Run:
             harness.drive.end_optimizer(place.sockets)
         claim(done.returncode == 0, done.stderr)
         self.waited, self.wall = map(float, re.search(r"waited (\S+) of (\S+)", done.stdout).groups())
-        self.stderr, self.told = done.stderr, None
+        self.stderr, self.report = done.stderr, None
         if library:
             with open(report, encoding="utf-8") as text:
-                self.told = json.load(text)
+                self.report = json.load(text)
 
 
 def check(place, name, source, argv, mount=LATE, paired=False, **settings):
@@ -134,15 +134,15 @@ def check(place, name, source, argv, mount=LATE, paired=False, **settings):
     plain = Run(place, source, argv, None, mount)
     under = Run(place, source, argv, harness.LIBRARY, mount, SLUICE_DATASET=settings.pop("dataset", None),
                 SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None, **settings)
-    stall, avoided = (under.told[key] / SECOND for key in ("stall_ns", "stall_avoided_ns"))
+    stall, avoided = (under.report[key] / SECOND for key in ("stall_ns", "stall_avoided_ns"))
     print(f"{name}: plain {plain.wall:.2f} s, with {under.wall:.2f} s of which it waited {under.waited:.2f};"
-          f" told of {stall:.2f} s, and of {avoided:.2f} s saved")
-    claim(stall <= under.wall + 0.5, f"{name}: told of {stall} s of waiting in {under.wall} s")
+          f" {stall:.2f} s reported, and {avoided:.2f} s saved")
+    claim(stall <= under.wall + 0.5, f"{name}: {stall} s of waiting reported in {under.wall} s")
     # A scan waits nearly all of its time, and both runs' latencies are the machine's: up to three plain ones.
     walls = [plain.wall]
     while not paired and avoided > max(walls) and len(walls) < 3:
         walls.append(Run(place, source, argv, None, mount).wall)
-    claim(paired or avoided <= max(walls), f"{name}: told of {avoided} s saved of {walls} s")
+    claim(paired or avoided <= max(walls), f"{name}: {avoided} s saved reported of {walls} s")
     line = [text for text in under.stderr.splitlines() if "waited" in text]
     claim(len(line) == 1 and "checkpoint" not in under.stderr, under.stderr)
     return plain, under, stall, avoided
@@ -164,16 +164,16 @@ def near(place, name, source, argv):
         said.append((saved, avoided))
         if avoided <= plain.wall and avoided <= saved + max(0.3, saved / 5):
             return
-    claim(False, f"{name}: seconds saved, and told of: {said}")
+    claim(False, f"{name}: seconds saved, and reported: {said}")
 
 
 def trained(place, source, workers):
     argv = [sys.executable, "-c", TRAIN, "@/files", str(workers)]
     plain, under, stall, avoided = check(place, f"{workers} workers", source, argv)
-    claim(stall >= under.waited / 2, f"waited {under.waited} s, told of {stall}")
+    claim(stall >= under.waited / 2, f"waited {under.waited} s, reported {stall}")
     saved_some(f"{workers} workers", plain, under, avoided)
-    claim(under.told["loop_waits"] == EPOCHS * (FILES // 8 + 1), f"{under.told['loop_waits']} batches")
-    epochs = under.told["epochs"]
+    claim(under.report["loop_waits"] == EPOCHS * (FILES // 8 + 1), f"{under.report['loop_waits']} batches")
+    epochs = under.report["epochs"]
     hits = epochs["sample_hits"]
     begun = [sum(epochs[kind][number] for kind in (
         "sample_hits", "sample_late", "sample_misses", "sample_unknown")) for number in range(EPOCHS)]
@@ -208,15 +208,15 @@ def test(place):
     plain, under, _, avoided = check(place, "random", source, [sys.executable, "-c", RANDOM, "@/db"])
     saved_some("random", plain, under, avoided)
     saved = plain.wall - under.wall
-    claim(avoided >= saved / 4, f"random: {saved:.2f} s saved, told of {avoided:.2f}: pages are requests")
+    claim(avoided >= saved / 4, f"random: {saved:.2f} s saved, reported {avoided:.2f}: pages are requests")
     # Nothing is read ahead: all of it is waited, and it is said. Faults of an observed mapping are
     # not: docs/report.md.
     for how in ("read",):
         _, under, stall, avoided = check(place, how + ", not ahead", source,
                                          [sys.executable, "-c", READ, "@/large", how], dataset="@",
                                          SLUICE_PREFETCH="off")
-        claim(stall >= under.waited / 2, f"{how}: waited {under.waited} s, told of {stall}")
-        claim(avoided <= 0.1, f"{how}: told of {avoided} s saved by nothing")
+        claim(stall >= under.waited / 2, f"{how}: waited {under.waited} s, reported {stall}")
+        claim(avoided <= 0.1, f"{how}: reported {avoided} s saved by nothing")
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ class Place:
         listener.listen(8)
         return listener
 
-    def serve(self, answer, times=1):
-        """answer(connection, question) for each of `times` connections, then the socket goes."""
+    def answer_with(self, answer, times=1):
+        """answer(connection, question) for each of `times` connections, then the socket is removed."""
         listener = self.listen()
 
         def work():
@@ -115,7 +115,7 @@ class Case(unittest.TestCase):
 class Status(Case):
     def answered(self, packets, *words):
         with Place() as place:
-            place.serve(send_all(packets))
+            place.answer_with(send_all(packets))
             done = sluice("status", "--socket", place.path, *words)
             self.assertEqual(place.asked, [message(STATUS)])
             return done
@@ -164,12 +164,12 @@ class Status(Case):
 
     def test_no_wait_without_an_end(self):
         with Place() as place:
-            place.serve(until_it_leaves)
+            place.answer_with(until_it_leaves)
             begin = time.monotonic()
             self.complains(sluice("status", "--socket", place.path), 1, "does not answer")
             self.assertLess(time.monotonic() - begin, 6)
         with Place() as place, contextlib.closing(place.listen()) as listener:
-            waiting = []  # nobody accepts: once its queue is full even connecting would wait
+            waiting = []  # no accept(): once its queue is full even connecting would wait
             while True:
                 waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
                 waiting[-1].setblocking(False)
@@ -187,7 +187,7 @@ class Status(Case):
                 connection.sendall(message(STATUS_TEXT, b" ", 1))
                 time.sleep(0.01)
         with Place() as place:
-            place.serve(drip)
+            place.answer_with(drip)
             begin = time.monotonic()
             self.complains(sluice("status", "--socket", place.path), 1)
             self.assertLess(time.monotonic() - begin, 6)
@@ -195,14 +195,14 @@ class Status(Case):
     def test_folders_that_are_not_ours(self):
         for mode in (0o755, 0o777, 0o710):
             with Place(mode) as place:
-                place.serve(send_all(pieces(b"{}")))
+                place.answer_with(send_all(pieces(b"{}")))
                 self.complains(sluice("status", "--socket", place.path), 1, f"{mode:04o}", "refused")
                 self.assertEqual(place.asked, [])
         with Place() as place:
             link = place.folder + ".link"
             os.symlink(place.folder, link)
             try:
-                place.serve(send_all(pieces(b"{}")))
+                place.answer_with(send_all(pieces(b"{}")))
                 self.complains(sluice("status", "--socket", link + "/s.sock"), 1, "not a folder")
             finally:
                 os.unlink(link)
@@ -211,7 +211,7 @@ class Status(Case):
             long = os.path.join(place.folder, "x" * 100)
             self.complains(sluice("status", "--socket", long), 1, "too long")
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
     def test_strangers(self):
         with Place() as place:
             os.chown(place.folder, STRANGER, STRANGER)
@@ -236,7 +236,7 @@ class Status(Case):
 
     def test_watch_ends_with_the_optimizer(self):
         with Place() as place:
-            place.serve(send_all(pieces(json.dumps(REPORT).encode())), times=2)
+            place.answer_with(send_all(pieces(json.dumps(REPORT).encode())), times=2)
             done = sluice("status", "--watch", "--json", "--socket", place.path)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertEqual([json.loads(li) for li in done.stdout.splitlines()], [REPORT, REPORT])
@@ -252,7 +252,7 @@ class Stop(Case):
     def test_ends_with_and_without_an_answer(self):
         for packets in ([message(GONE)], []):
             with Place() as place:
-                place.serve(send_all(packets))
+                place.answer_with(send_all(packets))
                 done = sluice("stop", "--socket", place.path)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(place.asked, [message(STOP)])
@@ -262,7 +262,7 @@ class Stop(Case):
                              (send_all([message(GONE)]), "does not end"),
                              (until_it_leaves, "does not answer")):
             with Place() as place:
-                place.serve(answer, times=2)  # the second never comes, so the socket stays
+                place.answer_with(answer, times=2)  # the second never comes, so the socket stays
                 begin = time.monotonic()
                 self.complains(sluice("stop", "--socket", place.path), 1, part)
                 self.assertLess(time.monotonic() - begin, 10)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=300
-"""SLUICE_IMPORTANCE=iis:substitute=...: an unimportant sample that is not in memory is stood in for by another that is, in
-jobs that nobody modified. Data and label belong together, an epoch serves no sample twice, and the
+"""SLUICE_IMPORTANCE=iis:substitute=...: an unimportant sample that is not in memory is substituted by another that is, in
+unmodified jobs. Data and label belong together, an epoch delivers no sample twice, and the
 optimizer's account is what was trained."""
 import concurrent.futures
 import json
@@ -55,9 +55,9 @@ for epoch in range(EPOCHS):
         if kind == "early" and len(seen) > 100:
             break
         if kind == "kill" and epoch in (3, 4, 6) and len(seen) == 160:
-            told = status()  # nothing where there is no other one yet
-            if told:
-                os.kill(json.loads(told)["pid"], signal.SIGKILL)
+            text = status()  # nothing where there is no other one yet
+            if text:
+                os.kill(json.loads(text)["pid"], signal.SIGKILL)
                 print("killed", flush=True)
     print("epoch", *seen, flush=True)
 if kind != "kill":
@@ -105,26 +105,26 @@ def once(epochs, what, allowed=range(COUNT)):
         claim(set(trained) <= set(allowed), f"{what}: epoch {number} has samples of another split")
 
 
-def adds_up(told, trained, what):
-    answered = sum(told[kind] for kind in ("h_hits", "l_exact", "l_substituted", "misses"))
-    claim(answered == trained, f"{what}: {answered} answers, {trained} trained: {told}")
-    claim(told["reported"] == trained, f"{what}: {told}")
-    claim(told["l_substituted"] <= 0.12 * trained + 1, f"{what}: too many stood in for: {told}")
+def adds_up(counts, trained, what):
+    answered = sum(counts[kind] for kind in ("h_hits", "l_exact", "l_substituted", "misses"))
+    claim(answered == trained, f"{what}: {answered} answers, {trained} trained: {counts}")
+    claim(counts["reported"] == trained, f"{what}: {counts}")
+    claim(counts["l_substituted"] <= 0.12 * trained + 1, f"{what}: too many substituted: {counts}")
 
 
 def test(place):
     folder = make(place)
-    own, told, _ = run(place, folder, 0)
+    own, counts, _ = run(place, folder, 0)
     once(own, "never")
-    claim(told["l_substituted"] == 0 and told["h_hits"] > 0, f"never: {told}")
+    claim(counts["l_substituted"] == 0 and counts["h_hits"] > 0, f"never: {counts}")
     claim([len(epoch) for epoch in own[:2]] == [COUNT] * 2, "the first epochs are not whole")
     for workers, mode in ((0, "any"), (2, "any"), (2, "class")):
         what = f"{mode}, {workers} workers"
-        epochs, told, said = run(place, folder, workers, substitute=mode)
+        epochs, counts, said = run(place, folder, workers, substitute=mode)
         once(epochs, what)
-        adds_up(told, sum(map(len, epochs)), what)
-        claim(told["l_substituted"] > COUNT // 50, f"{what}: hardly any was stood in for: {told}")
-        claim(f"{told['l_substituted']} replaced by others" in said, f"{what}: {said}")
+        adds_up(counts, sum(map(len, epochs)), what)
+        claim(counts["l_substituted"] > COUNT // 50, f"{what}: hardly any was substituted: {counts}")
+        claim(f"{counts['l_substituted']} replaced by others" in said, f"{what}: {said}")
         claim([len(epoch) for epoch in epochs] == [len(epoch) for epoch in own],
               f"{what}: epochs of another length")
         differ = sum(epoch != other for epoch, other in zip(epochs, own))
@@ -134,17 +134,17 @@ def test(place):
                 claim([label for _, label in epoch] == [label for _, label in other],
                       f"{what}: epoch {number} has other labels in their places")
     small = make(place, "small", 60)
-    epochs, told, _ = run(place, small, 0, substitute="any", SLUICE_MEMORY="1M")
+    epochs, counts, _ = run(place, small, 0, substitute="any", SLUICE_MEMORY="1M")
     once(epochs, "small files")
-    kept = sum(map(len, epochs)) - told["misses"]
+    hits = sum(map(len, epochs)) - counts["misses"]
     # Of 600 files, each of which takes 5 KiB of memory, a megabyte holds 200.
-    claim(kept <= 200 * EPOCHS, f"small files are taken to take no more than their bytes: {told}")
+    claim(hits <= 200 * EPOCHS, f"small files are taken to take no more than their bytes: {counts}")
     half = range(0, COUNT, 2)
     for kind in "subset", "tensor":
-        epochs, told, _ = run(place, folder, 0, kind, substitute="any")
+        epochs, counts, _ = run(place, folder, 0, kind, substitute="any")
         once(epochs, kind, half)
-        adds_up(told, sum(map(len, epochs)), kind)
-        claim(told["l_substituted"] > 0, f"{kind}: none was stood in for: {told}")
+        adds_up(counts, sum(map(len, epochs)), kind)
+        claim(counts["l_substituted"] > 0, f"{kind}: none was substituted: {counts}")
     epochs, _, _ = run(place, folder, 2, "early", substitute="any")
     once(epochs, "early break")
     for workers in 0, 2:
@@ -158,8 +158,8 @@ def test(place):
     once(both[0].result()[0], "first of two jobs")
     once(both[1].result()[0], "second of two jobs", half)
     # Files on a local disk, which are not staged, have nothing to gain.
-    epochs, told, _ = run(place, folder, 0, substitute="any", SLUICE_STAGE="never")
-    claim(epochs == own and told["l_substituted"] == 0, f"samples that are not kept are stood in for: {told}")
+    epochs, counts, _ = run(place, folder, 0, substitute="any", SLUICE_STAGE="never")
+    claim(epochs == own and counts["l_substituted"] == 0, f"samples that are not retained are substituted: {counts}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=300
-"""PyTorch 2's loaders over files of a slow mount: with and without workers and __getitems__, kept
+"""PyTorch 2's loaders over files of a slow mount: with and without workers and __getitems__, and workers that persist
 between epochs; every loss is the same as without Sluice, and files were in memory in time."""
 import json
 import os

@@ -103,7 +103,7 @@ def check(place, ground, script, kind, begun):
             found = json.load(text)
         hits, late, misses = (found["sample_" + word] for word in ("hits", "late", "misses"))
         print(f"{what}, {which}: {hits} hits, {late} late, {misses} misses")
-        # One epoch is watched where nobody says what samples are made of.
+        # One epoch is watched where no call says what samples are made of.
         claim(hits + late + misses > (EPOCHS - 2) * each, f"{what}, {which}: little was known")
         claim(hits > 0.6 * (hits + late + misses), f"{what}, {which}: little was in memory in time")
 

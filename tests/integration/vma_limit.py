@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A job that is close to vm.max_map_count keeps what is left to itself, in every mode."""
+"""A job that is close to vm.max_map_count has what is left to itself, in every mode."""
 import harness
 
 

@@ -76,9 +76,9 @@ uint64_t fetched(const std::string& path, uint64_t begin, uint64_t end) {
   uint64_t range[2] = {begin, end - begin};
   struct {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
-  } told{};
-  if (syscall(kCachestat, fd.get(), range, &told, 0) != 0) return cached(path, begin, end);
-  return std::min((told.cached + told.evicted) * 4096, end - begin);
+  } found{};
+  if (syscall(kCachestat, fd.get(), range, &found, 0) != 0) return cached(path, begin, end);
+  return std::min((found.cached + found.evicted) * 4096, end - begin);
 }
 
 OptimizerProcess::OptimizerProcess(const std::vector<std::string>& arguments) {

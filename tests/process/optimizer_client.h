@@ -38,8 +38,9 @@ void evict(const std::string& path);
 uint64_t cached(const std::string& path, uint64_t begin, uint64_t end);
 // Bytes of [begin, end) that are in the page cache or were, until the kernel took them. Some
 // kernels take pages that lie idle although memory is free (DAMON's pageout, a daemon with
-// memory.reclaim), within milliseconds even: who waits for all of a range to be cached at once may
-// wait for ever. Where the kernel does not tell (no cachestat, before Linux 6.5) as `cached`.
+// memory.reclaim), within milliseconds even: a test that waits for all of a range to be cached at
+// once may wait for ever. Where the kernel does not report it (no cachestat, before Linux 6.5) as
+// `cached`.
 uint64_t fetched(const std::string& path, uint64_t begin, uint64_t end);
 
 // One optimizer process, ended by the destructor.

@@ -89,7 +89,7 @@ TEST_P(Engines, ReportErrors) {
     EXPECT_EQ(result.error, result.token == 1 ? EISDIR : EBADF);
 }
 
-// Only more than one submission's worth forces a second: 1 MiB goes out at once.
+// Only more than one submission's worth forces a second: 1 MiB is submitted at once.
 TEST_P(Engines, ContinueWhatComesShort) {
   const std::string path = folder_.cold_file("data", 16 * kMiB);
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -115,7 +115,7 @@ TEST_P(Engines, SayWhenTheyAreFullAndServeAllTheSame) {
   EXPECT_EQ(wait(1).size(), 1u);
 }
 
-// A pipe nobody writes to stands for a mount that hangs.
+// A pipe without a writer stands for a mount that hangs.
 TEST_P(Engines, ReadsThatHangDoNotHoldUpOthersAndCanBeCancelled) {
   int pipes[2];
   ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);

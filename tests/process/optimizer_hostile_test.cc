@@ -1,5 +1,5 @@
 // Whatever a job says of samples, in its ring or in messages: the optimizer refuses it, lives, and
-// serves others as before.
+// helps others as before.
 #include "policy/util/random.h"
 #include "tests/process/samples_client.h"
 
@@ -90,16 +90,16 @@ TEST_P(Hostile, MessagesOfAnySamples) {
       for (uint64_t& word : words) word = numbers.any();
       const auto size = static_cast<ssize_t>(words.size() * sizeof(uint64_t));
       ASSERT_EQ(write(memory.get(), words.data(), static_cast<size_t>(size)), size);
-      protocol::Samples told = job.telling(numbers.below(4) != 0 ? set : 0, 0, numbers.any());
-      told.epoch = static_cast<uint32_t>(numbers.any());
-      told.first = numbers.any();
-      told.bytes = numbers.below(4) != 0 ? static_cast<uint64_t>(size) : numbers.any();
-      if (numbers.below(2) != 0) told.count = told.bytes / (4 << numbers.below(3));
-      told.file = numbers.below(4) != 0 ? file : static_cast<uint32_t>(numbers.any());
-      told.whole = static_cast<uint32_t>(numbers.below(3));
-      told.group = numbers.any();
+      protocol::Samples message = job.telling(numbers.below(4) != 0 ? set : 0, 0, numbers.any());
+      message.epoch = static_cast<uint32_t>(numbers.any());
+      message.first = numbers.any();
+      message.bytes = numbers.below(4) != 0 ? static_cast<uint64_t>(size) : numbers.any();
+      if (numbers.below(2) != 0) message.count = message.bytes / (4 << numbers.below(3));
+      message.file = numbers.below(4) != 0 ? file : static_cast<uint32_t>(numbers.any());
+      message.whole = static_cast<uint32_t>(numbers.below(3));
+      message.group = numbers.any();
       const auto reply =
-          job.ask(kKinds[numbers.below(std::size(kKinds))], bytes_of(told), memory.get());
+          job.ask(kKinds[numbers.below(std::size(kKinds))], bytes_of(message), memory.get());
       ASSERT_TRUE(reply) << "no answer to message " << i << " of seed " << GetParam();
     }
   }

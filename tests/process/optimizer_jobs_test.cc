@@ -68,7 +68,7 @@ TEST(Jobs, ThePassedDescriptorIsNotKept) {
   Job job(process);
   ASSERT_TRUE(job.ready);
   {
-    // file() opens, passes and closes. If the optimizer kept what it got, the lock would stay.
+    // file() opens, passes and closes. If the optimizer held what it got, the lock would stay.
     const UniqueFd locked(open(path.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(flock(locked.get(), LOCK_EX), 0);
     ASSERT_TRUE(job.client.file_through(locked.get(), path));

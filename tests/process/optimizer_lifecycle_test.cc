@@ -1,4 +1,4 @@
-// How the optimizer comes, goes, and keeps its place: locks, sockets, folders, signals.
+// How the optimizer starts, ends, and holds its place: locks, sockets, folders, signals.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -152,9 +152,9 @@ TEST(Lifecycle, BadArgumentsGetALineAndStatusTwo) {
 }
 
 TEST(Lifecycle, StrangersAreRefused) {
-  if (geteuid() != 0) GTEST_SKIP() << "root is needed to become somebody else";
+  if (geteuid() != 0) GTEST_SKIP() << "root is needed to become another user";
   OptimizerProcess process;
-  // The folder keeps them out; should it be opened, the peer's credentials do.
+  // The folder excludes them; should it be opened, the peer's credentials do.
   chmod(fs::path(process.folder()).parent_path().c_str(), 0755);
   chmod(process.folder().c_str(), 0755);
   chmod(process.socket().c_str(), 0777);
@@ -195,7 +195,7 @@ TEST(Lifecycle, GarbageIsRefusedAndServiceGoesOn) {
     EXPECT_EQ(reply->header.kind, MessageKind::kRefused);
   }
   {
-    const Connection silent(process.socket());  // connects, says nothing, goes
+    const Connection silent(process.socket());  // connects, says nothing, leaves
   }
   EXPECT_NE(status(process.socket()), "");
 }
@@ -234,7 +234,7 @@ TEST(Lifecycle, DetachedItHasNoTiesToWhoStartedIt) {
   close(pipes[1]);
   ASSERT_TRUE(eventually([&] { return status(socket) != ""; }));
   char byte = 0;
-  EXPECT_EQ(read(pipes[0], &byte, 1), 0);  // nobody holds the pipe any more
+  EXPECT_EQ(read(pipes[0], &byte, 1), 0);  // no process holds the pipe any more
   close(pipes[0]);
   const std::string proc = "/proc/" + std::to_string(child);
   EXPECT_EQ(fs::read_symlink(proc + "/cwd"), "/");

@@ -1,5 +1,5 @@
 // Whatever one job needs of memory and descriptors, or sees of the machine: it is that job that
-// goes without, and nobody else.
+// does without, and no other.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -75,8 +75,8 @@ TEST_F(Limits, OrdersWithoutEndAreRefusedBeforeTheyFillMemory) {
   for (uint32_t i = 0; i < 10; ++i) {
     const uint32_t set = job.dataset(1000, "set " + std::to_string(i));
     ASSERT_NE(set, 0U);
-    const protocol::Samples told = job.telling(set, 1, long_order.size());
-    taken += job.order(told, fd.get()) ? 1 : 0;
+    const protocol::Samples message = job.telling(set, 1, long_order.size());
+    taken += job.order(message, fd.get()) ? 1 : 0;
   }
   EXPECT_GT(taken, 0U);
   EXPECT_LT(process_memory(process_.pid(), "VmHWM"), 900 * kMiB);
@@ -89,11 +89,11 @@ TEST_F(Limits, NoMemoryIsTakenForWhatAMessageOnlyClaims) {
   const uint32_t set = job.dataset(1000);
   const UniqueFd empty(memfd_create("empty", MFD_CLOEXEC));
   const uint64_t before = process_memory(process_.pid(), "VmHWM");
-  protocol::Samples told = job.telling(set, 1, 1 << 25);
-  EXPECT_FALSE(job.order(told, empty.get()));
-  told.bytes = 32 << 20;
-  told.count = 1 << 20;
-  const auto reply = job.ask(MessageKind::kLocate, bytes_of(told), empty.get());
+  protocol::Samples message = job.telling(set, 1, 1 << 25);
+  EXPECT_FALSE(job.order(message, empty.get()));
+  message.bytes = 32 << 20;
+  message.count = 1 << 20;
+  const auto reply = job.ask(MessageKind::kLocate, bytes_of(message), empty.get());
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->header.kind, MessageKind::kRefused);
   EXPECT_LT(process_memory(process_.pid(), "VmHWM") - before, 16 * kMiB);
@@ -230,10 +230,11 @@ bool confined_child_names_paths(const OptimizerProcess& process, const Job& job,
     if (!root.empty() && chroot(root.c_str()) != 0) _exit(2);
     const std::string path = "/etc/passwd";
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
-    protocol::Samples told = job.telling(set, 0, 1);
-    told.bytes = path.size() + 1;
-    if (write(fd.get(), path.c_str(), told.bytes) != static_cast<ssize_t>(told.bytes)) _exit(3);
-    connection.send(MessageKind::kLocate, bytes_of(told), fd.get());
+    protocol::Samples message = job.telling(set, 0, 1);
+    message.bytes = path.size() + 1;
+    if (write(fd.get(), path.c_str(), message.bytes) != static_cast<ssize_t>(message.bytes))
+      _exit(3);
+    connection.send(MessageKind::kLocate, bytes_of(message), fd.get());
     const auto reply = connection.receive(20);
     _exit(reply && reply->header.kind == MessageKind::kDone ? 1 : 0);
   }

@@ -1,4 +1,4 @@
-// A real optimizer process that records what a client's samples tell, and whatever descriptor a
+// A real optimizer process that records what a client's samples report, and whatever descriptor a
 // client may pass instead of a trace's.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ TEST(OptimizerRecord, RefusesWhatIsNoTrace) {
     EXPECT_NE(other.record(fd), "");
     const uint32_t set = other.dataset(10);
     other.sample(set, 1);
-    EXPECT_TRUE(other.bye()) << "and serves on";
+    EXPECT_TRUE(other.bye()) << "and answers still";
   }
   struct stat about {};
   ASSERT_EQ(fstat(foreign.get(), &about), 0);
@@ -154,7 +154,7 @@ TEST(OptimizerRecord, AKilledOptimizerLeavesAGoodTrace) {
     process.signal(SIGKILL);
     ASSERT_TRUE(process.wait_end(5));
   }
-  // The next one goes on behind it, whatever was half written.
+  // The next one continues behind it, whatever was half written.
   const UniqueFd fd = trace_in(path);
   ASSERT_EQ(write(fd.get(), "half", 4), 4);
   const OptimizerProcess next;

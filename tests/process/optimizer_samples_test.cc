@@ -1,5 +1,5 @@
-// A real optimizer process and a client that tells it of samples: learned, ordered, fetched ahead;
-// and whatever a client may tell wrongly.
+// A real optimizer process and a client that reports samples: learned, ordered, fetched ahead;
+// and whatever a client may report wrongly.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ std::vector<uint32_t> stepping(uint32_t count) {
 
 class OptimizerSamples : public testing::Test {
  protected:
-  // A cold file whose parts of one size are a dataset, both told by the job.
+  // A cold file whose parts of one size are a dataset, both declared by the job.
   void tell_file(uint32_t count, uint64_t bytes = kBytes) {
     path = folder.cold_file("data", count * bytes);
     set = job.dataset(count);
@@ -52,7 +52,7 @@ TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
       eventually([&] { return fetched(path, 0, kCount * kBytes / 2) == kCount * kBytes / 2; }));
   EXPECT_TRUE(eventually(
       [&] { return job.metric(SessionMetric::precached_bytes) == kCount * kBytes / 2; }));
-  EXPECT_EQ(cached(path, kCount * kBytes / 2, kCount * kBytes), 0U) << "nobody said where";
+  EXPECT_EQ(cached(path, kCount * kBytes / 2, kCount * kBytes), 0U) << "no call said where";
   for (const uint32_t index : stepping(kCount / 2)) job.read_sample(set, index, file);
   EXPECT_TRUE(eventually([&] {
     return job.metric(SessionMetric::sample_hits) == kCount / 2 &&
@@ -135,17 +135,17 @@ TEST_F(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
       eventually([&] { return job.metric(SessionMetric::sample_misses) == missed + kCount; }));
 }
 
-// A job's question which samples an epoch fetches; who asks may go before it is answered.
+// A job's question which samples an epoch fetches; the job may end before it is answered.
 struct Selection {
   Selection(const Job& job, uint32_t set, const std::vector<uint8_t>& candidates)
       : memory(memfd_create("candidates", MFD_CLOEXEC)), connection(job.socket) {
     EXPECT_EQ(write(memory.get(), candidates.data(), candidates.size()),
               static_cast<ssize_t>(candidates.size()));
-    protocol::Samples told = job.telling(set, 0, candidates.size());
-    told.bytes = candidates.size();
-    connection.send(MessageKind::kSelect, bytes_of(told), memory.get());
+    protocol::Samples message = job.telling(set, 0, candidates.size());
+    message.bytes = candidates.size();
+    connection.send(MessageKind::kSelect, bytes_of(message), memory.get());
   }
-  // What comes after all that says that somebody is at it.
+  // What comes after all that says that the optimizer works on it.
   MessageKind answer() {
     for (;;) {
       const auto reply = connection.receive(60);
@@ -173,20 +173,20 @@ TEST_F(OptimizerSamples, WhoAsksWhatAnEpochFetchesIsToldThatSomebodyIsAtIt) {
   EXPECT_EQ(Selection(job, set, std::vector<uint8_t>(999, 1)).answer(), MessageKind::kRefused);
 }
 
-// What one reads is kept for the other as well, for as long as both are there.
+// What one reads is retained for the other as well, for as long as both are there.
 TEST_F(OptimizerSamples, TheStageIsKeptByWhatAllNeedWhileTwoJobsSelectFromOneDataset) {
   const std::vector<uint8_t> all(1000, 1);
   const auto kept_by = [&](const char* policy) {
     const std::string text = "\"policy\":\"" + std::string(policy) + "\"";
     return eventually([&] { return status(process.socket()).find(text) != std::string::npos; });
   };
-  const auto begin = [&](const Job& who) {
-    const protocol::StageAsked open{who.welcome().session, who.welcome().token};
-    const auto staged = who.ask(MessageKind::kStage, bytes_of(open));
+  const auto begin = [&](const Job& selecting) {
+    const protocol::StageAsked open{selecting.welcome().session, selecting.welcome().token};
+    const auto staged = selecting.ask(MessageKind::kStage, bytes_of(open));
     EXPECT_TRUE(staged && staged->header.kind == MessageKind::kStageKnown);
-    EXPECT_EQ(Selection(who, who.dataset(1000), all).answer(), MessageKind::kDone);
+    EXPECT_EQ(Selection(selecting, selecting.dataset(1000), all).answer(), MessageKind::kDone);
   };
-  ASSERT_TRUE(job.bye());  // it does not select: files would be kept by all orders
+  ASSERT_TRUE(job.bye());  // it does not select: files would be retained by all orders
   const char* options = "importance=iis\nstage=always\n";
   Job one(process, options);
   begin(one);
@@ -205,8 +205,8 @@ TEST_F(OptimizerSamples, WhoGoesBeforeItsEpochIsChosenHarmsNobody) {
   const std::vector<uint8_t> all(kCount, 1);
   set = job.dataset(kCount);
   for (int i = 0; i < 3; ++i) {
-    const Selection goes(job, set, all);
-    ASSERT_TRUE(goes.connection.receive());
+    const Selection leaves(job, set, all);
+    ASSERT_TRUE(leaves.connection.receive());
   }
   {
     Job other(process);
@@ -214,7 +214,7 @@ TEST_F(OptimizerSamples, WhoGoesBeforeItsEpochIsChosenHarmsNobody) {
     ASSERT_TRUE(Selection(other, same, all).connection.receive());
     EXPECT_TRUE(other.bye());
   }
-  // Somebody may still be at the question of the one that went.
+  // The optimizer may still work on the request of the one that left.
   EXPECT_TRUE(eventually([&] { return Selection(job, set, all).answer() == MessageKind::kDone; }));
 }
 
@@ -249,7 +249,7 @@ TEST_F(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
   EXPECT_TRUE(job.locate_files(set, {"/somewhere/a", "/somewhere/b"}));
   ASSERT_TRUE(job.order(set, 1, {1, 0}));
   EXPECT_EQ(idle.load(), 1U) << "whole files, and this session has no stage";
-  // Orders go on being taken, though nobody says that an epoch is over.
+  // Orders are still taken, though no call says that an epoch is over.
   for (uint32_t epoch = 2; epoch < 100; ++epoch) ASSERT_TRUE(job.order(set, epoch, {0, 1}));
   EXPECT_NE(status(job.socket).find("\"epoch\":99,"), std::string::npos);
   const uint32_t other = job.dataset(2, "other");
@@ -282,7 +282,7 @@ TEST_F(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
   EXPECT_FALSE(job.order(job.telling(set, 0, 2), reading.get()));
   const UniqueFd regular(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   EXPECT_FALSE(job.order(job.telling(set, 0, 2), regular.get()));
-  EXPECT_TRUE(job.order(job.telling(set, 0, 2), two.get())) << "and goes on serving";
+  EXPECT_TRUE(job.order(job.telling(set, 0, 2), two.get())) << "and answers still";
 }
 
 TEST_F(OptimizerSamples, EventsOfSamplesThatAreNotThereDoNothing) {

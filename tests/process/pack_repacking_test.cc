@@ -1,4 +1,4 @@
-// Packs that are given up because little of them is of use any more, and threads that all want
+// Packs that are given up because little of them is used any more, and threads that all want
 // something of the packs at once.
 #include <gtest/gtest.h>
 
@@ -15,19 +15,19 @@ using PackRepacking = PackStores;
 
 TEST_F(PackRepacking, WhatIsStillOfUseMovesOn) {
   fill(1);
-  const uint64_t kept = kEach / 2 - 1;
-  for (uint64_t i = kept; i < kEach; ++i) store_->drop({path_of(i), 0, kLength});
-  EXPECT_EQ(store_->view().samples, kept);
-  EXPECT_EQ(count(0, kept), kept) << "there until it has moved";
+  const uint64_t left = kEach / 2 - 1;
+  for (uint64_t i = left; i < kEach; ++i) store_->drop({path_of(i), 0, kLength});
+  EXPECT_EQ(store_->view().samples, left);
+  EXPECT_EQ(count(0, left), left) << "there until it has moved";
   EXPECT_TRUE(fs::exists(pack(0)));
   for (uint64_t i = 100; store_->view().written_bytes < 2 << 20; ++i) {
     ASSERT_TRUE(add(&*store_, i, kLength));
   }
   EXPECT_FALSE(fs::exists(pack(0)));
-  EXPECT_EQ(count(0, kEach), kept);
+  EXPECT_EQ(count(0, kEach), left);
   EXPECT_EQ(store_->view().packs, 1U);
   reopen();
-  EXPECT_EQ(count(0, kept), kept);
+  EXPECT_EQ(count(0, left), left);
 }
 
 TEST_F(PackRepacking, HalfIsEnoughToStay) {

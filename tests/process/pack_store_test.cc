@@ -68,7 +68,7 @@ TEST_F(PackStoreTest, FlushWritesWhatMakesAPack) {
 
 TEST_F(PackStoreTest, WhatIsThereIsAddedOnce) {
   fill(1);
-  const UniqueFd from = memory({});  // nobody reads it
+  const UniqueFd from = memory({});  // without a reader
   EXPECT_TRUE(store_->add({path_of(0), 0, kLength}, version(kLength), from.get()));
   ASSERT_TRUE(add(&*store_, 100, kLength));
   EXPECT_TRUE(store_->add({path_of(100), 0, kLength}, version(kLength), from.get()));
@@ -97,7 +97,7 @@ TEST_F(PackStoreTest, AnotherVersionIsForgotten) {
   // A file that has grown is the same file.
   EXPECT_FALSE(test::has(&*store_, 4, kLength + 1));
   EXPECT_FALSE(has(4));
-  // Each of the things that tell versions apart.
+  // Each of the things that distinguish versions.
   for (const auto& [number, change] :
        std::initializer_list<std::pair<uint64_t, void (*)(PackVersion*)>>{
            {5, [](PackVersion* v) { ++v->inode; }},
@@ -284,8 +284,8 @@ TEST_F(PackStoreTest, TakesNoMoreThanItMay) {
   EXPECT_LE(store_->view().bytes, settings_.most_bytes);
   ASSERT_EQ(said_.size(), 1U);
   EXPECT_EQ(said_[0].find('\n'), std::string::npos);
-  EXPECT_EQ(count(0, 4 * kEach), 4 * kEach) << "reading goes on";
-  // Where something goes there is room again.
+  EXPECT_EQ(count(0, 4 * kEach), 4 * kEach) << "reading continues";
+  // Where something is removed there is room again.
   store_->damaged(find(&*store_, 0, kLength));
   EXPECT_TRUE(add(&*store_, 5000, kLength));
   EXPECT_TRUE(store_->view().adding);
@@ -332,7 +332,7 @@ TEST_F(PackStoreTest, AFailingDiskEndsAdding) {
   fill(1, 100);
 }
 
-// In a child of its own, whose mounts nobody else sees.
+// In a child of its own, whose mounts are private.
 TEST_F(PackStoreTest, AFullFileSystemEndsAdding) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// A client that tells a real optimizer of samples, as a job's library does.
+// A client that reports samples to a real optimizer, as a job's library does.
 #pragma once
 
 #include <fcntl.h>
@@ -54,18 +54,18 @@ struct Job : Client {
     const auto known = file(path, 0);
     return known ? known->file : 0;
   }
-  bool order(const protocol::Samples& told, int fd) const {
-    const auto reply = ask(MessageKind::kOrder, bytes_of(told), fd);
+  bool order(const protocol::Samples& message, int fd) const {
+    const auto reply = ask(MessageKind::kOrder, bytes_of(message), fd);
     return reply && reply->header.kind == MessageKind::kDone;
   }
   protocol::Samples telling(uint32_t set, uint32_t epoch, uint64_t count) const {
-    protocol::Samples told{};
-    told.session = welcome().session;
-    told.token = welcome().token;
-    told.dataset = set;
-    told.epoch = epoch;
-    told.count = count;
-    return told;
+    protocol::Samples message{};
+    message.session = welcome().session;
+    message.token = welcome().token;
+    message.dataset = set;
+    message.epoch = epoch;
+    message.count = count;
+    return message;
   }
   bool order(uint32_t set, uint32_t epoch, const std::vector<uint32_t>& indices) const {
     return order(telling(set, epoch, indices.size()), memory_of(indices).get());
@@ -79,13 +79,13 @@ struct Job : Client {
   }
   bool locate_files(uint32_t set, const std::vector<std::string>& paths) const {
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
-    protocol::Samples told = telling(set, 0, paths.size());
+    protocol::Samples message = telling(set, 0, paths.size());
     for (const std::string& path : paths) {
-      told.bytes += path.size() + 1;
+      message.bytes += path.size() + 1;
       EXPECT_EQ(write(fd.get(), path.c_str(), path.size() + 1),
                 static_cast<ssize_t>(path.size() + 1));
     }
-    const auto reply = ask(MessageKind::kLocate, bytes_of(told), fd.get());
+    const auto reply = ask(MessageKind::kLocate, bytes_of(message), fd.get());
     return reply && reply->header.kind == MessageKind::kDone;
   }
   bool locate(uint32_t set, uint32_t file, const std::vector<protocol::Place>& places,
@@ -93,11 +93,11 @@ struct Job : Client {
     const UniqueFd fd(memfd_create("places", MFD_CLOEXEC));
     const size_t size = places.size() * sizeof places.front();
     EXPECT_EQ(write(fd.get(), places.data(), size), static_cast<ssize_t>(size));
-    protocol::Samples told = telling(set, 0, places.size());
-    told.first = first;
-    told.file = file;
-    told.bytes = size - less;
-    const auto reply = ask(MessageKind::kLocateExtents, bytes_of(told), fd.get());
+    protocol::Samples message = telling(set, 0, places.size());
+    message.first = first;
+    message.file = file;
+    message.bytes = size - less;
+    const auto reply = ask(MessageKind::kLocateExtents, bytes_of(message), fd.get());
     return reply && reply->header.kind == MessageKind::kDone;
   }
   void part(uint32_t set, uint64_t index, uint32_t file, uint64_t offset, uint64_t bytes) {

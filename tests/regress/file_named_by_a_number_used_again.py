@@ -25,7 +25,7 @@ TRIES = 100  # another process may take the number first
 def run(place, held):
     """A run without the library, and whether the number was used again. `held`: another process has
     the tree's file open until the program has ended."""
-    numbers, kept, make, state = [], [], tree.make, tree.state
+    numbers, descriptors, make, state = [], [], tree.make, tree.state
     steps = generate.Program(0, wait=False).with_steps(STEPS)
 
     def made(top, *about):
@@ -33,7 +33,7 @@ def run(place, held):
         path = os.path.join(top, NAME)
         numbers.append(os.stat(path).st_ino)
         if held:
-            kept.append(os.open(path, os.O_RDONLY))
+            descriptors.append(os.open(path, os.O_RDONLY))
 
     def left(top):
         numbers.append(os.stat(os.path.join(top, NAME)).st_ino)
@@ -44,7 +44,7 @@ def run(place, held):
         outcome = place.run(steps, under=False)
     finally:
         tree.make, tree.state = make, state
-        for fd in kept:
+        for fd in descriptors:
             os.close(fd)
     return outcome, numbers[0] == numbers[1]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An optimizer that is ending listens no more but keeps its lock for a moment: the one that a job
+"""An optimizer that is ending listens no more but holds its lock for a moment: the one that a job
 started in that moment found the lock taken and went, and the job ran without pre-caching."""
 import fcntl
 import os
@@ -38,7 +38,7 @@ def test(place):
             fcntl.flock(lock, fcntl.LOCK_UN)
             until(lambda: os.path.exists(os.path.join(place.sockets, "s.sock")), 20,
                   "the optimizer takes over")
-            # The job may have been told to go on without it by now: it asks again, later.
+            # The job may have been refused by now: it asks again, later.
             def followed():
                 job.stdin.write("now\n")
                 job.stdin.flush()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""The keys of an LMDB were looked for to the end, however slow the mount, though the job that had told
+"""The keys of an LMDB were looked for to the end, however slow the mount, though the job that had declared
 them was long gone: the mount could not be taken off."""
 import os
 import subprocess

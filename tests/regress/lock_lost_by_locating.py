@@ -17,10 +17,10 @@ path, pipe = sys.argv[2], sys.argv[3]
 number = sluice.dataset("set", 8)
 with open(path, "rb+") as file:
     fcntl.lockf(file, fcntl.LOCK_EX)
-    told = sluice.locate_extents(number, 0, path, range(0, 8000, 1000), [1000] * 8)
+    located = sluice.locate_extents(number, 0, path, range(0, 8000, 1000), [1000] * 8)
     piped = sluice.locate_extent(number, 0, pipe, 0, 1)
     other = subprocess.run([sys.executable, "-c", sys.argv[4], path], env={})
-    print(number > 0, told, piped < 0, other.returncode)
+    print(number > 0, located, piped < 0, other.returncode)
 """
 LOCK = """
 import fcntl, sys

@@ -16,7 +16,7 @@ void Simulator::add_file(uint32_t file, uint64_t size, uint64_t mount) {
   scheduler.file_usable(file, true);
 }
 
-uint64_t Simulator::serve(uint64_t id, uint64_t bytes, uint64_t time_ns) {
+uint64_t Simulator::answer(uint64_t id, uint64_t bytes, uint64_t time_ns) {
   Mount& mount = mounts_.at(id);
   const auto transfer =
       static_cast<uint64_t>(static_cast<double>(bytes) / mount.storage.bandwidth * 1e9);
@@ -33,11 +33,11 @@ void Simulator::pump() {
     flying_[read.token] = read;
     coming_[read.file].add(read.range);
     // Without being asked, the cache still answers at once.
-    if (!tells && cache[read.file].contains(read.range)) {
+    if (!reports_cache && cache[read.file].contains(read.range)) {
       ends_.push({now_ + 20'000, read.token});
       continue;
     }
-    ends_.push({serve(mount_of_.at(read.file), read.range.length(), now_), read.token});
+    ends_.push({answer(mount_of_.at(read.file), read.range.length(), now_), read.token});
   }
   most_outstanding = std::max(most_outstanding, scheduler.accounts().outstanding());
   std::vector<PlannedDrop> drops;
@@ -81,11 +81,11 @@ uint64_t Simulator::demand(uint32_t file, Range range, uint64_t time_ns) {
     at = piece.end;
     while (cache[file].covered(piece) < piece.length()) {
       if (coming_[file].covered(piece) > 0 && !ends_.empty()) {
-        time_ns = std::max(time_ns, ends_.top().time);  // somebody reads it: wait for that
+        time_ns = std::max(time_ns, ends_.top().time);  // a job reads it: wait for that
         advance_to(time_ns);
         continue;
       }
-      time_ns = serve(mount_of_.at(file), piece.length(), time_ns);
+      time_ns = answer(mount_of_.at(file), piece.length(), time_ns);
       cache[file].add(piece);
     }
     advance_to(time_ns);

@@ -34,13 +34,13 @@ class Simulator : public optimizer::Residency {
   // Lets time pass: reads end, others begin.
   void advance_to(uint64_t time_ns);
   void access(uint32_t file, const Access& access);  // at access.time_ns
-  // A demand read of somebody, outside of the scheduler. Returns when its bytes are there.
+  // A demand read of a job, outside of the scheduler. Returns when its bytes are there.
   uint64_t demand(uint32_t file, Range range, uint64_t time_ns);
 
   uint64_t cached(uint32_t file, Range range) override {
-    return tells ? cache[file].covered(range) + coming_[file].covered(range) : 0;
+    return reports_cache ? cache[file].covered(range) + coming_[file].covered(range) : 0;
   }
-  bool known(uint32_t) const override { return tells; }
+  bool known(uint32_t) const override { return reports_cache; }
   uint64_t now() const { return now_; }
 
   Scheduler scheduler;
@@ -51,7 +51,7 @@ class Simulator : public optimizer::Residency {
   std::function<int(const PlannedRead&)> fail;
   uint64_t bytes_read = 0, bytes_dropped = 0, reads = 0;
   uint64_t most_outstanding = 0;
-  bool tells = true;  // what is cached can be asked
+  bool reports_cache = true;  // what is cached can be asked
 
  private:
   struct End {
@@ -66,7 +66,7 @@ class Simulator : public optimizer::Residency {
   };
 
   void pump();
-  uint64_t serve(uint64_t mount, uint64_t bytes, uint64_t time_ns);
+  uint64_t answer(uint64_t mount, uint64_t bytes, uint64_t time_ns);
 
   uint64_t now_ = 0;
   std::map<uint64_t, Mount> mounts_;

@@ -1,4 +1,4 @@
-// Cell words and transitions: what a word keeps while another part of it changes, and that a
+// Cell words and transitions: what a word preserves while another part of it changes, and that a
 // closer never takes a pinned cell, under threads.
 #include "preload/handler/cell.h"
 

@@ -19,18 +19,18 @@ HarmWatch knowing(uint64_t native_ns) {
   return watch;
 }
 
-// A job of `samples`, of which those that are served take `served()` and the others `native()`:
+// A job of `samples`, of which those with the mechanism take `helped()` and the others `native()`:
 // what the watch found, and what was lost beside a run without the mechanism.
 struct Outcome {
   bool tried = false, off = false;
   double lost_ns = 0;
 };
 Outcome run(HarmWatch* watch, int samples, const std::function<double()>& native,
-            const std::function<double()>& served) {
+            const std::function<double()>& helped) {
   Outcome result;
   for (int i = 0; i < samples && !result.off; ++i) {
     const bool control = watch->in_trial() && i % 2 == 0;
-    const double without = native(), with = served();
+    const double without = native(), with = helped();
     const auto took = static_cast<uint64_t>(control ? without : with);
     const Verdict verdict = control ? watch->native(took, 0) : watch->served(took, 0);
     if (!control) result.lost_ns += with - without;
@@ -98,8 +98,8 @@ TEST(HarmWatch, NoiseIsNoHarm) {
   }
 }
 
-// A job whose samples take five times as long from some moment on, served or not: a picture is
-// larger, the processor is busy. What was native before says nothing of it.
+// A job whose samples take five times as long from some moment on, with the mechanism or not: a
+// picture is larger, the processor is busy. What was native before says nothing of it.
 TEST(HarmWatch, AJobThatGrowsSlowerIsNotHarmed) {
   std::mt19937 draw(11);
   std::uniform_real_distribution<double> took(15.0 * kMs, 35.0 * kMs);

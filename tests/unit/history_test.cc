@@ -1,4 +1,4 @@
-// A session's history: points that stay bounded, epochs that are told apart, and a reader that
+// A session's history: points that stay bounded, epochs that are distinguished, and a reader that
 // never believes half a change.
 #include "optimizer/sessions/history.h"
 
@@ -182,7 +182,7 @@ TEST_F(Recorded, AReaderSeesAllOfAChangeOrNothing) {
   EXPECT_TRUE(protocol::copy(*shared_, *copy_));
 }
 
-// Passes over a file, as the scheduler tells them apart.
+// Passes over a file, as the scheduler distinguishes them.
 class Nothing : public optimizer::Residency {
  public:
   uint64_t cached(uint32_t, Range) override { return 0; }

@@ -1,5 +1,5 @@
-// iCache whole: who is served for whom, that nobody is served twice or lost, packages, and the hit
-// ratios of the paper.
+// iCache whole: which sample is read for which, that none is read twice or lost, packages, and the
+// hit ratios of the paper.
 #include "policy/importance/icache.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(LCache, TheOldestPackageGoesAndTheLastOneStays) {
   cache.load(package_of({1, 2, 3}), &evicted);
   EXPECT_TRUE(evicted.empty());
   cache.load(package_of({3, 4}), &evicted);
-  EXPECT_EQ(cache.used(), 4U) << "3 is kept once";
+  EXPECT_EQ(cache.used(), 4U) << "3 is retained once";
   cache.load(package_of({5, 6}), &evicted);
   EXPECT_EQ(evicted, (std::vector<SampleId>{1, 2})) << "3 came again since";
   EXPECT_EQ(cache.used(), 4U);
@@ -69,7 +69,7 @@ TEST(LCache, EachThatWasNotServedIsAsLikelyAsEveryOther) {
   for (const SampleId sample : {1U, 3U, 4U, 5U}) cache.served(0, sample);
   EXPECT_EQ(cache.pick_substitute(0, 9, &random), kNoSample);
   cache.load(package_of({2, 6}), &evicted);
-  EXPECT_EQ(cache.pick_substitute(0, 9, &random), 6U) << "2 was served, in another package";
+  EXPECT_EQ(cache.pick_substitute(0, 9, &random), 6U) << "2 was delivered, in another package";
   cache.begin_epoch(0, none);
   EXPECT_EQ(cache.unserved(0, 9), 6U);
 }
@@ -119,12 +119,12 @@ TEST(Packer, GivesUpWhatHasBecomeImportantAndPacksTheRestAgain) {
   for (SampleId at = 0; at < 4; ++at) EXPECT_EQ(third.samples[at].sample, 6 + at);
   LCache cache(100);
   std::vector<SampleId> evicted;
-  const auto nobody = [](SampleId) { return false; };
-  EXPECT_EQ(packer.next_to_load(list, cache, nobody)->number, third.number) << "all of it is L";
+  const auto none = [](SampleId) { return false; };
+  EXPECT_EQ(packer.next_to_load(list, cache, none)->number, third.number) << "all of it is L";
   cache.load(third.samples, &evicted);
-  EXPECT_EQ(packer.next_to_load(list, cache, nobody)->number, second.number);
+  EXPECT_EQ(packer.next_to_load(list, cache, none)->number, second.number);
   packer.lose(second.number);
-  EXPECT_EQ(packer.next_to_load(list, cache, nobody), nullptr);
+  EXPECT_EQ(packer.next_to_load(list, cache, none), nullptr);
 }
 
 // One job over a dataset, with what the paper's threads do done at once.
@@ -179,15 +179,15 @@ Outcome train(const Settings& settings) {
       if (chosen[i]) order.push_back(i);
     }
     random.shuffle(&order);
-    std::set<SampleId> served;
+    std::set<SampleId> delivered;
     for (const SampleId wanted : order) {
       const Answer answer = cache.request(3, wanted, kBytes, &evicted);
       EXPECT_LE(cache.h_cache().used() + cache.l_cache().used(), capacity);
       if (answer.how != Served::kHForL) {
-        EXPECT_TRUE(served.insert(answer.sample).second) << "served twice: " << answer.sample;
+        EXPECT_TRUE(delivered.insert(answer.sample).second) << "delivered twice: " << answer.sample;
       }
       if (answer.how == Served::kSubstituted || answer.how == Served::kMissOther) {
-        EXPECT_FALSE(list->contains(answer.sample)) << "an H-sample stood in";
+        EXPECT_FALSE(list->contains(answer.sample)) << "an H-sample was a substitute";
         EXPECT_FALSE(list->contains(wanted)) << "for an H-sample";
         if (!labels.empty()) {
           EXPECT_EQ(labels[answer.sample], labels[wanted]);
@@ -206,7 +206,7 @@ Outcome train(const Settings& settings) {
     const Ledger& ledger = *cache.ledger(3);
     EXPECT_EQ(ledger.requests(), order.size());
     if (settings.substitute != Substitute::kH) {
-      EXPECT_EQ(served.size(), order.size());
+      EXPECT_EQ(delivered.size(), order.size());
     }
     uint64_t unserved = 0;
     for (const SampleId wanted : order) unserved += ledger.served(wanted) ? 0 : 1;
@@ -241,7 +241,7 @@ TEST(ICache, HForLServesFromTheHCacheAndSaysSo) {
 }
 
 // iCache, Figure 11: +HC alone hits more than 25 % of the time at 20 %. With values that stay as
-// they are the top fifth is asked for with a probability of 0.9 where the mean is 0.5.
+// they are the top fifth is requested with a probability of 0.9 where the mean is 0.5.
 TEST(ICache, TheHCacheAloneHitsAsOftenAsThePaperSays) {
   const Outcome run = train({.epochs = 90, .substitute = Substitute::kNever, .l_cache = false});
   const double hits = run.share(Served::kHHit) + run.share(Served::kLExact);

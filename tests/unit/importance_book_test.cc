@@ -1,4 +1,4 @@
-// What jobs report and what they are told to fetch.
+// What jobs report and what is selected for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,7 +102,7 @@ TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   report_all(&book, 1, 7);
   auto choice = book.ask(of(1, 7), 5, {}, {});
   ASSERT_NE(choice, nullptr);
-  EXPECT_EQ(book.ask(of(1, 7), 6, {}, {}), nullptr) << "somebody is at it";
+  EXPECT_EQ(book.ask(of(1, 7), 6, {}, {}), nullptr) << "it is being decided";
   EXPECT_FALSE(select(&book, {1, 1, 102, 7, kSamples}, 5).empty()) << "another rank";
   choose(choice.get());
   EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
@@ -124,7 +124,7 @@ TEST(ImportanceBook, ARankWhoseChoiceNobodyWaitsForMayAskAgain) {
   EXPECT_EQ(book.ask(of(1, 7), 5, {}, {}), nullptr) << "the new one is no matter of the old";
 }
 
-// The list of who is left was taken, which it did not have.
+// The list of the remaining job was taken, which it did not have.
 TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenLeavesItServed) {
   ImportanceBook book;
   ImportanceOptions options;
@@ -153,7 +153,7 @@ TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {
   for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
   select(&book, of(1, 7), 0);
   select(&book, of(2, 8), 0);  // another dataset
-  EXPECT_FALSE(book.shares(1)) << "the other only tells";
+  EXPECT_FALSE(book.shares(1)) << "the other only reports";
   EXPECT_FALSE(book.shares(2));
   // Ranks of one model, each a session.
   Who rank = of(1, 7);
@@ -178,12 +178,12 @@ TEST(ImportanceBook, WhoGoesWhileItsEpochIsChosenBeginsNone) {
         book->forget_process(1, 101);
         EXPECT_FALSE(select(book, of(1, 7), 0).empty());
       }};
-  for (const auto& goes : ways) {
+  for (const auto& leave : ways) {
     ImportanceBook book;
     report_all(&book, 1, 7);
     auto choice = book.ask(of(1, 7), 5, {}, {});
     ASSERT_NE(choice, nullptr);
-    goes(&book);
+    leave(&book);
     choose(choice.get());
     EXPECT_FALSE(book.begin(of(1, 7), choice, 0));
   }
@@ -196,7 +196,7 @@ struct Job {
     report_all(&book, job, 7);
   }
 
-  // Who is served for whom, in the order of the epoch.
+  // Which sample is read for which, in the order of the epoch.
   std::vector<std::pair<SampleId, Answer>> epoch(uint32_t number,
                                                  std::span<const uint8_t> candidates = {},
                                                  bool reads = true) {
@@ -208,13 +208,13 @@ struct Job {
     }
     Random random(number);
     random.shuffle(&order);
-    std::vector<std::pair<SampleId, Answer>> served;
-    served.reserve(order.size());
+    std::vector<std::pair<SampleId, Answer>> answers;
+    answers.reserve(order.size());
     for (const SampleId sample : order) {
-      served.emplace_back(sample, book.serve(who, sample, [](SampleId) { return kBytes; }));
-      if (reads) read(served.back().second.sample);
+      answers.emplace_back(sample, book.serve(who, sample, [](SampleId) { return kBytes; }));
+      if (reads) read(answers.back().second.sample);
     }
-    return served;
+    return answers;
   }
 
   void read(SampleId sample) { book.on_read(who.session, who.process, who.dataset, sample, true); }
@@ -236,11 +236,11 @@ ImportanceOptions asking_for(ImportanceOptions::Substitution substitution) {
 TEST(ImportanceBook, AnEpochServesNoSampleTwiceAndStandInsAreBounded) {
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 20; ++epoch) {
-    std::set<SampleId> served;
+    std::set<SampleId> delivered;
     uint64_t substituted = 0;
     const auto answers = job.epoch(epoch);
     for (const auto& [asked, answer] : answers) {
-      EXPECT_TRUE(served.insert(answer.sample).second) << "epoch " << epoch;
+      EXPECT_TRUE(delivered.insert(answer.sample).second) << "epoch " << epoch;
       substituted += answer.how == Served::kSubstituted ? 1 : 0;
     }
     EXPECT_LE(substituted, answers.size() * 12 / 100 + 1);
@@ -252,7 +252,8 @@ TEST(ImportanceBook, AnEpochServesNoSampleTwiceAndStandInsAreBounded) {
 
 TEST(ImportanceBook, WhoIsNotTheJobsStandsInForNobody) {
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
-  for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);  // samples of both halves are kept
+  for (uint32_t epoch = 0; epoch < 4; ++epoch)
+    job.epoch(epoch);  // samples of both halves are retained
   std::vector<uint8_t> even(kSamples);
   for (size_t i = 0; i < kSamples; i += 2) even[i] = 1;
   for (uint32_t epoch = 4; epoch < 9; ++epoch) {
@@ -271,7 +272,8 @@ TEST(ImportanceBook, OfOneClassOnlyWhoIsKnownToBe) {
       EXPECT_EQ(answer.sample % 3, asked % 3);
       substituted += answer.how == Served::kSubstituted ? 1 : 0;
     }
-    if (epoch == 3) report_all(&job.book, 1, 7);  // those before the first selection were not kept
+    if (epoch == 3)
+      report_all(&job.book, 1, 7);  // those before the first selection were not retained
   }
   EXPECT_GT(substituted, 100U);
 }
@@ -316,7 +318,7 @@ TEST(ImportanceBook, WhatWasDecidedAndNeverReadIsNotInMemory) {
   }
 }
 
-// Another job's order had pushed them out, and they stood in for others, or were told as hits.
+// Another job's order had pushed them out, and they were substitutes, or were reported as hits.
 TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
   ImportanceBook book;
   report_all(&book, 1, 7);
@@ -351,7 +353,7 @@ TEST(ImportanceBook, NobodyCountsOnWhoWasReadAndIsNotInMemory) {
   EXPECT_EQ(counted_on(), before) << "all are there: nothing changes";
   EXPECT_GT(hits(epoch(9, kSamples)), 100U);
   book.forget_lost(7, [&](SampleId) { return false; });
-  // What was decided and not read yet is nobody's loss.
+  // What was decided and not read yet is no loss.
   EXPECT_GT(counted_on(), 0U);
   EXPECT_LT(counted_on(), before);
   test::selected(&book, who, 10, options, {}, 4096 * kSamples / 2);  // nor is anything awaited now
@@ -367,18 +369,18 @@ TEST(ImportanceBook, WhoHasStoodInIsNotServedAgainWhereNothingIsKeptAnyMore) {
   for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);
   const std::vector<bool> chosen =
       test::selected(&job.book, job.who, 4, job.options, {}, Job::kBytes * kSamples / 5);
-  std::set<SampleId> served;
+  std::set<SampleId> delivered;
   uint32_t requests = 0;
   for (SampleId sample = 0; sample < kSamples; ++sample) {
     if (!chosen[sample]) continue;
-    // From some request on the memory is somebody else's.
+    // From some request on the memory is taken.
     const uint64_t bytes = ++requests < 200 ? Job::kBytes : 0;
     const Answer answer = job.book.serve(job.who, sample, [bytes](SampleId) { return bytes; });
-    EXPECT_TRUE(served.insert(answer.sample).second) << "twice in an epoch";
+    EXPECT_TRUE(delivered.insert(answer.sample).second) << "twice in an epoch";
   }
 }
 
-// A job that does not select comes, and files are kept by orders for as long as it stays.
+// A job that does not select comes, and files are retained by orders for as long as it stays.
 TEST(ImportanceBook, WhoWasServedWhileNothingIsKeptByImportanceStandsInForNobody) {
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 8; ++epoch) job.epoch(epoch);
@@ -390,13 +392,13 @@ TEST(ImportanceBook, WhoWasServedWhileNothingIsKeptByImportanceStandsInForNobody
   }
   Random random(9);
   random.shuffle(&order);
-  std::set<SampleId> served;
+  std::set<SampleId> delivered;
   uint64_t substituted = 0;
   for (size_t at = 0; at < order.size(); ++at) {
-    const bool kept = at >= order.size() / 2;
-    const auto bytes = [kept](SampleId) { return kept ? Job::kBytes : 0; };
+    const bool retained = at >= order.size() / 2;
+    const auto bytes = [retained](SampleId) { return retained ? Job::kBytes : 0; };
     const Answer answer = job.book.serve(job.who, order[at], bytes);
-    EXPECT_TRUE(served.insert(answer.sample).second) << answer.sample;
+    EXPECT_TRUE(delivered.insert(answer.sample).second) << answer.sample;
     substituted += answer.how == Served::kSubstituted ? 1 : 0;
   }
   EXPECT_GT(substituted, 5U);
@@ -454,7 +456,7 @@ TEST(KeepRanks, WhoIsGoneGoesWithTheNextReadingAndWhoWasNeverReadIsTold) {
     gone.insert(one.sample);
   }
   EXPECT_EQ(gone, (std::set<SampleId>{1, 4, 6}));
-  EXPECT_EQ(now.size(), 3U) << "once each, or it grows with every epoch that nobody reads";
+  EXPECT_EQ(now.size(), 3U) << "once each, or it grows with every epoch without a reader";
 }
 
 }  // namespace

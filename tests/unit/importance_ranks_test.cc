@@ -24,7 +24,7 @@ class Ranks : public testing::TestWithParam<bool> {
   static constexpr uint64_t kBytes = 8192;
 
   Ranks() {
-    for (uint64_t sample = 0; sample < kSamples; ++sample) {  // one tells of all
+    for (uint64_t sample = 0; sample < kSamples; ++sample) {  // one reports all
       EXPECT_TRUE(book_.report(who(0), sample, static_cast<double>(sample)));
     }
   }
@@ -94,7 +94,7 @@ TEST_P(Ranks, InterleaveAndEachIsServedItsOwn) {
       EXPECT_EQ(served_[rank].size(), order_[rank].size());
     }
     const size_t together = served_[0].size() + served_[1].size();
-    // The values that one of them told are known of both.
+    // The values that one of them reported are known of both.
     if (epoch % 3 == 0) {
       EXPECT_EQ(together, kSamples);
     } else {
@@ -130,13 +130,13 @@ TEST_P(Ranks, WhoEndsTakesItsOwnWithIt) {
   for (const ImportanceBook::View& view : book_.views()) {
     for (const uint64_t count : view.served.by_kind) answers += count;
   }
-  EXPECT_EQ(answers, 150U) << "what it was served is counted still";
+  EXPECT_EQ(answers, 150U) << "what it got is counted still";
   begin(0, 2);  // its process comes again, say
   EXPECT_LT(order_[0].size(), 2 * kSamples / 5) << "what the job knows is not forgotten";
   serve(1, 1, 10);
   if (GetParam()) return;
   book_.forget_session(who(0).session);
-  EXPECT_EQ(book_.views().at(0).known, kSamples) << "what it told the other one has still";
+  EXPECT_EQ(book_.views().at(0).known, kSamples) << "what it reported the other one has still";
   serve(1, 1, 10);
   book_.forget_session(who(1).session);
   EXPECT_TRUE(book_.views().empty());

@@ -1,5 +1,5 @@
-// Importance values, what an epoch fetches, and who of it is kept: against slow and obvious models,
-// and against what the papers publish.
+// Importance values, what an epoch fetches, and what of it is retained: against slow and obvious
+// models, and against what the papers publish.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST_P(EverySelector, SelectsWhatMattersMoreOftenAndWhatIsUnknownAlways) {
   EXPECT_LT(mean(10, 500), mean(500, 1000));
   EXPECT_LT(mean(500, 1000), mean(1000, 1500));
   EXPECT_LT(mean(1000, 1500), mean(1500, 2000));
-  EXPECT_GT(mean(10, 500), 0) << "nobody is given up";
+  EXPECT_GT(mean(10, 500), 0) << "none is given up";
 }
 
 TEST_P(EverySelector, OddValuesDoNotStopIt) {
@@ -196,7 +196,7 @@ TEST(HCache, DecidesAsAlgorithm1Does) {
         while (cache.take_over(1)) continue;
       }
       const SampleId sample = random.below(kSamples);
-      // What is no H-sample any more may still be kept: that is a hit, and not Algorithm 1's.
+      // What is no H-sample any more may still be retained: that is a hit, and not Algorithm 1's.
       const bool was_kept = cache.kept(sample);
       const bool hit = cache.access(0, sample, 1, &evicted) == Decision::kHit;
       EXPECT_EQ(hit, was_kept);
@@ -241,9 +241,9 @@ TEST(HCache, ANewListIsTakenOverALittleWithEachRequest) {
   EXPECT_EQ(&cache.list(), later.get());
   while (cache.take_over(1000)) continue;
   EXPECT_EQ(cache.swaps(), 3U);
-  std::set<SampleId> kept;
-  for (uint32_t place = 0; place < cache.count(); ++place) kept.insert(cache.at(place));
-  EXPECT_EQ(kept.size(), cache.count());
+  std::set<SampleId> retained;
+  for (uint32_t place = 0; place < cache.count(); ++place) retained.insert(cache.at(place));
+  EXPECT_EQ(retained.size(), cache.count());
 }
 
 TEST(HCache, TakesSizesIntoAccount) {
@@ -254,7 +254,7 @@ TEST(HCache, TakesSizesIntoAccount) {
   EXPECT_EQ(cache.access(0, 0, 4, &evicted), Decision::kKeep);
   EXPECT_EQ(cache.access(0, 3, 6, &evicted), Decision::kKeep);
   EXPECT_EQ(cache.access(0, 2, 5, &evicted), Decision::kPass) << "one of the two matters more";
-  EXPECT_TRUE(cache.kept(0) && cache.kept(3)) << "nobody went for nothing";
+  EXPECT_TRUE(cache.kept(0) && cache.kept(3)) << "none was evicted for nothing";
   EXPECT_EQ(cache.access(0, 4, 9, &evicted), Decision::kKeep);
   EXPECT_EQ(evicted.size(), 2U);
   cache.drop(4);

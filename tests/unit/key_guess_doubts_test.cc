@@ -43,7 +43,7 @@ TEST(KeyGuessDoubts, MissingSamples) {
 
 TEST(KeyGuessDoubts, RecordsThatAreNoSamples) {
   const auto [key, data, seen] = FourDigits(8, {"__len__", "__keys__"});
-  // More samples than keys: the record after the last is nobody's.
+  // More samples than keys: the record after the last is no sample's.
   expect_guess(data, 1010, seen, "key %04d", key);
   expect_guess(data, 900, data.watch(key, some(900, 8)), "key %04d", key);
 }

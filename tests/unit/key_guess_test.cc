@@ -22,7 +22,7 @@ TEST(KeyGuess, UnpaddedDecimals) {
   expect_guessed(1500, format("%u"), "key %d", some(1500, 8));
   expect_guessed(1500, format("%u", 1), "key %d from 1", some(1500, 8));
   expect_guessed(1500, format("%u.jpg"), "key %d.jpg", from_to(0, 8), {"__len__"});
-  // All of one length: nothing that was seen tells "%d" from "%04d", the keys do.
+  // All of one length: nothing that was seen distinguishes "%d" from "%04d", the keys do.
   expect_guessed(1500, format("%u"), "key %d", from_to(1000, 1010));
 }
 

@@ -147,25 +147,25 @@ TEST(Parse, EventsThatCannotBeAreRefused) {
 }
 
 TEST(Parse, ImportanceMustBeAsLongAsItSays) {
-  protocol::Samples told{};
-  told.count = 3;
+  protocol::Samples message{};
+  message.count = 3;
   for (const auto& [kind, each] :
        {std::pair{MessageKind::kImportance, 16U}, std::pair{MessageKind::kSelect, 1U},
         std::pair{MessageKind::kServe, 4U}}) {
-    told.bytes = 3 * each;
-    const Message good = parse(packet(kind, bytes_of(told)));
+    message.bytes = 3 * each;
+    const Message good = parse(packet(kind, bytes_of(message)));
     ASSERT_NE(std::get_if<ImportanceMessage>(&good), nullptr);
     EXPECT_EQ(std::get_if<ImportanceMessage>(&good)->kind, kind);
-    ++told.bytes;
-    EXPECT_EQ(refusal(packet(kind, bytes_of(told))), "importance that makes no sense");
+    ++message.bytes;
+    EXPECT_EQ(refusal(packet(kind, bytes_of(message))), "importance that makes no sense");
     EXPECT_EQ(refusal(packet(kind, "short")), "importance too short");
   }
-  told.count = UINT64_MAX / 4 + 1;  // whose bytes would be none
-  told.bytes = 0;
-  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(told))), "");
-  told.count = protocol::kMostServed + 1;  // others would wait for so many
-  told.bytes = told.count * 4;
-  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(told))), "");
+  message.count = UINT64_MAX / 4 + 1;  // whose bytes would be none
+  message.bytes = 0;
+  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(message))), "");
+  message.count = protocol::kMostServed + 1;  // others would wait for so many
+  message.bytes = message.count * 4;
+  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(message))), "");
 }
 
 TEST(Parse, WhatImportanceAsksFor) {

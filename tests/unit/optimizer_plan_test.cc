@@ -91,7 +91,8 @@ TEST(Budget, ReadsTheKernelsTexts) {
   EXPECT_EQ(parse_field("", "x"), 0u);
 }
 
-// A link with latency and bandwidth, served in order; keeps `model` at its depth for a while.
+// A link with latency and bandwidth, requests answered in order; holds `model` at its depth for a
+// while.
 struct Link {
   double latency_s, bandwidth;
 
@@ -161,7 +162,7 @@ TEST(StorageModel, WhatALoneReadTakesIsKnownOfAFullLink) {
   }
 }
 
-// Of storage that serves many at a time as fast as one, others tell nothing.
+// Of storage that answers many at a time as fast as one, others show nothing.
 TEST(StorageModel, WhatALoneReadTakesIsWhatAllTakeWhereNoneWaits) {
   StorageModel model(128 * kKiB, 48);
   std::mt19937 draw(1);
@@ -200,7 +201,7 @@ TEST(StorageModel, MakesRoomWhileTheReaderStalls) {
   EXPECT_EQ(model.depth(3'100'000'000), before);
 }
 
-// Somebody else uses the link too: half of it is left, and requests wait twice as long. More of
+// Another host uses the link too: half of it is left, and requests wait twice as long. More of
 // them would only wait longer.
 TEST(StorageModel, LatencyThatRisesWithoutMoreBandwidthIsNoReasonForDepth) {
   StorageModel model(128 * kKiB, 96);

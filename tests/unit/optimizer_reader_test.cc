@@ -81,7 +81,7 @@ class Bench {
   std::vector<std::pair<uint32_t, uint32_t>> taken_;
   std::map<uint32_t, ClientMetrics> freed_;
   std::atomic<bool> congested_{false};
-  std::atomic<unsigned> held_back_{0};  // times that it was told to wait
+  std::atomic<unsigned> held_back_{0};  // times that it had to wait
   std::atomic<bool> patient_{false};
   std::unique_ptr<RingReader> reader_;
 };
@@ -133,7 +133,7 @@ EventData sample(uint64_t index) {
 }
 
 // What the library does behind an event of a sample. True: it woke the reader.
-bool tell_quietly(Bench& bench, Slot& slot, uint64_t index) {
+bool push_quietly(Bench& bench, Slot& slot, uint64_t index) {
   EXPECT_TRUE(protocol::push(slot, sample(index)));
   if (!protocol::ring_doorbell_quietly(bench.shared_->header, slot)) return false;
   syscall(SYS_futex, &bench.shared_->header.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -149,28 +149,29 @@ TEST(RingReader, EventsOfSamplesWaitForAPatientReaderToLookAgain) {
   };
   // Asleep, whether patient or not, it is woken by the first: nothing is slept over.
   ASSERT_TRUE(bench.eventually([&] { return sleeps(protocol::Waiting::kSleeps); }));
-  EXPECT_TRUE(tell_quietly(bench, *slot, 0));
+  EXPECT_TRUE(push_quietly(bench, *slot, 0));
   ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == 1; }));
   ASSERT_TRUE(bench.eventually([&] { return sleeps(protocol::Waiting::kSleeps); }));
   bench.patient_ = true;
-  uint64_t told = 1;
+  uint64_t pushed = 1;
   unsigned dozing = 0;
   const uint64_t deadline = now_ns() + 20 * kSecond;
-  for (; dozing < 50 && now_ns() < deadline; ++told) {
+  for (; dozing < 50 && now_ns() < deadline; ++pushed) {
     dozing += sleeps(protocol::Waiting::kDozes) ? 1 : 0;
-    tell_quietly(bench, *slot, told);
-    // Half full at most; who dozes is woken before that, so that this does not wait for good.
+    push_quietly(bench, *slot, pushed);
+    // Half full at most; a reader that dozes is woken before that, so that this does not wait for
+    // good.
     while (slot->tail - slot->head > protocol::kRingEntries / 2 && now_ns() < deadline) {
       std::this_thread::yield();
     }
   }
-  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == told; }));
+  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == pushed; }));
   EXPECT_EQ(dozing, 50U);
-  // What somebody waits for wakes it.
-  tell_quietly(bench, *slot, told++);
+  // What a process waits for wakes it.
+  push_quietly(bench, *slot, pushed++);
   ASSERT_TRUE(protocol::push(*slot, event(5, 1)));
   bench.ring();
-  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == told + 1; }));
+  ASSERT_TRUE(bench.eventually([&] { return bench.events_.size() == pushed + 1; }));
   EXPECT_EQ(slot->metrics[static_cast<size_t>(protocol::ClientMetric::events_dropped)].load(), 0U);
 }
 
@@ -178,10 +179,10 @@ TEST(RingReader, WhoWaitsIsCalledAfterWhatWasToldBefore) {
   Bench bench;
   Slot* slot = protocol::claim_slot(*bench.shared_, 7);
   ASSERT_NE(slot, nullptr);
-  bench.patient_ = true;  // nobody wakes it for these
+  bench.patient_ = true;  // nothing wakes it for these
   constexpr uint64_t kDeclared = protocol::kRingEntries / 8;
   for (uint64_t round = 1; round <= 50; ++round) {
-    for (uint64_t i = 0; i < kDeclared; ++i) tell_quietly(bench, *slot, i);
+    for (uint64_t i = 0; i < kDeclared; ++i) push_quietly(bench, *slot, i);
     std::atomic<size_t> taken{0};
     bench.reader_->after_events([&] {
       const std::lock_guard lock(bench.mutex_);
@@ -194,7 +195,7 @@ TEST(RingReader, WhoWaitsIsCalledAfterWhatWasToldBefore) {
   bench.congested_ = true;
   bench.reader_->after_events([&] { called = true; });
   bench.reader_.reset();
-  EXPECT_TRUE(called) << "nobody waits for a reader that is gone";
+  EXPECT_TRUE(called) << "no caller waits for a reader that is gone";
 }
 
 TEST(RingReader, ADozingReaderIsWokenBeforeTheRingIsFull) {

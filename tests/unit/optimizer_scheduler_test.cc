@@ -212,7 +212,7 @@ TEST(Scheduler, ASlowerReaderBehindKeepsWhatItNeeds) {
     world.access(1, {Access::Kind::kRead, at, kMiB, time, 1ULL << 32, 1});
     if (at < 64 * kMiB) continue;
     const uint64_t behind = at - 64 * kMiB;
-    // Where it begins nobody knew that it would come.
+    // Where it begins its coming was unknown.
     if (behind >= 16 * kMiB) {
       EXPECT_EQ(world.cached(1, {behind, behind + kMiB}), kMiB) << behind / kMiB;
     }
@@ -266,7 +266,7 @@ TEST(Scheduler, ABlockThatGrowsBeneathARunDoesNotStopIt) {
 
 TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotTell) {
   World world;
-  world.tells = false;
+  world.reports_cache = false;
   world.cache[1].add({0, 600 * kMiB});
   uint64_t again = 0;  // bytes read although they were cached
   world.on_read = [&](uint64_t, const PlannedRead& read) {
@@ -308,7 +308,7 @@ TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
   EXPECT_EQ(world.bytes_read, 0u);
 }
 
-// A job may cut its file between the moment it tells us of it and that in which we open it. The
+// A job may cut its file between its report of it and our opening. The
 // planner then looked for the next piece for ever.
 TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
   World world;
@@ -354,7 +354,7 @@ TEST(Scheduler, AbandonedReadAheadGivesWayWhenMemoryIsShort) {
   world.advance_to(world.now() + 1'000'000'000);
   const uint64_t stuck = world.scheduler.accounts().outstanding();
   EXPECT_GT(stuck, 4 * kMiB);
-  // Ten seconds later somebody reads elsewhere: the rest of the first run must not starve it.
+  // Ten seconds later a job reads elsewhere: the rest of the first run must not starve it.
   world.advance_to(world.now() + 10'000'000'000);
   for (int i = 0; i < 6; ++i) {
     scan(world, (200 + 100ULL * static_cast<unsigned>(i)) * kMiB,

@@ -74,13 +74,14 @@ TEST(Tracker, ReadersThatTakeTurnsAreOneStream) {
       uint64_t time = 0;
       for (int event = 0; event < 2000; ++event) {
         const uint64_t slowest = *std::min_element(next.begin(), next.end());
-        unsigned who = static_cast<unsigned>(random() % readers);
-        if (next[who] > slowest + readers) {
-          who = static_cast<unsigned>(std::min_element(next.begin(), next.end()) - next.begin());
+        unsigned reader = static_cast<unsigned>(random() % readers);
+        if (next[reader] > slowest + readers) {
+          reader = static_cast<unsigned>(std::min_element(next.begin(), next.end()) - next.begin());
         }
-        tracker.on_access(read_at(next[who] * record, record, (who + 1ULL) << 32, time += kStepNs),
-                          nullptr);
-        next[who] += readers;
+        tracker.on_access(
+            read_at(next[reader] * record, record, (reader + 1ULL) << 32, time += kStepNs),
+            nullptr);
+        next[reader] += readers;
       }
       EXPECT_EQ(tracker.streams().size(), 1u) << "seed " << seed << " readers " << readers;
       EXPECT_EQ(tracker.streams().front().readers.size(), readers);
@@ -94,10 +95,10 @@ TEST(Tracker, TripsOfProcessesThatTakeTurnsAreOneStream) {
   std::set<std::pair<unsigned, uint64_t>> open;
   uint64_t time = 0;
   for (uint64_t record = 0; record < 4000; ++record) {
-    const unsigned who = record % 4;
+    const unsigned reader = record % 4;
     const uint64_t offset = record * 196 * kKiB;
-    if (open.insert({who, offset / kCell}).second) {
-      tracker.on_access(trip_at(offset, kCell, (who + 1ULL) << 32, time += kStepNs), nullptr);
+    if (open.insert({reader, offset / kCell}).second) {
+      tracker.on_access(trip_at(offset, kCell, (reader + 1ULL) << 32, time += kStepNs), nullptr);
     }
   }
   EXPECT_EQ(tracker.streams().size(), 1u);
@@ -117,7 +118,7 @@ TEST(Tracker, TheTailIsTheSlowestReaderThatIsStillAlive) {
 }
 
 // LMDB touches a root page in the middle of its file before its cursor begins in front: the run
-// that arrives there goes on as one stream, and nothing is left behind to read for nobody.
+// that arrives there continues as one stream, and nothing is left behind to read in vain.
 TEST(Tracker, ARunThatMeetsAPlaceTouchedBeforeStaysOneStream) {
   constexpr uint64_t kCell = 8 * kMiB;
   Tracker tracker;

@@ -1,4 +1,4 @@
-// What the tests of packs share: a folder that goes, samples with contents of their own, and a
+// What the tests of packs share: a temporary folder, samples with contents of their own, and a
 // descriptor that holds some bytes.
 #pragma once
 

@@ -207,7 +207,7 @@ TEST_F(PackFiles, HostileValuesAreRefused) {
   EXPECT_NE(with_entry(0, [](PackEntry* e) { e->version.changed_ns = UINT32_MAX; }), "");
   // Two samples in each other's place.
   EXPECT_NE(with_entry(0, [](PackEntry* e) { e->at += 300; }), "");
-  // Bytes that are nobody's, at the end.
+  // Bytes of no sample, at the end.
   std::vector<char> longer = good;
   longer.push_back('x');
   PackHeader header;

@@ -67,7 +67,7 @@ TEST(PackIndex, PacksOfLittleUseAreToldOnce) {
   index.forget(1, {1, 0});
   EXPECT_EQ(index.take_sparse(), 1U);  // 50 of 101
   EXPECT_EQ(index.take_sparse(), std::nullopt);
-  // One that has gone meanwhile is told no more.
+  // One that has gone meanwhile is notified no more.
   index.add(2, 200, {50, 50, 1}, {{{5, 0}, {6, 1}, {7, 2}}}, Rank::kNewest);
   index.forget(5, {2, 0});
   index.forget(6, {2, 1});

@@ -1,4 +1,4 @@
-// What a pack has to know of a file: where times and inodes tell, and where the mount has to.
+// What a pack has to know of a file: where times and inodes suffice, and where the mount has to.
 #include "optimizer/stage/pack_version.h"
 
 #include <fcntl.h>
@@ -37,7 +37,8 @@ TEST(PackVersion, IsOfOneMountWhereTimesMayBeConstant) {
   EXPECT_EQ(first, pack_version(some_file(), {.number = 3}));
   EXPECT_NE(first, pack_version(some_file(), {.number = 4}));
   EXPECT_NE(first, pack_version(some_file(), {.tells_changes = true, .number = 3}));
-  EXPECT_FALSE(pack_version(some_file(), {.number = 0})) << "nothing tells it from the next mount";
+  EXPECT_FALSE(pack_version(some_file(), {.number = 0}))
+      << "nothing distinguishes it from the next mount";
 }
 
 TEST(PackVersion, AFileThatJustChangedMayChangeOnceMore) {

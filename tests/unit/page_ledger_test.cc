@@ -42,7 +42,7 @@ struct Byte {
       case PageEvent::kReadEnded:
         reading = called = false;
         return true;
-      case PageEvent::kPrefetched:  // who has it ready already is charged for it
+      case PageEvent::kPrefetched:  // the owner that has it ready already is charged for it
         return memory != Memory::kReady && become(Memory::kReady, session);
       case PageEvent::kBroughtAlong:
         return memory != Memory::kReady && become(Memory::kBeside);
@@ -103,7 +103,7 @@ class Model {
  public:
   void on(PageEvent event, Range range, uint32_t session, const PageLedger::Changed& changed) {
     std::array<uint64_t, kPageFacts> had{};
-    std::map<uint32_t, uint64_t> ready, told;
+    std::map<uint32_t, uint64_t> ready, reported;
     uint64_t some = 0, all = 0;
     for (uint64_t at = range.begin; at < range.end; ++at) {
       const Byte before = bytes_[at];
@@ -121,8 +121,8 @@ class Model {
     for (size_t fact = 0; fact < kPageFacts; ++fact) {
       EXPECT_EQ(changed.had(static_cast<PageFact>(1 << fact)), had[fact]);
     }
-    for (const auto& [owner, count] : changed.ready) told[owner] += count;
-    EXPECT_EQ(told, ready);
+    for (const auto& [owner, count] : changed.ready) reported[owner] += count;
+    EXPECT_EQ(reported, ready);
     if (event == PageEvent::kPrefetched || event == PageEvent::kFoundCached ||
         event == PageEvent::kReleased) {
       EXPECT_EQ(changed.bytes, all);  // what is charged and counted

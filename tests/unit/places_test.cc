@@ -1,4 +1,4 @@
-// What is kept of datasets from run to run: its bytes, and the folder.
+// What is stored of datasets from run to run: its bytes, and the folder.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -101,7 +101,7 @@ TEST(PlaceList, DatasetsHaveFilesOfTheirOwn) {
 
 TEST_F(Folder, KeepsAndFinds) {
   EXPECT_FALSE(store_.load("a dataset", 100, &problem_));
-  EXPECT_EQ(problem_, "");  // that nothing is kept is no problem
+  EXPECT_EQ(problem_, "");  // that nothing is stored is no problem
   ASSERT_TRUE(store_.save(some(), &problem_)) << problem_;
   const auto found = store_.load("a dataset", 100, &problem_);
   ASSERT_TRUE(found) << problem_;
@@ -121,7 +121,7 @@ TEST_F(Folder, ADamagedFileIsSaidAndRemoved) {
   EXPECT_EQ(count(), 0U);
 }
 
-// A link or a pipe somebody put there: neither followed nor waited for.
+// A link or a pipe that was put there: neither followed nor waited for.
 TEST_F(Folder, WhatIsNoFileIsLeftAlone) {
   ASSERT_TRUE(store_.save(some(), &problem_));
   const fs::path path = file(some());

@@ -80,16 +80,16 @@ TEST_P(Reshuffled, MinHitsTheCapacityAndSoDoTheOthersThatKeep) {
 
 INSTANTIATE_TEST_SUITE_P(Share, Reshuffled, ::testing::Values(20, 40, 60, 80));
 
-// The most hits that any choice of what to keep can get, by trying all of them.
+// The most hits that any choice of what to retain can get, by trying all of them.
 unsigned most_hits(const std::vector<SampleId>& trace, unsigned samples, unsigned capacity) {
   std::vector<int> best(1U << samples, -1);
   best[0] = 0;
   for (const SampleId sample : trace) {
     std::vector<int> next(best.size(), -1);
-    for (unsigned kept = 0; kept < best.size(); ++kept) {
-      if (best[kept] < 0) continue;
-      const int hits = best[kept] + static_cast<int>(kept >> sample & 1);
-      const unsigned with = kept | 1U << sample;
+    for (unsigned set = 0; set < best.size(); ++set) {
+      if (best[set] < 0) continue;
+      const int hits = best[set] + static_cast<int>(set >> sample & 1);
+      const unsigned with = set | 1U << sample;
       for (unsigned after = with;; after = (after - 1) & with) {
         if (std::popcount(after) <= static_cast<int>(capacity)) {
           next[after] = std::max(next[after], hits);
@@ -182,7 +182,8 @@ TEST(Needed, WhatOneJobHasReadStaysForTheOther) {
       important += matters && policy->kept(sample) ? 1 : 0;
     }
     // By chance it would be a twenty-fifth.
-    EXPECT_GT(important, kCount / 10) << name << ": who is foretold no more is kept by importance";
+    EXPECT_GT(important, kCount / 10)
+        << name << ": what is predicted no more is retained by importance";
     return hits;
   };
   EXPECT_GT(hits_of("needed"), hits_of("shade") * 3 / 2);

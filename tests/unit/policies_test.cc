@@ -27,20 +27,21 @@ class Checked {
       : policy_(std::move(policy)), model_(model) {}
 
   void access(uint32_t job, SampleId sample, uint64_t bytes) {
-    const bool was_kept = policy_->kept(sample);
-    const bool same = was_kept && policy_->kept_bytes(sample) == bytes;
+    const bool retained_before = policy_->kept(sample);
+    const bool same = retained_before && policy_->kept_bytes(sample) == bytes;
     const Decision decision = policy_->access(job, sample, bytes, &evicted_);
     EXPECT_EQ(decision == Decision::kHit, same);
     EXPECT_EQ(policy_->kept(sample), decision != Decision::kPass);
     EXPECT_TRUE(bytes <= policy_->capacity() || decision == Decision::kPass);
     for (const SampleId gone : evicted_) {
       if (gone == sample) {
-        EXPECT_TRUE(was_kept && !same);
+        EXPECT_TRUE(retained_before && !same);
       } else {
         EXPECT_FALSE(policy_->kept(gone));
       }
     }
-    EXPECT_TRUE(decision == Decision::kKeep || evicted_.size() <= (was_kept && !same ? 1 : 0));
+    EXPECT_TRUE(decision == Decision::kKeep ||
+                evicted_.size() <= (retained_before && !same ? 1 : 0));
     if (model_ == nullptr) return whole();
     EXPECT_EQ(decision, model_->access(job, sample, bytes, &expected_));
     EXPECT_EQ(evicted_, expected_);
@@ -61,7 +62,7 @@ class Checked {
     whole();
   }
   template <typename What>
-  void tell(What what) {
+  void apply(What what) {
     what(policy_.get());
     if (model_ != nullptr) what(model_);
     whole();
@@ -105,36 +106,36 @@ void random_trace(unsigned seed, Checked* checked) {
         sizes[sample] = below(40);
         break;
       case 3:
-        checked->tell([job = below(3)](auto* policy) { policy->begin_epoch(job); });
+        checked->apply([job = below(3)](auto* policy) { policy->begin_epoch(job); });
         break;
       case 4:
         if (below(4) != 0) break;
-        checked->tell([job = below(3)](auto* policy) { policy->end_job(job); });
+        checked->apply([job = below(3)](auto* policy) { policy->end_job(job); });
         break;
       case 5:
       case 6: {
         std::vector<SampleId> order(below(60));
         for (SampleId& one : order) one = below(kSamples);
         predicted.insert(predicted.end(), order.begin(), order.end());
-        checked->tell([&](auto* policy) { policy->know_order(order); });
+        checked->apply([&](auto* policy) { policy->know_order(order); });
         break;
       }
       case 7:
         if (below(4) != 0) break;
         predicted.clear();
-        checked->tell([](auto* policy) { policy->forget_order(); });
+        checked->apply([](auto* policy) { policy->forget_order(); });
         break;
       case 8:
       case 9:
-        checked->tell([sample, value = static_cast<float>(below(10)) - 2](auto* policy) {
+        checked->apply([sample, value = static_cast<float>(below(10)) - 2](auto* policy) {
           policy->set_importance(sample, value);
         });
         break;
       case 10: {
         if (below(4) != 0) break;
-        const auto told = std::find(predicted.begin(), predicted.end(), sample);
-        if (told != predicted.end()) predicted.erase(told);
-        checked->tell([sample](auto* policy) { policy->passed(sample); });
+        const auto predicted_at = std::find(predicted.begin(), predicted.end(), sample);
+        if (predicted_at != predicted.end()) predicted.erase(predicted_at);
+        checked->apply([sample](auto* policy) { policy->passed(sample); });
         break;
       }
       default: {
@@ -143,8 +144,8 @@ void random_trace(unsigned seed, Checked* checked) {
           const size_t turn = std::min<size_t>(below(4), predicted.size() - 1);
           sample = predicted[turn];
         }
-        const auto told = std::find(predicted.begin(), predicted.end(), sample);
-        if (told != predicted.end()) predicted.erase(told);
+        const auto predicted_at = std::find(predicted.begin(), predicted.end(), sample);
+        if (predicted_at != predicted.end()) predicted.erase(predicted_at);
         checked->access(below(3), sample, sizes[sample]);
       }
     }

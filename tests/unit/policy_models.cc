@@ -6,9 +6,9 @@
 namespace sluice::optimizer {
 namespace {
 
-uint64_t sum(const auto& kept) {
+uint64_t sum(const auto& retained) {
   uint64_t bytes = 0;
-  for (const auto& [sample, entry] : kept) bytes += entry.bytes;
+  for (const auto& [sample, entry] : retained) bytes += entry.bytes;
   return bytes;
 }
 
@@ -25,11 +25,11 @@ size_t PolicyModel::next_use(SampleId sample) const {
   return static_cast<size_t>(std::find(future_.begin(), future_.end(), sample) - future_.begin());
 }
 
-SampleId PolicyModel::victim(const KeptMap& kept, SampleId newcomer) const {
+SampleId PolicyModel::victim(const RetainedMap& retained, SampleId newcomer) const {
   const bool shrinking = newcomer == kNoSample;
-  // The least of these goes; the newcomer's must be greater, where that is asked.
+  // The least of these is evicted; the newcomer's must be greater, where that is asked.
   using Worth = std::tuple<double, double, SampleId>;
-  auto worth = [&](SampleId sample, const Kept& entry) -> Worth {
+  auto worth = [&](SampleId sample, const Retained& entry) -> Worth {
     const auto last = last_access_.count(sample) != 0 ? last_access_.at(sample) : 0;
     if (name_ == "lru") return {last, 0, sample};
     if (name_ == "fifo") return {entry.arrived, 0, sample};
@@ -53,15 +53,17 @@ SampleId PolicyModel::victim(const KeptMap& kept, SampleId newcomer) const {
   if (name_ == "minio" && !shrinking) return kNoSample;
   if (name_ == "quiver" && !shrinking && !wanted(newcomer)) return kNoSample;
   SampleId least = kNoSample;
-  for (const auto& [sample, entry] : kept) {
+  for (const auto& [sample, entry] : retained) {
     if (name_ == "quiver" && !shrinking && wanted(sample)) continue;
-    if (least == kNoSample || worth(sample, entry) < worth(least, kept.at(least))) least = sample;
+    if (least == kNoSample || worth(sample, entry) < worth(least, retained.at(least))) {
+      least = sample;
+    }
   }
   const bool judges = name_ == "shade" || name_ == "belady" || name_ == "needed";
   if (least != kNoSample && !shrinking && judges) {
-    const auto [goes, rather, one] = worth(least, {});
+    const auto [evicted, rather, one] = worth(least, {});
     const auto [stays, more, other] = worth(newcomer, {});
-    if (std::tie(goes, rather) >= std::tie(stays, more)) return kNoSample;
+    if (std::tie(evicted, rather) >= std::tie(stays, more)) return kNoSample;
   }
   return least;
 }
@@ -83,7 +85,7 @@ Decision PolicyModel::access(uint32_t job, SampleId sample, uint64_t bytes,
     evicted->push_back(sample);
   }
   if (bytes > capacity_) return Decision::kPass;
-  KeptMap after = kept_;
+  RetainedMap after = kept_;
   std::vector<SampleId> losers;
   while (sum(after) + bytes > capacity_) {
     const SampleId loser = victim(after, sample);

@@ -1,5 +1,5 @@
 // Replacement policies done the slow and obvious way: everything is found by searching what is
-// kept and what has happened. What optimizer/policies decides must be the same.
+// retained and what has happened. What optimizer/policies decides must be the same.
 #pragma once
 
 #include <algorithm>
@@ -37,21 +37,21 @@ class PolicyModel {
   uint64_t used() const;
 
  private:
-  struct Kept {
+  struct Retained {
     uint64_t bytes = 0;
     uint64_t arrived = 0;
     uint64_t listed = 0;  // quiver: when it came to be wanted, or unwanted
   };
-  using KeptMap = std::map<SampleId, Kept>;
+  using RetainedMap = std::map<SampleId, Retained>;
 
   bool wanted(SampleId sample) const;
   size_t next_use(SampleId sample) const;
-  SampleId victim(const KeptMap& kept, SampleId newcomer) const;
+  SampleId victim(const RetainedMap& retained, SampleId newcomer) const;
 
   const std::string name_;
   uint64_t capacity_;
   uint64_t now_ = 0;
-  KeptMap kept_;
+  RetainedMap kept_;
   std::map<SampleId, uint64_t> last_access_, count_;
   std::map<SampleId, float> importance_;
   std::set<uint32_t> jobs_;                            // quiver: in an epoch

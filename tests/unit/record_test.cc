@@ -41,7 +41,7 @@ TEST(Recorder, EpochsComeFromTheOrderAndNeverGoBack) {
   EXPECT_EQ(given(recorder, 3, origin(1, 4, 1)).epoch, 1U);
   const auto late = recorder.end(kReader, 1, 5, 1);
   ASSERT_TRUE(late);
-  EXPECT_EQ(late->epoch, 1U) << "a reader that is late to tell";
+  EXPECT_EQ(late->epoch, 1U) << "a reader whose reports are late";
   EXPECT_EQ(late->sample, 5U);
 }
 

@@ -24,13 +24,13 @@ inline constexpr uint64_t kMiB = 1 << 20;
 
 struct World : optimizer::Residency {
   uint64_t cached(uint32_t file, Range range) override {
-    return tells ? cache[file].covered(range) : 0;
+    return reports_cache ? cache[file].covered(range) : 0;
   }
-  bool known(uint32_t /*file*/) const override { return tells; }
+  bool known(uint32_t /*file*/) const override { return reports_cache; }
   bool awaited(uint32_t /*file*/) const override { return opening; }
-  bool exact(uint32_t /*file*/) const override { return tells; }
+  bool exact(uint32_t /*file*/) const override { return reports_cache; }
   bool opening = true;
-  bool tells = true;
+  bool reports_cache = true;
   std::map<uint32_t, optimizer::IntervalSet> cache;
 };
 
@@ -104,7 +104,7 @@ class Records : public ::testing::Test {
   uint32_t set_ = 0;
   uint64_t now_ = 1'000'000, dropped_ = 0;
   uint64_t missed_ = 0;            // bytes that a reader had to fetch itself
-  optimizer::IntervalSet mapped_;  // what somebody maps stays when it is dropped
+  optimizer::IntervalSet mapped_;  // what a process maps stays when it is dropped
   std::vector<Range> reads_;
 };
 

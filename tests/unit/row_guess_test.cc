@@ -129,7 +129,7 @@ TEST(RowGuess, PagesThatWereTouched) {
       }
       const Guessing got = guess_rows(array.size(), kFile, array.rows, seen);
       ASSERT_EQ(got.state, State::kGuessed) << array.row << ", " << around;
-      // A header of a whole multiple of the samples' number more or less cannot be told apart.
+      // A header of a whole multiple of the samples' number more or less cannot be distinguished.
       for (uint64_t i = 0; i < array.rows; ++i) {
         const Extent part = got.guess->parts(i)[0];
         const uint64_t end = part.offset + part.length;

@@ -165,10 +165,10 @@ TEST_F(Waiting, WhoIsNotWantedAnyMoreIsNotRead) {
   EXPECT_EQ(gone_.size(), 2U);
 }
 
-// Storage that serves one request at a time, each in half a millisecond and its bytes at 125 MB/s.
+// Storage that answers one request at a time, each in half a millisecond and its bytes at 125 MB/s.
 class Runs : public Records {
  protected:
-  void serve() {
+  void answer() {
     if (queue_.empty()) return;
     const PlannedRead read = queue_.front();
     queue_.pop_front();
@@ -201,10 +201,10 @@ class Runs : public Records {
   void epoch(const std::vector<uint32_t>& order) {
     for (const uint32_t index : order) {
       const Range pages{index * kRecord, (index + 1) * kRecord};
-      for (plan(); !queue_.empty() && !world_.cache[1].contains(pages); plan()) serve();
+      for (plan(); !queue_.empty() && !world_.cache[1].contains(pages); plan()) answer();
       read(index);
     }
-    while (!queue_.empty()) serve();
+    while (!queue_.empty()) answer();
   }
   static std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
     std::vector<uint32_t> order(count);
@@ -242,12 +242,12 @@ TEST_F(Runs, AreNotMadeForAnEpochThatNeedsLittleOfThem) {
   EXPECT_LT(bytes_read(), 6 * 1500 * kRecord);
 }
 
-// Of somebody else's file the kernel does not tell what is in memory: what was read is believed to
+// Of another user's file the kernel does not report what is in memory: what was read is believed to
 // be there, until a read shows that it is not.
 TEST_F(Runs, OfAFileOfWhichNobodyTellsWhatIsInMemory) {
   const uint32_t count = 20000;
   make(0, kRecord, count, shuffled(count, 0));
-  world_.tells = false;
+  world_.reports_cache = false;
   epoch(shuffled(count, 0));
   EXPECT_EQ(missed_, 0U);
   EXPECT_LT(requests_, count / 8);
@@ -258,7 +258,7 @@ TEST_F(Runs, OfAFileOfWhichNobodyTellsWhatIsInMemory) {
   epoch(shuffled(count, 1));
   EXPECT_EQ(requests_, 0U) << "all of it is there";
   EXPECT_LT(bytes_read(), 2 * size_);
-  world_.cache[1] = {};  // somebody needed the memory
+  world_.cache[1] = {};  // another process needed the memory
   ASSERT_TRUE(book_.publish(1, set_, 2, 0, shuffled(count, 2)));
   epoch(shuffled(count, 2));
   EXPECT_EQ(missed_, 0U);
@@ -288,7 +288,7 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
     for (plan(); !queue_.empty() && !world_.cache[part.file.followed()].contains(pages); plan()) {
       const PlannedRead read = queue_.front();
       world_.cache[read.file].add(read.range);
-      serve();
+      answer();
       // Memory is short: half of what was not read yet is gone.
       if (reads_.size() % 64 == 0)
         world_.cache[1 + reads_.size() / 64 % files].remove({0, each / 2});
@@ -327,7 +327,7 @@ TEST_F(Runs, OfAFileThatDoesNotFitAreThoseNeededSoon) {
   EXPECT_LT(reads_.size(), count * 6 / 10) << "three quarters are read";
   EXPECT_LT(bytes_read(), 3 * size_);
   EXPECT_GT(dropped_, 0U);
-  EXPECT_LT(world_.cache[1].bytes(), 20 * kMiB) << "what lay between goes as well";
+  EXPECT_LT(world_.cache[1].bytes(), 20 * kMiB) << "what lay between is evicted as well";
   // Those that stay lie together, where they cut no run to pieces.
   EXPECT_GT(world_.cache[1].covered({0, 8 * kMiB}), 7 * kMiB);
 }
@@ -340,7 +340,7 @@ class WaitingRuns : public Runs {
     make(16 * kMiB, kRecord, 20000, order);
     for (size_t i = 0; i < 3000; ++i) {
       const Range pages{order[i] * kRecord, (order[i] + 1) * kRecord};
-      for (plan(); !world_.cache[1].contains(pages); plan()) serve();
+      for (plan(); !world_.cache[1].contains(pages); plan()) answer();
       read(order[i]);
     }
     plan();
@@ -353,7 +353,7 @@ TEST_F(WaitingRuns, ThatNobodyWantsAnyMoreAreNotRead) {
   const size_t before = reads_.size();
   ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{}));
   while (!queue_.empty()) {
-    serve();
+    answer();
     plan();
   }
   EXPECT_EQ(reads_.size(), before + flying);
@@ -369,7 +369,7 @@ TEST_F(WaitingRuns, OfAnOrderThatWasToldAnewAreRead) {
   order.resize(500);
   for (int i = 0; i < 2000; ++i) {
     plan();
-    serve();
+    answer();
   }
   for (const uint32_t index : order) {
     EXPECT_TRUE(world_.cache[1].contains({index * kRecord, (index + 1) * kRecord})) << index;
@@ -384,7 +384,7 @@ TEST_F(WaitingRuns, OfAMountThatIsTurnedOffHoldNoBudget) {
 TEST_F(WaitingRuns, OfASessionThatLeavesCountNoMore) {
   scheduler_.remove_session(1, now_);
   book_.leave(1);
-  while (!queue_.empty()) serve();
+  while (!queue_.empty()) answer();
   EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
   EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
 }
@@ -392,16 +392,16 @@ TEST_F(WaitingRuns, OfASessionThatLeavesCountNoMore) {
 TEST_F(WaitingRuns, OfAFileThatIsGoneCountNoMore) {
   scheduler_.remove_file(1);
   EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
-  while (!queue_.empty()) serve();
+  while (!queue_.empty()) answer();
   EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
 }
 
 TEST_F(WaitingRuns, OfAFileThatGrewShorterDoNotReachBeyondIt) {
   scheduler_.resize_file(1, size_ / 2);
   const size_t flying = queue_.size();
-  for (size_t i = 0; i < flying; ++i) serve();
+  for (size_t i = 0; i < flying; ++i) answer();
   reads_.clear();
-  for (plan(); !queue_.empty(); plan()) serve();
+  for (plan(); !queue_.empty(); plan()) answer();
   for (const Range& range : reads_) EXPECT_LE(range.end, size_ / 2);
 }
 
@@ -412,7 +412,7 @@ TEST_F(WaitingRuns, OfSamplesThatWereBegunAreNotRead) {
   const uint64_t flying = queue_.size();
   const size_t before = reads_.size();
   while (!queue_.empty()) {
-    serve();
+    answer();
     plan();
   }
   EXPECT_EQ(reads_.size(), before + flying);

@@ -34,12 +34,12 @@ TEST(SamplePlaces, WhatWasToldStaysWhereOnlyItsPagesWereSeen) {
     book.end(77, set, index);
     return book.parts(set, index)[0];
   };
-  const Extent told{5000, 3000, 1};
+  const Extent declared{5000, 3000, 1};
   const Extent pages{4096, 4096, 1};
   for (const Source source : {Source::kDeclared, Source::kKept}) {
     const uint64_t index = source == Source::kDeclared ? 3 : 4;
-    ASSERT_TRUE(book.datasets().locate(1, set, index, {told}, source));
-    EXPECT_EQ(see(index, pages), told);
+    ASSERT_TRUE(book.datasets().locate(1, set, index, {declared}, source));
+    EXPECT_EQ(see(index, pages), declared);
     EXPECT_EQ(see(index, {9000, 100, 1}), (Extent{9000, 100, 1})) << "it is elsewhere now";
   }
   EXPECT_EQ(see(5, pages), pages) << "of this one no more is known";
@@ -78,7 +78,7 @@ TEST(SamplePlaces, OnlyWhoReadsAShuffledDatasetIsAskedForPages) {
   EXPECT_FALSE(book.orders().wants_places(1)) << "enough is known";
 }
 
-// What was read ahead for samples still to come was taken for nobody's when memory was short, and
+// What was read ahead for samples still to come was taken for unowned when memory was short, and
 // dropped: they were read twice.
 TEST_F(Records, ASmallBudgetIsFilledAndNothingOfItReadTwice) {
   const std::vector<uint32_t> order = scattered(1000);
@@ -93,7 +93,7 @@ TEST_F(Records, ASmallBudgetIsFilledAndNothingOfItReadTwice) {
   EXPECT_EQ(metric(SessionMetric::sample_hits), 1000U);
 }
 
-// Begun samples are in nobody's order any more, and fill the budget: what is being read stays.
+// Begun samples are in no order any more, and fill the budget: what is being read stays.
 TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   const std::vector<uint32_t> order = scattered(100);
   make(kMiB, 64 << 10, 100, order);
@@ -103,7 +103,7 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   }
   pump();
   ASSERT_EQ(scheduler_.accounts().outstanding(), kMiB);
-  scheduler_.add_file(2, kMiB, 9);  // somebody else is short of memory meanwhile
+  scheduler_.add_file(2, kMiB, 9);  // another job is short of memory meanwhile
   scheduler_.file_usable(2, true);
   const uint32_t other = book_.use(1, "other", 1);
   ASSERT_TRUE(book_.datasets().locate(1, other, 0, {{0, 4096, 2}}, Source::kDeclared));
@@ -140,7 +140,7 @@ TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
   const std::vector<uint32_t> next(order.rbegin(), order.rend());
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, next));
   for (const uint32_t index : next) {
-    read(index);  // the first of them ends the epoch that nobody read
+    read(index);  // the first of them ends the epoch that was not read
     pump();
     EXPECT_LE(scheduler_.accounts().outstanding(), kMiB);
   }
@@ -165,7 +165,7 @@ TEST_F(Records, NeighboursAreOneRead) {
   ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{10, 40, 11, 9, 20}));
   pump();
   ASSERT_EQ(reads_.size(), 3U);
-  EXPECT_EQ(reads_[0].begin, 9 * 4096U) << "whom the first one needs";
+  EXPECT_EQ(reads_[0].begin, 9 * 4096U) << "the one that the first needs";
   EXPECT_EQ(reads_[0].end, 12 * 4096U);
   EXPECT_EQ(reads_[1].begin, 40 * 4096U);
   EXPECT_EQ(reads_[2].begin, 20 * 4096U);

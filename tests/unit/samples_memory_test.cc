@@ -189,10 +189,10 @@ TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
 
 TEST(SampleMemory, NumbersOfDatasetsComeRound) {
   SampleBook book;
-  const uint32_t kept = book.use(1, "kept", 10);
+  const uint32_t first = book.use(1, "first", 10);
   for (uint32_t i = 0; i < 3000; ++i) {
     const uint32_t set = book.use(2, "set", 10);
-    ASSERT_NE(set, kept);
+    ASSERT_NE(set, first);
     ASSERT_LE(set, Datasets::kMaxId);
     book.leave(2);
   }

@@ -246,7 +246,7 @@ TEST(SampleOrder, TellsAFilesOrderFromAShuffledOne) {
 }
 
 // Places that are learned while the order runs send it through the order again from the front: what
-// was fetched further on was taken for nobody's.
+// was fetched further on was taken for unowned.
 TEST(SampleOrder, WhatWasHandedOutIsAheadWhenTheOrderIsGoneThroughAgain) {
   SampleOrder order;
   const std::vector<uint32_t> indices = shuffled(100, 3);
@@ -356,10 +356,10 @@ TEST(SampleBook, TwoJobsAreServedInTurns) {
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
   book.publish(1, book.data, 0, 0, shuffled(1000, 1));
   book.publish(2, book.data, 0, 0, shuffled(1000, 2));
-  int served[3] = {};
-  for (int i = 0; i < 100; ++i) ++served[book.orders().next(bytes(1 << 30), take_all)->session];
-  EXPECT_EQ(served[1], 50);
-  EXPECT_EQ(served[2], 50);
+  int fetched[3] = {};
+  for (int i = 0; i < 100; ++i) ++fetched[book.orders().next(bytes(1 << 30), take_all)->session];
+  EXPECT_EQ(fetched[1], 50);
+  EXPECT_EQ(fetched[2], 50);
 }
 
 // Workers of two jobs over one dataset, each a session of its own: neither job's order was taken
@@ -373,7 +373,7 @@ TEST(SampleBook, SpawnedWorkersOfTwoJobsReadTheirParentsOrders) {
   const std::vector<uint32_t> first = shuffled(1000, 1), second = shuffled(1000, 2);
   book.publish(1, book.data, 3, 0, first);
   book.publish(2, book.data, 5, 0, second);
-  EXPECT_FALSE(book.orders().running(11, book.data)) << "whose it is cannot be told";
+  EXPECT_FALSE(book.orders().running(11, book.data)) << "whose it is is unknown";
   book.orders().set_parent(11, 1);
   book.orders().set_parent(12, 11);  // a worker of a worker, as behind a fork server
   book.orders().set_parent(21, 2);

@@ -1,4 +1,4 @@
-// What a job is told that it was saved, and the union of waits that it rests on.
+// What is reported to a job as saved, and the union of waits that it rests on.
 #include "policy/planner/savings.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,8 @@ TEST(Savings, TimeInWhichNothingWasReadHidesNothing) {
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
 }
 
-// A batch is read at once, then computed with for long: the kernel goes on for its window, no more.
+// A batch is read at once, then computed with for long: the kernel reads on for its window, no
+// more.
 TEST(Savings, KernelReadsAheadForItsWindowOnly) {
   Savings savings;
   savings.enter(0);
@@ -99,7 +100,7 @@ TEST(Savings, KernelReadsAheadForItsWindowOnly) {
   EXPECT_NEAR(savings.avoided_ns(0), 2 * kSecond, 100);
 }
 
-// Who computes with each piece longer than storage takes for it waits for nothing.
+// A job that computes with each piece longer than storage takes for it waits for nothing.
 TEST(Savings, KernelKeepsUpWithWhoComputesEvenly) {
   Savings savings;
   savings.enter(0);
@@ -142,7 +143,7 @@ TEST(WaitUnion, AgreesWithCountingEachMoment) {
     WaitUnion waits{};
     std::vector<bool> moments(400);
     uint64_t sum = 0;
-    for (int i = 0; i < 60; ++i) {  // no more than are kept apart
+    for (int i = 0; i < 60; ++i) {  // no more than are recorded apart
       const uint64_t begin = draw() % 350;
       const uint64_t end = begin + 1 + draw() % 20;
       sum += waits.add(begin, end);
@@ -158,7 +159,7 @@ TEST(WaitUnion, MissesLittleOfLongWaitsAmongShortOnes) {
   WaitUnion waits{};
   std::vector<bool> moments(300'000);
   uint64_t sum = 0;
-  for (uint64_t i = 0; i < 20'000; ++i) {  // far more than are kept apart
+  for (uint64_t i = 0; i < 20'000; ++i) {  // far more than are recorded apart
     const uint64_t end = 10'000 + i * 12 + draw() % 6;
     const uint64_t begin = end - (draw() % 50 == 0 ? 400 : 1 + draw() % 5);
     sum += waits.add(begin, end);

@@ -26,7 +26,7 @@ TEST(Service, LinkCarriesItsRateAndNoMore) {
     uint64_t now = kStart;
     uint64_t bytes = 0;
     uint64_t end = 0;
-    // Always a few requests waiting, of any size, asked for at odd moments.
+    // Always a few requests waiting, of any size, sent at odd moments.
     for (int i = 0; i < 20000; ++i) {
       const uint64_t size = 1 + random() % (1 << 20);
       end = service.admit(now, kMs, size);
@@ -65,15 +65,15 @@ TEST(Service, NeverMoreThanParallelAtOnce) {
       const uint64_t bytes = random() % 3 == 0 ? random() % 65536 : 0;
       const uint64_t end = service.admit(now, latency, bytes);
       EXPECT_GE(end, now + latency);
-      // What is served takes at least its latency before its end.
+      // What is answered takes at least its latency before its end.
       edges.emplace_back(end - latency, 1);
       edges.emplace_back(end, -1);
       last = std::max(last, end);
     }
     std::sort(edges.begin(), edges.end());
-    int64_t served = 0;
+    int64_t in_service = 0;
     int64_t most = 0;
-    for (const auto& [time, step] : edges) most = std::max(most, served += step);
+    for (const auto& [time, step] : edges) most = std::max(most, in_service += step);
     EXPECT_LE(most, static_cast<int64_t>(parallel));
   }
 }

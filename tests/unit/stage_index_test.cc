@@ -55,7 +55,7 @@ TEST(StagePath, AskingForAFolderIsNoFile) {
   EXPECT_EQ(absolute("/here", "a/."), "");
   EXPECT_EQ(absolute("/here", "."), "");
   EXPECT_EQ(absolute("/here", ""), "");
-  EXPECT_EQ(absolute("", "a"), "") << "nobody knows where";
+  EXPECT_EQ(absolute("", "a"), "") << "it is unknown where";
 }
 
 TEST(StagePath, TooLongIsNothing) {
@@ -109,10 +109,10 @@ TEST_F(StageIndexTest, AFileIsFoundFromItsFetchToItsEnd) {
   const uint32_t record = index.add("/a");
   EXPECT_EQ(find("/a", &copy, &state), record);
   EXPECT_EQ(state, StageState::kFetching);
-  StageCopy told{};
-  told.name = 7;
-  told.stat.size = 1234;
-  index.publish(record, told);
+  StageCopy copy{};
+  copy.name = 7;
+  copy.stat.size = 1234;
+  index.publish(record, copy);
   EXPECT_EQ(find("/a", &copy, &state), record);
   EXPECT_EQ(state, StageState::kStaged);
   EXPECT_EQ(copy.name, 7U);
@@ -154,9 +154,9 @@ TEST_F(StageIndexTest, AReaderSeesARecordWholeOrNotAtAll) {
     }
   });
   for (uint64_t i = 1; i <= 200000; ++i) {
-    StageCopy told{};
-    told.name = told.stat.size = told.stat.inode = i;
-    index.publish(record, told);
+    StageCopy copy{};
+    copy.name = copy.stat.size = copy.stat.inode = i;
+    index.publish(record, copy);
   }
   done = true;
   reader.join();
@@ -211,7 +211,7 @@ TEST_F(StageFiles, PagesThatWereCachedBeforeStay) {
   ASSERT_EQ(fdatasync(fd.get()), 0);
   uint64_t before = 0;
   if (!cached_exactly(fd.get(), {0, kSize}, false, &before) || before != kSize) {
-    GTEST_SKIP() << "this file system or kernel does not tell what is cached";
+    GTEST_SKIP() << "this file system or kernel does not report what is cached";
   }
   const auto copied = [&](uint64_t name) {
     EXPECT_TRUE(copy_in(path, stage.fd(), name, rules).good);
@@ -250,7 +250,7 @@ TEST_F(StageFiles, ACopyHasTheSameBytesAndTheOriginalsAttributes) {
   EXPECT_GE(result.charged, content.size());
   struct stat after {};
   ASSERT_EQ(stat(path.c_str(), &after), 0);
-  EXPECT_EQ(after.st_atim.tv_nsec, about.st_atim.tv_nsec) << "nobody has read it";
+  EXPECT_EQ(after.st_atim.tv_nsec, about.st_atim.tv_nsec) << "it was not read";
 }
 
 TEST_F(StageFiles, AnEmptyFileIsAFile) {

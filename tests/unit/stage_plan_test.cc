@@ -1,4 +1,4 @@
-// Who is staged, kept and evicted: pure decisions, and the numbers of files that samples are.
+// What is staged, retained and evicted: pure decisions, and the numbers of files that samples are.
 #include "policy/copies/stage_plan.h"
 
 #include <gtest/gtest.h>
@@ -210,8 +210,8 @@ TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
   EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));
 }
 
-// The policy was not told of readings that it has nothing to decide of: who was read by both of two
-// jobs was needed soonest of all from then on.
+// The policy was not notified of readings that it has nothing to decide of: what was read by both
+// of two jobs was needed soonest of all from then on.
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
@@ -394,7 +394,7 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
   for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
   EXPECT_TRUE(want(2000)) << "they make way";
-  // A copy that was read and not kept comes back as one that is ahead: no more of them either.
+  // A copy that was read and not retained comes back as one that is ahead: no more of them either.
   arrive();
   for (int i = 1; i < ahead; ++i) want(2000 + i);
   EXPECT_LE(plan.table().ahead(), 100 * charge - keepable);

@@ -1,4 +1,4 @@
-// Whole training systems: every sample once an epoch, whatever is served for whom, and the hit
+// Whole training systems: every sample once an epoch, whatever is read for which, and the hit
 // ratios that closed forms or the paper give.
 #include <gtest/gtest.h>
 
@@ -36,13 +36,13 @@ Epochs train(System* system, uint32_t samples, uint32_t epochs, bool once, uint6
       if (chosen[sample]) order.push_back(sample);
     }
     random.shuffle(&order);
-    std::set<SampleId> served;
+    std::set<SampleId> delivered;
     if (epoch == 1) run = {};
     run.fetched += static_cast<double>(order.size()) / samples;
     for (const SampleId wanted : order) {
       const Answer answer = system->request(0, wanted, kBytes);
       if (once) {
-        EXPECT_TRUE(served.insert(answer.sample).second) << "twice in an epoch";
+        EXPECT_TRUE(delivered.insert(answer.sample).second) << "twice in an epoch";
       }
       values.observe(answer.sample, losses[answer.sample]);
       ++run.served[static_cast<size_t>(answer.how)];
@@ -79,7 +79,7 @@ TEST(Systems, WithoutSelectionHitAsOftenAsClosedFormsSay) {
     EXPECT_NEAR(train("default", memory).hits(), lru, 0.01);
     EXPECT_NEAR(train("base", memory).hits(), lru, 0.01);
     EXPECT_NEAR(train("coordl", memory).hits(), memory, 1e-9);
-    // Who stands in was in memory when the epoch began: as many as fit, each once.
+    // Substitutes were in memory when the epoch began: as many as fit, each once.
     EXPECT_NEAR(train("quiver", memory).hits(), memory, 0.01);
   }
 }
@@ -118,7 +118,7 @@ TEST(ICacheSystem, NobodyStandsInWhereNobodyMay) {
   const Epochs run = train(&system, 2000, 12, true);
   EXPECT_EQ(run.share(Served::kSubstituted), 0);
   EXPECT_EQ(run.share(Served::kMissOther), 0);
-  EXPECT_EQ(run.background.packages, 0U) << "read for nobody";
+  EXPECT_EQ(run.background.packages, 0U) << "read in vain";
 }
 
 // The paper's multi-job cache: values of jobs that do not gain by it do not count.
@@ -142,11 +142,11 @@ TEST(ICacheSystem, KeepsWhatMattersToThoseWhoGain) {
       for (const uint32_t job : {0U, 1U}) system.request(job, sample, kBytes);
     }
   }
-  uint32_t kept = 0;
+  uint32_t retained = 0;
   for (SampleId sample = kSamples - 100; sample < kSamples; ++sample) {
-    kept += system.cache().h_cache().kept(sample) ? 1 : 0;
+    retained += system.cache().h_cache().kept(sample) ? 1 : 0;
   }
-  EXPECT_EQ(kept, 100U) << "what matters most to job 0";
+  EXPECT_EQ(retained, 100U) << "what matters most to job 0";
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ TEST_F(UptakeTest, CopiesThatAreReadStay) {
   EXPECT_FALSE(uptake.needs_originals(kDataset));
 }
 
-// Who goes through samples and opens no file of theirs would have cost all their copies.
+// A job that only reads the samples' numbers and opens no file of theirs would have cost all their
+// copies.
 TEST_F(UptakeTest, ASampleThatReadsNothingSaysNothing) {
   for (uint64_t i = 0; i < 10 * Uptake::kEnough; ++i) {
     EXPECT_EQ(sample(true, 1000), Uptake::Verdict::kNothing);

@@ -6,7 +6,7 @@
 
 static char path[4096];
 static uint64_t digests[3];
-static const unsigned char* kept;
+static const unsigned char* mapped;
 
 static void find_path(void) {  // argv is not known yet
   int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -38,15 +38,15 @@ static uint64_t churn(uint64_t seed) {
 
 __attribute__((constructor(101))) static void very_early(void) {
   find_path();
-  kept = map_data(path);
-  digests[0] = digest_of(kept, DATA_SIZE / 4) ^ churn(1);
+  mapped = map_data(path);
+  digests[0] = digest_of(mapped, DATA_SIZE / 4) ^ churn(1);
 }
 __attribute__((constructor)) static void early(void) {
-  CHECK(is_data(kept, 0, DATA_SIZE / 2));
+  CHECK(is_data(mapped, 0, DATA_SIZE / 2));
   digests[1] = churn(2);
 }
 __attribute__((destructor(101))) static void late(void) {
-  CHECK(is_data(kept, 0, DATA_SIZE));
+  CHECK(is_data(mapped, 0, DATA_SIZE));
   const unsigned char* again = map_data(path);
   CHECK(is_data(again, 0, DATA_SIZE));
   char text[64];
@@ -54,7 +54,7 @@ __attribute__((destructor(101))) static void late(void) {
   CHECK(write(1, text, (size_t)size) == size);
 }
 static void at_exit(void) {
-  CHECK(is_data(kept, DATA_SIZE / 2, DATA_SIZE / 4) == false);
+  CHECK(is_data(mapped, DATA_SIZE / 2, DATA_SIZE / 4) == false);
   printf("atexit %016lx\n", churn(3));
 }
 

@@ -243,7 +243,7 @@ static void daemonised(void) {  // double fork, as launchers do; the grandchild 
   CHECK(read(ends[0], &digest, sizeof digest) == sizeof digest);
   CHECK(read(ends[0], &none, sizeof none) == 0);
   printf("%016lx\n", digest);
-  // No child of somebody else's is ever found here.
+  // No other process's child is ever found here.
   printf("wait %d", waitpid(-1, NULL, WNOHANG));
   printf(" %d\n", errno);
 }

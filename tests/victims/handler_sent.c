@@ -1,4 +1,4 @@
-// SIGSEGV and SIGBUS that somebody sends: si_code, si_pid and si_value arrive; blocked ones wait;
+// SIGSEGV and SIGBUS that a process sends: si_code, si_pid and si_value arrive; blocked ones wait;
 // a handler on the alternate stack outlives a stack overflow; two handlers in turn.
 #include "tests/victims/victim.h"
 

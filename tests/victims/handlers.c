@@ -1,8 +1,8 @@
 // The application's own SIGSEGV and SIGBUS actions with every combination of flags, installed
 // before or after the mapping: handlers ... before|after. In each combination a child reads the
-// data, faults for real, and its handler says everything that the kernel told it: on which stack
-// it runs, the mask, si_code, si_addr relative to what was touched. Then it repairs the page and
-// returns, and the faulting access must go through.
+// data, faults for real, and its handler says everything that the kernel passed to it: on which
+// stack it runs, the mask, si_code, si_addr relative to what was touched. Then it repairs the page
+// and returns, and the faulting access must go through.
 #include <ucontext.h>
 
 #include "tests/victims/victim.h"

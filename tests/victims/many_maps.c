@@ -1,5 +1,5 @@
 // Makes mappings until few are left below vm.max_map_count, then maps the data, reads it all, and
-// goes on allocating: many_maps ... LEFT. Its own mmap must not fail because of anybody else.
+// continues to allocate: many_maps ... LEFT. Its own mmap must not fail because of others.
 #include "tests/victims/victim.h"
 
 int main(int argc, char** argv) {

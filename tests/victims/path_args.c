@@ -79,8 +79,8 @@ int main(void) {
   printf("chown %d\n", chown(name(0), (uid_t)-1, (gid_t)-1));
   printf("utimes %d\n", utimes(name(0), NULL));
   printf("truncate %d\n", truncate(name(0), 5));
-  int kept = setxattr(name(0), name(4), name(5), 11, 0);
-  printf("setxattr %d %d\n", kept, kept ? errno : 0);
+  int result = setxattr(name(0), name(4), name(5), 11, 0);
+  printf("setxattr %d %d\n", result, result ? errno : 0);
   char value[64] = "";
   ssize_t got = getxattr(name(0), name(4), value, sizeof value);
   printf("getxattr %zd %s\n", got, value);

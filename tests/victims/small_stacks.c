@@ -1,6 +1,6 @@
 // Handlers on alternate stacks of the smallest sizes that people use, which open, read, stat, map
 // and close files of data, and end the process from there: small_stacks ... [sample]. With
-// `sample` a sample is begun in each child, if there is something to tell.
+// `sample` a sample is begun in each child, if there is something to report.
 #include "tests/victims/victim.h"
 
 // sluice.h's, where the library is.

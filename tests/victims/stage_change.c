@@ -147,7 +147,8 @@ static void make(int change) {
     kChanges[change].run();
     return;
   }
-  wait_copy(at("mark"));  // that it goes tells something: on a busy machine it may not be back yet
+  wait_copy(
+      at("mark"));  // that it is removed shows something: on a busy machine it may not be back yet
   char* argv[] = {self, "--make", folder, (char*)kChanges[change].name, NULL};
   char* environment[] = {NULL};
   pid_t pid;
@@ -155,7 +156,7 @@ static void make(int change) {
   int status;
   CHECK(waitpid(pid, &status, 0) == pid && status == 0);
   if (!with_sluice()) return;
-  // What is told of changes comes in their order: the mark is the last. Until it is seen, which is
+  // Notifications of changes come in their order: the mark is the last. Until it is seen, which is
   // a matter of milliseconds and much less than SLUICE_STALE, a copy may still be opened.
   const time_t deadline = time(NULL) + 10;
   for (bool seen = false; !seen; usleep(100)) {

@@ -1,4 +1,4 @@
-// Names of staged files: links, folders, attributes, access, and arguments that nobody should give.
+// Names of staged files: links, folders, attributes, access, and invalid arguments.
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 
@@ -185,7 +185,7 @@ static void bad(void) {
   static const char* const cut[] = {
       "/",       "/p",       "/proc/self/f", "/proc/self/fd/", "/proc/self/fd/1",
       "/dev/fd", "/dev/fd/", "f2",           "/tmp",           "1"};
-  const int kept = open_copy(at("f2"), O_RDONLY);
+  const int copy = open_copy(at("f2"), O_RDONLY);
   for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i) {
     char* text = page + PAGE - strlen(cut[i]);
     memcpy(text, cut[i], strlen(cut[i]));
@@ -201,26 +201,26 @@ static void bad(void) {
   say_file("at the end of a page", text);
   const char* const f2 = at("f2");
   struct stat* const bad_stat = (struct stat*)(page + PAGE);
-  SAY_RESULT(fstat(kept, bad_stat));
-  SAY_RESULT(fstat(kept, (struct stat*)(page + PAGE - 8)));
-  SAY_RESULT(fstat(kept, (struct stat*)(page + 2 * PAGE - 8)));
+  SAY_RESULT(fstat(copy, bad_stat));
+  SAY_RESULT(fstat(copy, (struct stat*)(page + PAGE - 8)));
+  SAY_RESULT(fstat(copy, (struct stat*)(page + 2 * PAGE - 8)));
   SAY_RESULT(stat(f2, bad_stat));
   SAY_RESULT(stat(f2, (struct stat*)(page + PAGE - 100)));
   SAY_RESULT(statx(AT_FDCWD, f2, 0, STATX_BASIC_STATS, (struct statx*)bad_stat));
-  SAY_RESULT(statx(kept, "", AT_EMPTY_PATH, STATX_BASIC_STATS, (struct statx*)(page + PAGE - 60)));
+  SAY_RESULT(statx(copy, "", AT_EMPTY_PATH, STATX_BASIC_STATS, (struct statx*)(page + PAGE - 60)));
   struct stat* volatile no_stat = NULL;
   const char* volatile no_name = NULL;
-  SAY_RESULT(fstat(kept, no_stat));
+  SAY_RESULT(fstat(copy, no_stat));
   SAY_RESULT(open(no_name, O_RDONLY));
-  SAY_RESULT(statx(kept, no_name, AT_EMPTY_PATH, STATX_BASIC_STATS, (struct statx*)page));
-  SAY_RESULT(read(kept, page + PAGE, 100));
-  SAY_RESULT(pread(kept, page + PAGE - 10, 10, 0));
+  SAY_RESULT(statx(copy, no_name, AT_EMPTY_PATH, STATX_BASIC_STATS, (struct statx*)page));
+  SAY_RESULT(read(copy, page + PAGE, 100));
+  SAY_RESULT(pread(copy, page + PAGE - 10, 10, 0));
   CHECK(mprotect(page + 2 * PAGE, PAGE, PROT_READ) == 0);
-  SAY_RESULT(fstat(kept, (struct stat*)(page + 2 * PAGE)));
+  SAY_RESULT(fstat(copy, (struct stat*)(page + 2 * PAGE)));
   SAY_RESULT(stat(f2, (struct stat*)(page + 2 * PAGE)));
   SAY_RESULT(open("", O_RDONLY));
   SAY_RESULT(stat("", &s));
-  SAY_RESULT(fstatat(kept, "", &s, 0));
+  SAY_RESULT(fstatat(copy, "", &s, 0));
   SAY_RESULT(fstatat(AT_FDCWD, "", &s, AT_EMPTY_PATH));
   static char lengthy[6000];
   memset(lengthy, 'x', sizeof lengthy - 1);
@@ -242,7 +242,7 @@ static void bad(void) {
   SAY_RESULT(fopen(at("missing"), "r") == NULL ? -1 : 0);
 }
 
-// Opens until no descriptor is left, and goes on.
+// Opens until no descriptor is left, and continues.
 static void exhausted(void) {
   staged();
   int last = -1, fd;

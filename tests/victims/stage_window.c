@@ -407,7 +407,7 @@ static void give_up(unsigned capability) {
 
 static void group_given_up(void) {
   const gid_t group = 4321;
-  // Who is asked decides: as an ordinary user who is one of the group.
+  // The effective user decides: as an ordinary user who is one of the group.
   if (setgroups(1, &group) != 0 || chown(at("sub"), 1, group) != 0 || chmod(at("sub"), 0710) != 0) {
     say("not root");
     return;

@@ -1,4 +1,4 @@
-// A small job that goes on for a while: steady ... PASSES. Reads the mapped data file and streams
+// A small job that runs for a while: steady ... PASSES. Reads the mapped data file and streams
 // the same file, in turns, and prints one digest.
 #include "tests/victims/victim.h"
 

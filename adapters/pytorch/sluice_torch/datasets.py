@@ -6,15 +6,15 @@ import os
 from torch.utils.data import dataset as torch_datasets
 
 from . import arrays, records, settings
+from .bindings import sluice
 from .identity import IdentityMap
-from .told import sluice
 
 IN_MEMORY = (list, tuple, dict, range, str, bytes, bytearray)  # these cause no reads
 PATHS = (str, bytes, os.PathLike)
 NAME_BYTES = 200  # of a name's readable part; a longer one ends in a digest
 
 
-class Told:
+class Registration:
     """A registered dataset. epochs: how many iterations over it have begun; last: the serial number
     of the loader's link that began the latest one; where: see _where; searched: whether
     _locate_parts has run."""
@@ -25,7 +25,7 @@ class Told:
         self.epochs, self.last, self.where, self.searched = 0, None, None, False
 
 
-_told = IdentityMap()
+_registrations = IdentityMap()
 _by_number = {}  # epochs are counted by name, across all objects of that name
 
 
@@ -33,10 +33,10 @@ def left_alone(dataset):
     return type(dataset) in IN_MEMORY or isinstance(dataset, torch_datasets.IterableDataset)
 
 
-def told(dataset, reading=False):
-    """The Told of the dataset, registered and located as needed; None: the adapter ignores it.
+def registration_of(dataset, reading=False):
+    """The registration of the dataset, renewed and located as needed; None: the adapter ignores it.
     `reading`: the caller is a process that reads samples and needs the number only."""
-    known = _told.get(dataset)
+    known = _registrations.get(dataset)
     if known is not None and reading:
         return known if known.number > 0 else None
     if left_alone(dataset):
@@ -53,11 +53,11 @@ def told(dataset, reading=False):
         number = sluice.dataset(name, length)
         known = _by_number.get(number)
         if known is None:
-            known = Told(number, length, name)
+            known = Registration(number, length, name)
             if number > 0:
                 _by_number[number] = known
         try:
-            _told.put(dataset, known)
+            _registrations.put(dataset, known)
         except TypeError:
             return None
     if known.number <= 0:

@@ -11,7 +11,7 @@ import operator
 from torch.utils.data import _utils, dataset as torch_datasets
 
 from . import datasets, settings
-from .told import sluice
+from .bindings import sluice
 
 _begin, _end = sluice.begin, sluice.end
 # For the path that every sample of an ordinary dataset takes.
@@ -126,7 +126,7 @@ def _goes_one_by_one(fetcher, dataset, indices):
 
 def _number(dataset):
     try:
-        known = datasets.told(dataset, reading=True)
+        known = datasets.registration_of(dataset, reading=True)
         return known.number if known is not None else None
     except Exception as error:
         settings.switch_off("%s: %s" % (type(error).__name__, error))

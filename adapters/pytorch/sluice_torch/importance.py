@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import sampler as samplers
 
 from . import orders, settings, turns
-from .told import sluice
+from .bindings import sluice
 
 FUNCTIONAL = "torch.nn.functional"
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -42,10 +42,10 @@ class Batch:
     """A batch that the loader returned. indices: of its samples; value: their losses as far as they
     are computed (several in a step add up); labels: their classes, if the losses have one target
     that contains them."""
-    __slots__ = ("told", "indices", "value", "labels", "target")
+    __slots__ = ("registration", "indices", "value", "labels", "target")
 
-    def __init__(self, told, indices):
-        self.told, self.indices = told, indices
+    def __init__(self, registration, indices):
+        self.registration, self.indices = registration, indices
         self.value = self.labels = self.target = None
 
 
@@ -81,17 +81,17 @@ class Reports:
 _reports = {}  # by dataset's number
 
 
-def _reports_of(told):
-    reports = _reports.get(told.number)
+def _reports_of(registration):
+    reports = _reports.get(registration.number)
     if reports is None:
-        reports = _reports[told.number] = Reports(told.number)
+        reports = _reports[registration.number] = Reports(registration.number)
     return reports
 
 
 def _doubt(batch):
-    settings.warn_once("batches of which no loss is computed before the next is asked for: the losses of "
+    settings.warn_once("batches of which no loss is computed before the next is requested: the losses of "
                        "their epoch are not counted")
-    _reports_of(batch.told).doubt()
+    _reports_of(batch.registration).doubt()
 
 
 def _guarded(function):
@@ -110,30 +110,30 @@ def _guarded(function):
 
 
 @_guarded
-def given_out(told, indices):
+def given_out(registration, indices):
     """A loader is about to return the batch of these samples; None: it is not known which."""
     before, _current.batch = getattr(_current, "batch", None), None
-    after = Batch(told, indices) if indices and torch.is_grad_enabled() else None
+    after = Batch(registration, indices) if indices and torch.is_grad_enabled() else None
     if before is not None and before.value is not None:
-        _reports_of(before.told).add(before)
+        _reports_of(before.registration).add(before)
     elif before is not None and after is not None:
         # A job that reads a batch ahead, or from two loaders in turns, computes losses of another
         # batch than the latest.
         _doubt(before)
-        if after.told is not before.told:
+        if after.registration is not before.registration:
             _doubt(after)
     _current.batch = after
 
 
 @_guarded
-def epoch_ends(told):
+def epoch_ends(registration):
     """The loader has no more batches, or another epoch of it begins: reports the values so far."""
     batch = getattr(_current, "batch", None)
-    if batch is not None and batch.told is told:
+    if batch is not None and batch.registration is registration:
         if batch.value is not None:
-            _reports_of(told).add(batch)
+            _reports_of(registration).add(batch)
         _current.batch = None
-    reports = _reports.get(told.number)
+    reports = _reports.get(registration.number)
     if reports is not None:
         reports.send()
         reports.doubted = False
@@ -281,12 +281,12 @@ def _flags(length, indices):
     return flags
 
 
-def selection_for(told, course, loader):
+def selection_for(registration, course, loader):
     """(turn, selection) of the loader's epoch that begins. selection None: it fetches all samples;
     turn None: it is not one of the counted epochs either. Not for ranks that have a plan."""
     if not torch.is_grad_enabled():
         return None, None  # nothing is trained
-    epoch_ends(told)
+    epoch_ends(registration)
     sampler, size, drop_last = batching(loader)
     if sampler is None:
         settings.warn_once("samples are not selected: the loader has a batch sampler of its own")
@@ -296,14 +296,14 @@ def selection_for(told, course, loader):
     if _ranks() > 1:
         settings.warn_once("samples are not selected: ranks would have batches of different number")
         return None, None
-    candidates = _candidates(sampler, told.length)
+    candidates = _candidates(sampler, registration.length)
     if candidates is None:
         settings.warn_once("samples are not selected: %s, and how it draws" % type(sampler).__name__)
         return None, None
     turn = turns.Turn(course)
-    allowed = _flags(told.length, candidates)
+    allowed = _flags(registration.length, candidates)
     sluice.seed(torch.initial_seed())
-    chosen = sluice.select(told.number, turn.number, allowed)
+    chosen = sluice.select(registration.number, turn.number, allowed)
     if chosen is None:
         settings.warn_once("samples are not selected: no optimizer answers, or there are too many of them")
         return turn, None
@@ -315,36 +315,36 @@ def selection_for(told, course, loader):
     return turn, Selection(turn.number, allowed, chosen, batches)
 
 
-def selection_of_rank(told, plan, drawn):
+def selection_of_rank(registration, plan, drawn):
     """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as
     many as planned; all if `chosen` is None. selection None: the optimizer did not answer, and the
     chosen samples are evenly spread ones."""
-    allowed = _flags(told.length, drawn)
-    answer = sluice.select(told.number, plan.number, allowed)
+    allowed = _flags(registration.length, drawn)
+    answer = sluice.select(registration.number, plan.number, allowed)
     chosen = None
     if plan.partial():
-        by = bytearray(told.length) if answer is None else answer
-        chosen = _flags(told.length, turns.fitted(drawn, by, plan.wanted, plan.number))
+        by = bytearray(registration.length) if answer is None else answer
+        chosen = _flags(registration.length, turns.fitted(drawn, by, plan.wanted, plan.number))
     if answer is None:
         return None, chosen
     return Selection(plan.number, allowed, chosen, None), chosen
 
 
-def select_from(iterator, chosen, served):
+def select_from(iterator, chosen, substitute):
     """Makes the iterator yield indices, or batches of them, of the chosen samples only, with
-    served(index) in place of each. The sampler makes the same draws as without this."""
+    substitute(index) in place of each. The sampler makes the same draws as without this."""
     index_sampler = iterator._index_sampler
     if iterator._auto_collation:
         iterator._sampler_iter = batches(
-            index_sampler, _samples(index_sampler.sampler, chosen, served))
+            index_sampler, _samples(index_sampler.sampler, chosen, substitute))
     else:
-        iterator._sampler_iter = _samples(index_sampler, chosen, served)
+        iterator._sampler_iter = _samples(index_sampler, chosen, substitute)
 
 
-def _samples(sampler, chosen, served):
+def _samples(sampler, chosen, substitute):
     for index in sampler:
         if chosen is None or chosen[index]:
-            yield index if served is None else served(index)
+            yield index if substitute is None else substitute(index)
 
 
 def batches(batch_sampler, samples):

@@ -3,7 +3,7 @@ import functools
 import time
 
 from . import fetcher, importance, loader, ranks, settings
-from .told import sluice
+from .bindings import sluice
 
 
 def install(module):
@@ -39,14 +39,14 @@ def install(module):
 
 # The functions of `ranks` have guards of their own: they continue when the adapter is off.
 
-def _after(original, of_ranks, told):
-    told = settings.guarded(told)
+def _after(original, of_ranks, notify):
+    notify = settings.guarded(notify)
 
     @functools.wraps(original)
     def wrapper(self, *arguments, **named):
         result = original(self, *arguments, **named)
         of_ranks(self, arguments, named)
-        told(self, arguments, named)
+        notify(self, arguments, named)
         return result
     return wrapper
 

@@ -14,9 +14,9 @@ import torch
 from torch.utils.data import sampler as samplers
 
 from . import datasets, importance, orders, ranks, settings, turns
+from .bindings import sluice
+from .delivery import Delivery
 from .identity import IdentityMap
-from .serving import Serving
-from .told import sluice
 
 _epochs = IdentityMap()  # by iterator
 _links = IdentityMap()   # by loader
@@ -47,11 +47,11 @@ class Epoch:
     """One pass of a loader. order: as predicted, None where the job's batches are published as they
     are drawn; position: samples drawn so far; plan: the rank's ranks.Plan, or None."""
 
-    def __init__(self, told, loader, link, plan):
-        self.told, self.link = told, link
-        self.number, self.epoch = told.number, told.epochs
-        told.epochs += 1
-        self.alone, told.last = told.last in (None, link.serial), link.serial
+    def __init__(self, registration, loader, link, plan):
+        self.registration, self.link = registration, link
+        self.number, self.epoch = registration.number, registration.epochs
+        registration.epochs += 1
+        self.alone, registration.last = registration.last in (None, link.serial), link.serial
         self.batched = loader._auto_collation
         self.recipe, self.batch = _recipe(loader)
         self.seed_too = False  # whether the base seed comes from the sampler's generator
@@ -62,12 +62,12 @@ class Epoch:
             self.seed_too = (loader.generator is self.recipe.generator
                              and not (loader.persistent_workers and loader.num_workers > 0))
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
-        self.batches = self.selection = self.serving = self.turn = None
+        self.batches = self.selection = self.delivery = self.turn = None
         self.plan = plan
         if plan is not None:  # set_epoch() may be called until the first draw
-            importance.epoch_ends(told)
+            importance.epoch_ends(registration)
         elif importance.selects():
-            self.turn, self.selection = importance.selection_for(told, link.course, loader)
+            self.turn, self.selection = importance.selection_for(registration, link.course, loader)
             if self.selection is not None:
                 self.chosen, self.batches = self.selection.chosen, self.selection.batches
             link.batches = self.batches
@@ -85,7 +85,7 @@ class Epoch:
                 generator = orders.clone(self.state)
             drawn = self.recipe.replay(generator)
             if self.plan is not None:
-                self.selection, self.chosen = importance.selection_of_rank(self.told, self.plan, drawn.tolist())
+                self.selection, self.chosen = importance.selection_of_rank(self.registration, self.plan, drawn.tolist())
             self.order = self._whole(drawn)
             if self.recipe.given and not self._exist(self.order):
                 raise orders.Unknown("not numbered from 0 to the dataset's length")
@@ -111,7 +111,7 @@ class Epoch:
         return order[:len(order) // self.batch * self.batch] if self.batch else order
 
     def _exist(self, indices):
-        return len(indices) == 0 or min(indices) >= 0 and max(indices) < self.told.length
+        return len(indices) == 0 or min(indices) >= 0 and max(indices) < self.registration.length
 
     def publish(self, indices, first, whole):
         sluice.publish_order(self.number, self.epoch, indices, first, whole)
@@ -128,25 +128,25 @@ class Epoch:
         if self.order is not None and self.selection is not None:
             requested = self.order.tolist()
             self.order = array.array("q", requested)  # a private copy: it is modified
-            self.serving = Serving(self.number, self.selection.epoch, requested,
+            self.delivery = Delivery(self.number, self.selection.epoch, requested,
                                    self.selection.allowed)
-            self._serve_on()
+            self._decide_more()
 
-    def _serve_on(self):
+    def _decide_more(self):
         """Gets decisions for more positions, and publishes what will be read at them."""
-        first, serving = len(self.serving.served), self.serving
-        samples = serving.extend()
+        first, delivery = len(self.delivery.delivered), self.delivery
+        samples = delivery.extend()
         after = first + len(samples)
         self.order[first:after] = samples
-        self.publish(samples, first, after == len(serving.requested))
+        self.publish(samples, first, after == len(delivery.requested))
 
-    def serve(self, index):
+    def deliver(self, index):
         """The sampler has drawn `index`: returns the sample to read for it. Called by the job's own
         iterator."""
         try:
-            if self.serving.running_out():
-                self._serve_on()
-            return self.serving.take(index)
+            if self.delivery.running_out():
+                self._decide_more()
+            return self.delivery.take(index)
         except Exception as error:
             settings.switch_off("%s: %s" % (type(error).__name__, error))
             return index
@@ -267,14 +267,14 @@ def _recipe(loader):
 
 def _start(iterator, loader):
     _epochs.drop(iterator)
-    told = datasets.told(loader.dataset)
-    if told is None:
+    registration = datasets.registration_of(loader.dataset)
+    if registration is None:
         return
     link = _links.get(loader)
     if link is None:
         link = Link()
         _links.put(loader, link)
-    epoch = Epoch(told, loader, link, ranks.plan_of(iterator))
+    epoch = Epoch(registration, loader, link, ranks.plan_of(iterator))
     _epochs.put(iterator, epoch)
     if epoch.plan is None and epoch.recipe is not None and (epoch.recipe.eager or loader.num_workers == 0):
         epoch.predict()
@@ -300,12 +300,12 @@ def before(iterator):
         return
     if not epoch.begun:
         epoch.begin()
-        served = epoch.serve if epoch.serving is not None else None
+        substitute = epoch.deliver if epoch.delivery is not None else None
         if epoch.plan is not None:
             epoch.plan.answered = epoch.selection is not None
-            epoch.plan.chosen, epoch.plan.served = epoch.chosen, served
-        elif epoch.chosen is not None or served is not None:
-            importance.select_from(iterator, epoch.chosen, served)
+            epoch.plan.chosen, epoch.plan.substitute = epoch.chosen, substitute
+        elif epoch.chosen is not None or substitute is not None:
+            importance.select_from(iterator, epoch.chosen, substitute)
     elif epoch.order is not None and epoch.recipe.chunk:
         epoch.state = epoch.recipe.generator.get_state()
 
@@ -328,7 +328,7 @@ def given_out(iterator):
     if epoch.turn is not None:
         epoch.turn.give()
     ordered = getattr(iterator, "_in_order", True)
-    importance.given_out(epoch.told, epoch.pending.popleft() if epoch.pending and ordered else None)
+    importance.given_out(epoch.registration, epoch.pending.popleft() if epoch.pending and ordered else None)
 
 
 def failed(iterator):
@@ -345,7 +345,7 @@ def finished(iterator):
     if epoch is not None:
         if epoch.turn is not None:
             epoch.turn.end()
-        importance.epoch_ends(epoch.told)
+        importance.epoch_ends(epoch.registration)
 
 
 def length(loader):

@@ -8,8 +8,8 @@ import os
 import torch
 
 from . import datasets, importance, orders, settings, turns
+from .bindings import sluice
 from .identity import IdentityMap
-from .told import sluice
 
 _plans = IdentityMap()    # by iterator
 _courses = IdentityMap()  # by loader
@@ -23,14 +23,14 @@ class Course(turns.Course):
 
 class Plan(turns.Turn):
     """One pass. length: of the rank's shard, of which `wanted` samples are fetched, in `batches`.
-    chosen: by sample, which ones; None: evenly spread ones. served: maps a drawn sample to the one
+    chosen: by sample, which ones; None: evenly spread ones. substitute: maps a drawn sample to the one
     to read; None: itself."""
 
     def __init__(self, course, length, size, drop_last, rule):
         super().__init__(course)
         self.length, self.wanted = length, turns.due(length, size, self.number, rule)
         self.batches = self.wanted // size if drop_last else -(-self.wanted // size)
-        self.chosen = self.served = None
+        self.chosen = self.substitute = None
         self.answered = self.drawing = False
 
     def give(self):
@@ -50,7 +50,7 @@ class Plan(turns.Turn):
 
     def draw(self, sampler):
         for index in turns.exactly(sampler, self.wanted, self.length, self.takes):
-            yield index if self.served is None else self.served(index)
+            yield index if self.substitute is None else self.substitute(index)
 
 
 def _safe(function):
@@ -121,7 +121,7 @@ def before(iterator):
     if plan is None or plan.drawing:
         return
     plan.drawing = True
-    if not plan.partial() and plan.served is None:
+    if not plan.partial() and plan.substitute is None:
         return
     if not plan.answered:
         settings.warn_once("an even part of the samples is fetched: no optimizer answers, or there are too many")

@@ -1,4 +1,4 @@
-"""postgres.py DATA SCRATCH EPOCHS CLUSTER: a server loads a table from DATA with COPY, and is asked for sums; each
+"""postgres.py DATA SCRATCH EPOCHS CLUSTER: a server loads a table from DATA with COPY, and computes sums; each
 epoch again. Its own files are in SCRATCH, copied from the empty CLUSTER. Not as root."""
 import glob
 import os

@@ -1,4 +1,4 @@
-"""redis.py DATA SCRATCH EPOCHS: a server starts from a dump in DATA and is asked for some of it; each epoch
+"""redis.py DATA SCRATCH EPOCHS: a server starts from a dump in DATA and returns some of it; each epoch
 again."""
 import os
 import socket

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=400
 """What one run learned of a dataset is known to the next one from its first epoch on, as long as the
-files are what they were; and nothing that can be wrong with what was kept disturbs a job."""
+files are what they were; and nothing that can be wrong with what was stored disturbs a job."""
 import json
 import os
 import shutil
@@ -71,7 +71,7 @@ class Jobs:
     def __init__(self, place):
         self.place = place
         self.folder = os.path.join(place.work, "set")
-        self.kept = os.path.join(place.work, "kept", "here")
+        self.store = os.path.join(place.work, "stored", "here")
         self.plain = {}
         self.script = os.path.join(place.work, "job.py")
         os.mkdir(self.folder)
@@ -92,12 +92,12 @@ class Jobs:
         plain = self.plain[context, kind]
         claim(plain.returncode == 0, plain.stderr)
         report = os.path.join(self.place.work, "report.json")
-        asked = {"SLUICE_PLACES": self.kept, "SLUICE_REPORT": report, "SLUICE_CHECKPOINT": None,
+        asked = {"SLUICE_PLACES": self.store, "SLUICE_REPORT": report, "SLUICE_CHECKPOINT": None,
                  "SLUICE_DISTANCE": None, "SLUICE_DATASET": None, "SLUICE_STAGE": "always",
                  "SLUICE_LINGER": "1", **settings}
         under = self.place.run(argv, timeout=120, **asked)
         harness.same(plain, under, what)
-        # What is kept is written when the job has ended; and the next job shall not find an optimizer
+        # What was learned is written when the job has ended; and the next job shall not find an optimizer
         # that knows its dataset still.
         harness.drive.end_optimizer(self.place.sockets)
         with open(report, encoding="utf-8") as text:
@@ -108,7 +108,7 @@ class Jobs:
         return begun / COUNT
 
     def files(self):
-        return sorted(os.listdir(self.kept)) if os.path.isdir(self.kept) else []
+        return sorted(os.listdir(self.store)) if os.path.isdir(self.store) else []
 
     def log(self):
         with open(os.path.join(self.place.sockets, "s.log"), encoding="utf-8") as text:
@@ -117,15 +117,15 @@ class Jobs:
 
 def check_kept(jobs):
     for context, kind in ("none", "lmdb"), ("fork", "lmdb"), ("fork", "files"):
-        shutil.rmtree(jobs.kept, ignore_errors=True)
+        shutil.rmtree(jobs.store, ignore_errors=True)
         first = jobs.known(f"{kind}, {context}: first run", context, kind)
-        # Files are told in batches: the second epoch knows most, not all, of the first.
+        # Files are reported in batches: the second epoch knows most, not all, of the first.
         claim(EPOCHS - 1.5 < first <= EPOCHS - 0.9, f"the first run knew of {first} epochs")
-        claim(len(jobs.files()) == 1, f"kept: {jobs.files()}")
+        claim(len(jobs.files()) == 1, f"stored: {jobs.files()}")
         again = jobs.known(f"{kind}, {context}: second run", context, kind)
         claim(again > EPOCHS - 0.3, f"the second run knew of {again} epochs")
-        claim(len(jobs.files()) == 1, f"kept: {jobs.files()}")
-    shutil.rmtree(jobs.kept)
+        claim(len(jobs.files()) == 1, f"stored: {jobs.files()}")
+    shutil.rmtree(jobs.store)
 
 
 def check_spawned_workers(jobs):
@@ -133,19 +133,19 @@ def check_spawned_workers(jobs):
     first = jobs.known("spawn: first run", "spawn")
     claim(first > EPOCHS - 1.3, f"the first run knew of {first} epochs")
     claim(jobs.known("spawn: second run", "spawn") > EPOCHS - 0.5, "little was known")
-    shutil.rmtree(jobs.kept)
+    shutil.rmtree(jobs.store)
 
 
 def check_changed_file(jobs):
     jobs.known("as it was")
     os.utime(os.path.join(jobs.folder, "db", "data.mdb"), ns=(1, 1))
     claim(jobs.known("changed since") <= EPOCHS - 0.9, "places of another file were believed")
-    claim(jobs.known("as it is now") > EPOCHS - 0.3, "what was learned of the new one was not kept")
+    claim(jobs.known("as it is now") > EPOCHS - 0.3, "what was learned of the new one was not stored")
 
 
 def check_damaged(jobs):
-    """REQUIRES: something is kept."""
-    path = os.path.join(jobs.kept, jobs.files()[0])
+    """REQUIRES: something is stored."""
+    path = os.path.join(jobs.store, jobs.files()[0])
     with open(path, "rb") as file:
         good = bytearray(file.read())
     good[200] ^= 4
@@ -153,7 +153,7 @@ def check_damaged(jobs):
         file.write(good)
     claim(jobs.known("a bit is wrong") <= EPOCHS - 0.9, "it was believed")
     claim(path in jobs.log(), "nothing was said")
-    claim(jobs.known("mended") > EPOCHS - 0.3, "not kept anew")
+    claim(jobs.known("mended") > EPOCHS - 0.3, "not stored anew")
     os.unlink(path)
     os.mkdir(path)
     jobs.known("a folder is in its place")
@@ -161,17 +161,17 @@ def check_damaged(jobs):
 
 
 def check_no_room(jobs):
-    shutil.rmtree(jobs.kept)
+    shutil.rmtree(jobs.store)
     jobs.known("off", SLUICE_PLACES="off")
-    claim(not jobs.files(), "kept although it is off")
-    with open(jobs.kept, "w", encoding="ascii"):
+    claim(not jobs.files(), "stored although it is off")
+    with open(jobs.store, "w", encoding="ascii"):
         pass
     jobs.known("a file is where the folder should be")
-    claim(f"{jobs.kept}: " in jobs.log(), "nothing was said")
-    os.unlink(jobs.kept)
+    claim(f"{jobs.store}: " in jobs.log(), "nothing was said")
+    os.unlink(jobs.store)
     jobs.known("the user's cache folder", SLUICE_PLACES=None)
     home = os.path.join(jobs.place.work, ".cache", "sluice")
-    claim(len(os.listdir(home)) == 1, "kept elsewhere")
+    claim(len(os.listdir(home)) == 1, "stored elsewhere")
     claim(os.stat(home).st_mode & 0o777 == 0o700, "others may read it")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whatever an optimizer answers, and whatever the sampler draws: an epoch serves each sample once, and none
+"""Whatever an optimizer answers, and whatever the sampler draws: an epoch delivers each sample once, and none
 that is not the loader's."""
 import os
 import random
@@ -10,7 +10,7 @@ from harness import claim
 
 sys.path.insert(0, os.path.join(harness.TOP, "adapters/pytorch"))
 import torch  # noqa: E402
-from sluice_torch import serving  # noqa: E402
+from sluice_torch import delivery  # noqa: E402
 
 
 class Optimizer:
@@ -25,12 +25,12 @@ class Optimizer:
         return None if samples is None else (samples, bytearray(len(samples)))
 
 
-def drawn_by(serving_one, draws):
+def drawn_by(one, draws):
     answers = []
     for index in draws:
-        if serving_one.running_out():
-            serving_one.extend()
-        answers.append(serving_one.take(index))
+        if one.running_out():
+            one.extend()
+        answers.append(one.take(index))
     return answers
 
 
@@ -40,28 +40,28 @@ def play(answer, seed, kind):
     allowed = bytearray(chance.random() < 0.8 for _ in range(length))
     own = [index for index in range(length) if allowed[index]]
     requested = chance.sample(own, chance.randint(0, len(own)))
-    serving.TOGETHER, serving.AHEAD = chance.choice(((4, 2), (64, 32), (1 << 14, 1 << 13)))
-    serving.sluice = Optimizer(lambda samples: answer(chance, samples, length))
-    one = serving.Serving(1, 0, list(requested), allowed)
+    delivery.TOGETHER, delivery.AHEAD = chance.choice(((4, 2), (64, 32), (1 << 14, 1 << 13)))
+    delivery.sluice = Optimizer(lambda samples: answer(chance, samples, length))
+    one = delivery.Delivery(1, 0, list(requested), allowed)
     one.extend()
     draws = list(requested)
     if kind == "otherwise" and draws:  # from some place on, other samples than were expected
         place = chance.randrange(len(draws))
         rest = [index for index in own if index not in set(draws[:place])]
         draws[place:] = chance.sample(rest, min(len(rest), len(draws) - place))
-    served = drawn_by(one, draws)
+    delivered = drawn_by(one, draws)
     what = f"{answer.__name__}, {kind}, seed {seed}"
-    claim(len(served) == len(draws), what)
-    claim(len(set(served)) == len(served), f"{what}: twice")
-    claim(all(allowed[sample] for sample in served), f"{what}: another's")
-    return served == draws
+    claim(len(delivered) == len(draws), what)
+    claim(len(set(delivered)) == len(delivered), f"{what}: twice")
+    claim(all(allowed[sample] for sample in delivered), f"{what}: another's")
+    return delivered == draws
 
 
 def itself(_chance, samples, _length):
     return samples
 
 
-def anybody(chance, samples, length):
+def any_sample(chance, samples, length):
     return [chance.randrange(length) for _ in samples]
 
 
@@ -70,35 +70,35 @@ def nonsense(chance, samples, length):
 
 
 def sometimes(chance, samples, length):
-    return None if chance.random() < 0.3 else anybody(chance, samples, length)
+    return None if chance.random() < 0.3 else any_sample(chance, samples, length)
 
 
-def nobody(_chance, _samples, _length):
+def no_answer(_chance, _samples, _length):
     return None
 
 
 def test(_place):
     differ = 0
     for seed in range(150):
-        claim(play(itself, seed, "as expected"), "who serves itself is served another")
-        claim(play(nobody, seed, "as expected"), "nobody answers, and another is served")
-        for answer in anybody, nonsense, sometimes, nobody, itself:
+        claim(play(itself, seed, "as expected"), "the sample itself was chosen, and another is delivered")
+        claim(play(no_answer, seed, "as expected"), "no answer, and another is delivered")
+        for answer in any_sample, nonsense, sometimes, no_answer, itself:
             for kind in "as expected", "otherwise":
                 differ += not play(answer, seed, kind)
     claim(differ > 300, f"hardly any epoch differs: {differ}")
     # A sampler that draws one sample twice is given it twice.
-    serving.sluice = Optimizer(lambda samples: samples)
-    one = serving.Serving(1, 0, [1, 2], bytearray(b"\1" * 4))
+    delivery.sluice = Optimizer(lambda samples: samples)
+    one = delivery.Delivery(1, 0, [1, 2], bytearray(b"\1" * 4))
     one.extend()
     claim([one.take(index) for index in (1, 1, 1)] == [1, 1, 1], "drawn twice")
     # What comes out is of the kind that the sampler draws.
-    serving.sluice = Optimizer(lambda samples: [3] + samples[1:])
-    one = serving.Serving(1, 0, [1, 2], bytearray(b"\1" * 4))
+    delivery.sluice = Optimizer(lambda samples: [3] + samples[1:])
+    one = delivery.Delivery(1, 0, [1, 2], bytearray(b"\1" * 4))
     one.extend()
     drawn = torch.tensor([1, 2])
     taken = [one.take(index) for index in drawn]
     claim([type(index) for index in taken] == [torch.Tensor] * 2 and taken == [3, 2], "tensors")
-    claim(taken[1].data_ptr() == drawn[1].data_ptr(), "what is served itself is another object")
+    claim(taken[1].data_ptr() == drawn[1].data_ptr(), "what is delivered unchanged is another object")
 
 
 if __name__ == "__main__":

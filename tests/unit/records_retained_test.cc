@@ -58,8 +58,8 @@ TEST(PageOwners, AreWhatCountingEveryByteSays) {
   EXPECT_TRUE(owners.empty());
 }
 
-// Samples that overlap, move and change in size: what is freed is nobody's, and every page that was
-// read is either kept or was freed.
+// Samples that overlap, move and change in size: what is freed belongs to no sample, and every page
+// that was read is either retained or was freed.
 TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
   for (const PolicyKind policy : {PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kMinIo,
                                   PolicyKind::kLfu, PolicyKind::kFifo, PolicyKind::kBelady}) {
@@ -77,7 +77,7 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
         uint64_t bytes = 0;
         for (const Range& part : unowned) bytes += part.length();
         ASSERT_EQ(bytes, piece.range.length())
-            << policy_info(policy).name << ": somebody's was freed";
+            << policy_info(policy).name << ": a sample's page was freed";
         for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
           cached.erase({piece.file, at});
         }
@@ -113,7 +113,7 @@ TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
         std::vector<Range> unowned;
         plan.unowned(file, {at, at + kPage}, &unowned);
         ASSERT_TRUE(unowned.empty())
-            << policy_info(policy).name << ": a page stays that nobody keeps";
+            << policy_info(policy).name << ": a page stays that no sample retains";
       }
       ASSERT_LE(plan.kept(), capacity);
     }
@@ -166,7 +166,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
     read(index);
   }
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kAuto);
-  const uint64_t kept = scheduler_.retention().records().kept();
+  const uint64_t retained = scheduler_.retention().records().kept();
   scheduler_.accounts().set_policy(1, PolicyKind::kShade);
   const uint64_t before = dropped_;
   const std::vector<uint32_t> order = shuffled(kCount, 1);
@@ -174,8 +174,8 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
   pump();
   read(order[0]);
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kShade);
-  EXPECT_GE(scheduler_.retention().records().kept() + 2 * kRecord, kept)
-      << "nothing goes for that alone";
+  EXPECT_GE(scheduler_.retention().records().kept() + 2 * kRecord, retained)
+      << "nothing is evicted for that alone";
   EXPECT_LE(dropped_ - before, 4 * kMiB);
   for (uint32_t i = 0; i < kCount; ++i) {
     scheduler_.retention().set_importance(set_, i, i < kCount / 8 ? 2 : 0.5F);
@@ -192,7 +192,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
     return bytes;
   };
   EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
-  // Another job comes to share them, and goes: what they matter was told before.
+  // Another job comes to share them, and ends: their importance was reported before.
   for (const PolicyKind policy : {PolicyKind::kNeeded, PolicyKind::kShade}) {
     scheduler_.accounts().set_policy(1, policy);
     for (const uint32_t index : shuffled(kCount / 8, 2)) {
@@ -267,7 +267,7 @@ TEST_F(Records, WhatWasMappedWhenItWasDroppedIsDroppedLater) {
   EXPECT_LE(world_.cache[1].bytes(), 4 * kMiB + kMiB / 2);
 }
 
-// Small records share pages: none is dropped that a kept one needs, or one that comes soon.
+// Small records share pages: none is dropped that a retained one needs, or one that comes soon.
 TEST_F(Records, ThatShareAPageDoNotTakeItFromEachOther) {
   constexpr uint32_t kCount = 20000;
   make(4 * kMiB, 1000, kCount, shuffled(kCount, 0));
@@ -310,7 +310,7 @@ TEST_F(Records, OfTheSamplesJustReadStayUntilTheirBatchIsTogether) {
   EXPECT_LE(touched_in_vain, 2 * kWorkers * kBatch * kRecord);
 }
 
-// What a job asks for counts, not the part of memory that is usual where nobody asks.
+// What a job asks for counts, not the part of memory that is usual without one.
 TEST_F(Records, ABudgetAboveTheUsualOneIsTheJobsOwn) {
   make(100 * kMiB, kRecord, 1000, shuffled(1000, 0));
   scheduler_.accounts().set_budget(10 * kMiB);

@@ -1,5 +1,5 @@
 """Under `iis`, what is said to come from memory: whether it does, and how much it is. Samples that were promised
-as hits are compared with the files that the storage was asked for in each epoch."""
+as hits are compared with the files that were opened on the storage in each epoch."""
 import ctypes
 import os
 import shutil
@@ -70,30 +70,30 @@ def command(folder, epochs, source, workers=2):
             str(epochs), str(workers), program("sluice"), os.path.join(source, "end-")]
 
 
-class Told:
+class Promises:
     """What the job printed, against what was opened."""
 
     def __init__(self, printed, files):
-        self.told, self.trained = printed["told"], printed["trained"]
+        self.status, self.trained = printed["status"], printed["trained"]
         self.promised = sum(map(len, printed["promised"]))
         self.read_again = sum(len(read & set(said)) for read, said in zip(files, printed["promised"]))
         self.asked = sum(map(len, files))
-        self.hits = sum(self.told[name] for name in LIVE.values())
-        self.wall = 0  # nobody asks
+        self.hits = sum(self.status[name] for name in LIVE.values())
+        self.wall = 0  # not measured
 
 
 def measured(bench, setting):
     count, size, memory, epochs = setting
-    source = os.path.join(bench.request.data, "told")
+    source = os.path.join(bench.request.data, "promises")
     shutil.rmtree(source, ignore_errors=True)
     make(source, count, size)
     try:
-        with jobs.Sluice(memory=memory, **ASKED) as sluice, SlowMount(bench, "told", source, *MOUNT) as mount:
+        with jobs.Sluice(memory=memory, **ASKED) as sluice, SlowMount(bench, "promises", source, *MOUNT) as mount:
             opened = Opened(source)
             result = jobs.run([command(mount.folder, epochs, source)], sluice)
             files = opened.end()
             sluice.stop()
-        return Told(result.reader, files)
+        return Promises(result.reader, files)
     finally:
         shutil.rmtree(source, ignore_errors=True)
 
@@ -104,4 +104,4 @@ def run(bench):
     rounds = [[measured(bench, setting) for setting in settings] for _ in range(bench.request.rounds)]
     bench.record(PROVIDES[0], [one.read_again / one.promised for each in rounds for one in each])
     for name, kind in LIVE.items():
-        bench.record(f"importance_live_{name}", [each[-1].told[kind] / each[-1].trained for each in rounds])
+        bench.record(f"importance_live_{name}", [each[-1].status[kind] / each[-1].trained for each in rounds])

@@ -5,21 +5,21 @@ import array
 import operator
 
 from . import settings
-from .told import sluice
+from .bindings import sluice
 
 TOGETHER = 1 << 14  # positions of one request: as many as the optimizer answers
 AHEAD = TOGETHER // 2  # decided positions that are left when the next request is sent
 
 
-class Serving:
+class Delivery:
     """One epoch. requested: what its sampler is expected to draw; allowed: by sample, whether it is
     in the loader's part."""
 
     def __init__(self, number, epoch, requested, allowed):
         self.number, self.epoch = number, epoch
         self.requested, self.allowed = requested, allowed
-        self.served = array.array("q")  # by position, as far as it is decided
-        self.taken = bytearray(len(allowed))  # by sample, whether it is in `served`
+        self.delivered = array.array("q")  # by position, as far as it is decided
+        self.taken = bytearray(len(allowed))  # by sample, whether it is in `delivered`
         self.instead = {}  # by delivered sample: the requested one, if another
         self.drawn = 0
         self.decides = True
@@ -27,22 +27,22 @@ class Serving:
     def extend(self):
         """Decides the next positions, or all that are left if the optimizer does not answer.
         Returns their samples."""
-        first = len(self.served)
+        first = len(self.delivered)
         asked = array.array("q", self.requested[first:first + TOGETHER])
         answer = sluice.serve(self.number, self.epoch, first, asked)
         if answer is None:
             self.decides = False
-            settings.debug("nobody says any more who is served")
+            settings.debug("the optimizer decides no more of this epoch")
             for requested in self.requested[first:]:
-                self._serve(requested, self._due(requested))
-            return self.served[first:]
+                self._deliver(requested, self._due(requested))
+            return self.delivered[first:]
         for requested, sample in zip(asked, answer[0]):
             good = sample < len(self.allowed) and self.allowed[sample] and not self.taken[sample]
-            self._serve(requested, sample if good else self._due(requested))
-        return self.served[first:]
+            self._deliver(requested, sample if good else self._due(requested))
+        return self.delivered[first:]
 
-    def _serve(self, requested, sample):
-        self.served.append(sample)
+    def _deliver(self, requested, sample):
+        self.delivered.append(sample)
         self.taken[sample] = 1
         if sample != requested:
             self.instead[sample] = requested
@@ -59,8 +59,8 @@ class Serving:
         return requested if due is None or self.taken[due] else due
 
     def running_out(self):
-        return self.decides and len(self.served) - self.drawn <= AHEAD \
-            and len(self.served) < len(self.requested)
+        return self.decides and len(self.delivered) - self.drawn <= AHEAD \
+            and len(self.delivered) < len(self.requested)
 
     def take(self, requested):
         """The sampler has drawn `requested`: returns the sample to read, that object itself or a
@@ -71,9 +71,9 @@ class Serving:
             return requested
         if self.requested[place] != number:
             self._forget_from(place)
-        if place == len(self.served):
-            self._serve(number, self._due(number))
-        sample = self.served[place]
+        if place == len(self.delivered):
+            self._deliver(number, self._due(number))
+        sample = self.delivered[place]
         if sample == number:
             return requested
         if hasattr(requested, "new_tensor"):
@@ -82,8 +82,8 @@ class Serving:
 
     def _forget_from(self, place):
         """The sampler does not draw what was predicted: nothing is decided ahead any more."""
-        for sample in self.served[place:]:
+        for sample in self.delivered[place:]:
             self.taken[sample] = 0
             self.instead.pop(sample, None)
-        del self.served[place:]
+        del self.delivered[place:]
         self.decides = False

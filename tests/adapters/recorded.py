@@ -31,7 +31,7 @@ def run(arguments, record=None, adapter=ADAPTER, cwd=None, timeout=100, **settin
         return subprocess.run([PYTHON, *arguments], env=values, cwd=cwd, capture_output=True,
                               text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
-        raise Failure(f"still going after {timeout} s: {arguments}") from None
+        raise Failure(f"still running after {timeout} s: {arguments}") from None
 
 
 def notes(done):
@@ -47,8 +47,8 @@ def skip_without_torch():
 
 
 class Dataset:
-    """All that was told of one dataset. order[epoch]: what is known of it at the end; whole: epochs
-    whose end was told; published[epoch]: (first, count, reads begun before) of each call."""
+    """All calls about one dataset. order[epoch]: what is known of it at the end; whole: epochs
+    whose end was published; published[epoch]: (first, count, reads begun before) of each call."""
 
     def __init__(self, number, samples, name):
         self.number, self.samples, self.name = number, samples, name
@@ -69,7 +69,7 @@ class Record:
                 getattr(self, what)(pid, rest)
 
     def of_case(self, case):
-        """The dataset whose attribute `case` has this value; None if it was told nothing of."""
+        """The dataset whose attribute `case` has this value; None if there were no calls about it."""
         found = [d for d in self.datasets.values() if re.search(f" case={case}[ (]", d.name)]
         return found[0] if found else None
 
@@ -101,5 +101,5 @@ class Record:
     def files(self, _pid, rest):
         head, *paths = rest.split("\t")
         number, first, count = map(int, head.split())
-        claim(len(paths) == count, "not as many paths as told")
+        claim(len(paths) == count, "not as many paths as declared")
         self.datasets[number].files.update(enumerate(paths, first))

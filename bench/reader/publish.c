@@ -1,7 +1,8 @@
-/* Tells the library of a dataset of many small samples, as a framework would: tell FILE SAMPLES
+/* Declares a dataset of many small samples to the library, as a framework would:
+ * publish FILE SAMPLES
  *
  * FILE has at least 64 bytes a sample; sample i is 16 bytes at 64 * i. Says "ready" when Sluice
- * knows file and dataset. For each line of input then: "order" tells the next epoch's shuffled
+ * knows file and dataset. For each line of input then: "order" publishes the next epoch's shuffled
  * order, at most two ahead; "read" brackets and reads every sample of the next epoch; each is
  * answered by "done". Events that do not fit into the ring are lost, so one epoch may not be
  * enough. */
@@ -24,7 +25,7 @@ static int (*sample_begins)(int, uint64_t);
 static int (*sample_ends)(int, uint64_t);
 
 static void fail(const char* what) {
-  fprintf(stderr, "tell: %s\n", what);
+  fprintf(stderr, "publish: %s\n", what);
   exit(1);
 }
 
@@ -37,13 +38,13 @@ static void* need(const char* name) {
 static void shuffle(uint64_t* order, uint64_t samples) {
   for (uint64_t i = samples - 1; i > 0; i--) {
     uint64_t other = (uint64_t)(drand48() * (double)(i + 1));
-    uint64_t kept = order[i];
+    uint64_t swapped = order[i];
     order[i] = order[other];
-    order[other] = kept;
+    order[other] = swapped;
   }
 }
 
-static void tell_order(int dataset, uint32_t epoch, uint64_t* order, uint64_t samples) {
+static void publish_order(int dataset, uint32_t epoch, uint64_t* order, uint64_t samples) {
   shuffle(order, samples);
   if (order_is(dataset, epoch, 0, order, samples, SLUICE_ORDER_WHOLE)) fail("order refused");
 }
@@ -61,7 +62,7 @@ static void read_all(int dataset, int file, const uint64_t* order, uint64_t samp
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) fail("usage: tell FILE SAMPLES");
+  if (argc != 3) fail("usage: publish FILE SAMPLES");
   const uint64_t samples = strtoull(argv[2], NULL, 10);
   const int file = open(argv[1], O_RDONLY);
   if (file < 0 || samples == 0) fail(argv[1]);
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
     if (pread(file, first, FIRST, (off_t)i * FIRST) < 0) fail(argv[1]);
   }
   free(first);
-  const int dataset = dataset_is("tell", samples);
+  const int dataset = dataset_is("publish", samples);
   if (dataset <= 0) fail("dataset refused");
   uint64_t* orders[2];
   for (int epoch = 0; epoch < 2; epoch++) {
@@ -82,18 +83,18 @@ int main(int argc, char** argv) {
     if (!orders[epoch]) fail("no memory");
     for (uint64_t i = 0; i < samples; i++) orders[epoch][i] = i;
   }
-  uint32_t told = 0;
+  uint32_t published = 0;
   uint32_t read_so_far = 0;
   char line[64];
   puts("ready");
   fflush(stdout);
   while (fgets(line, sizeof line, stdin)) {
     if (!strcmp(line, "order\n")) {
-      tell_order(dataset, told, orders[told % 2], samples);
-      told++;
+      publish_order(dataset, published, orders[published % 2], samples);
+      published++;
     }
     if (!strcmp(line, "read\n")) {
-      if (read_so_far == told) fail("tell an order first");
+      if (read_so_far == published) fail("publish an order first");
       read_all(dataset, file, orders[read_so_far++ % 2], samples);
     }
     puts("done");

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""A job that keeps its mappings lost pre-caching for good when the optimizer was killed. Now the
-next is told of them; the job's own locks on the file stay; and `sluice stop` is obeyed."""
+"""A job with long-lived mappings lost pre-caching for good when the optimizer was killed. Now the
+next is notified of them; the job's own locks on the file stay; and `sluice stop` is obeyed."""
 import fcntl
 import os
 import signal
@@ -80,7 +80,7 @@ def end(job):
 
 
 def test(place):
-    path = os.path.join(place.work, "data", "kept.bin")
+    path = os.path.join(place.work, "data", "mapped.bin")
     with open(path, "wb") as file:
         for i in range(512):
             file.write(bytes([i % 256]) * 65536)
@@ -92,7 +92,7 @@ def test(place):
     deadline = time.monotonic() + 2.5
     while time.monotonic() < deadline:
         job.step()
-    claim(not place.optimizers(), "an optimizer that was told to stop was replaced")
+    claim(not place.optimizers(), "an optimizer that was stopped was replaced")
     end(job)
 
 

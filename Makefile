@@ -35,7 +35,7 @@ MODULES := protocol policy lmdb preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk
 
-.PHONY: setup demo check check-long bench bench-harm asan tsan format lint install clean help
+.PHONY: setup demo check check-long bench bench-harm bench-formats asan tsan format lint install clean help
 setup: ## install what a build needs (Debian 12)
 	$(Q)scripts/setup build
 
@@ -61,6 +61,11 @@ bench-harm: ## jobs not written for Sluice, with it and without; about an hour
 	$(Q)scripts/setup build harm
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench-harm
+
+bench-formats: ## how fast model weights load from slow storage; groups of at most 40 minutes
+	$(Q)scripts/setup build bench formats
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/bench-formats
 
 bench-%:
 	$(Q)scripts/setup build bench gluster torch2

@@ -261,6 +261,30 @@ ELSEWHERE = {
     "savings_error": Figure(
         "ratio", 1.0, "the same jobs at 10 ms: how far what the report says was saved is off from what was (plain"
         " less Sluice), over 0.3 s or a fifth of it; the worst row"),
+    # Taken by scripts/bench-formats.
+    "load_safetensors_link_share": Figure(
+        "ratio", 0.93, "1.3 GB of weights in a mapped safetensors file, 10 ms and 200 MB/s, cold with Sluice, read in"
+        " the header's order: rate / the lesser of the link's and the job's own with all in memory", True),
+    "load_safetensors_link_share_by_name": Figure("ratio", 0.93, "the same, tensors sorted by name", True),
+    "load_safetensors_link_share_shuffled": Figure("ratio", 0.93, "the same, tensors in a random order", True),
+    "load_safetensors_link_share_threads": Figure("ratio", 0.93, "the same, by 8 threads", True),
+    "load_safetensors_link_share_sharded": Figure("ratio", 0.93, "the same, in 8 files, one after the other", True),
+    "load_safetensors_link_share_tp4": Figure(
+        "ratio", 0.93, "the same, by four processes at once, each its rows of every tensor", True),
+    "load_safetensors_rank_link_share": Figure("ratio", 0.80, "one of these alone: its own bytes' rate", True),
+    "load_torch_link_share": Figure("ratio", 0.93, "the same of torch.load(mmap=True)", True),
+    "load_torch_read_link_share": Figure("ratio", 0.93, "the same of torch.load without", True),
+    "load_gguf_link_share": Figure("ratio", 0.93, "the same of a GGUF file, by GGUFReader", True),
+    "load_numpy_link_share": Figure("ratio", 0.93, "the same of numpy.load with mmap_mode", True),
+    "load_header_only_bytes": Figure(
+        "bytes", 4e6, "that file opened for the names and one tensor of 13 MB: bytes read beyond those"),
+    "load_transformers_speedup_far": Figure(
+        "ratio", 5, "from_pretrained of those 8 files, 3 ms and 200 MB/s: time without Sluice / with it", True),
+    "load_over_best_peer": Figure(
+        "ratio", 1.05, "the mapped file in the header's order / the fastest of Run:ai's streamer, fastsafetensors and"
+        " reading at depth 32, at 10 ms"),
+    "formats_worst": Figure(
+        "ratio", 1.03, "the worst row of bench/formats, start of the job to its end: with Sluice / without"),
 }
 
 
@@ -275,7 +299,7 @@ HIGHEST = {"icache_stall_during_swap_us", "harm_worst", "harm_plain_worst", "sav
 def summary(name, values):
     """Value (median, or the highest where that is the figure) and spread (lowest and highest) of
     paired runs, as bench.json holds it."""
-    figure = FIGURES[name]
+    figure = figure_of(name)
     value = max(values) if name in HIGHEST else statistics.median(values)
     return {"value": _rounded(value), "unit": figure.unit,
             "goal": figure.goal, "low": _rounded(min(values)), "high": _rounded(max(values))}

@@ -1,0 +1,268 @@
+"""The command line of scripts/bench-formats: measures how fast model weights load, without Sluice and with it."""
+import argparse
+import fcntl
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+from bench.formats.rows import FAR, GROUNDS, GROUPS, LINK, PYTHON, ROWS
+from bench.lib import conditions, figures, jobs
+from bench.lib.bench import must_agree_on
+from bench.lib.place import BUILD, LIBRARY, TOP, Failed, Skipped, program
+from bench.lib.storage import SlowMount, read_folder, remove_leftovers, touch_memory
+
+DATA = os.path.join(BUILD, "bench-data", "formats")
+RAW = os.path.join(BUILD, "bench")
+TABLE = os.path.join(RAW, "formats.json")
+GROUP_LIMIT = 2400  # seconds: no round of a group begins that might end later
+LAYERS = 20  # 1.3 GB
+SMALL_LAYERS = 1
+MAKE_LIMIT = 600  # seconds
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench-formats",
+        description="Loads the same random weights from slow mounts by the libraries that people load models with "
+        "(scripts/setup formats), and records the figures in build/bench.json. Every run is cold on a mount of its "
+        "own, except the warm ones, whose mount is wholly cached.",
+        epilog="Groups: " + ", ".join(GROUPS))
+    parser.add_argument("group", nargs="*", help="groups of rows (all)")
+    parser.add_argument("--row", action="append", default=[], help="one row by its name; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5, help="paired runs of each row (5)")
+    parser.add_argument("--quick", action="store_true", help="one round, at 10 ms only; records no figure")
+    parser.add_argument("--no-plain", action="store_true", help="leave out the slow plain runs; records no figure")
+    parser.add_argument("--small", action="store_true", help="smoke test with few weights; records no figure")
+    parser.add_argument("--list", action="store_true", help="print the rows")
+    options = parser.parse_args(arguments)
+    for group in options.group:
+        if group not in GROUPS:
+            parser.error(f"unknown group '{group}' (one of {', '.join(GROUPS)})")
+    for name in options.row:
+        if name not in [row.name for row in ROWS]:
+            parser.error(f"unknown row '{name}' (--list shows them)")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    if options.quick:
+        options.rounds = 1
+    return options
+
+
+class Place:
+    """What bench.lib's mounts want to know of a benchmark."""
+
+    class request:
+        data = DATA
+
+
+class Runner:
+    def __init__(self, layers, small):
+        self.small = small
+        self.folder = os.path.join(DATA, f"weights-{layers}")
+        self.layers = layers
+
+    def make(self):
+        if os.path.exists(self.folder):
+            return
+        partial = self.folder + ".partial"
+        subprocess.run(["rm", "-rf", partial], check=True)
+        made = subprocess.run([PYTHON, os.path.join(TOP, "bench", "formats", "make_weights.py"), partial,
+                               str(self.layers)], capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
+        if made.returncode:
+            raise Failed(f"make_weights.py: {made.stderr.strip()}")
+        os.rename(partial, self.folder)
+
+    def run(self, row, latency, side):
+        """A run of one side (plain, sluice, warm): what its processes printed, and what the storage was asked."""
+        source = os.path.join(self.folder, row.data)
+        read_folder(source)
+        size = sum(entry.stat().st_size for entry in os.scandir(source))
+        touch_memory(2 * size)
+        settings = {"HF_HUB_OFFLINE": "1", **dict(row.settings)}
+        with SlowMount(Place, "formats", source, "--latency", str(latency), "--bandwidth", str(LINK)) as mount:
+            if side == "warm":
+                read_folder(mount.folder)
+            before = mount.stats()["totals"]
+            commands = row.commands(mount.folder)
+            if side == "sluice":
+                named = {"dataset": mount.folder} if self.small else {}
+                with jobs.Sluice(**named) as sluice:
+                    result = jobs.run(commands, sluice, settings=settings)
+            else:
+                result = jobs.run(commands, settings=settings)
+            after = mount.stats()["totals"]
+        begun = min(rank["started_ns"] for rank in result.ranks)
+        ended = max(rank["ended_ns"] for rank in result.ranks)
+        return {"seconds": (ended - begun) / 1e9, "bytes": sum(rank["bytes"] for rank in result.ranks),
+                "sums": [rank["sum"] for rank in result.ranks], "wall": result.wall,
+                "asked": after["read_bytes"] - before["read_bytes"], "requests": after["read"] - before["read"],
+                "optimizer": result.optimizer}
+
+
+def lacking(modules):
+    """Those of the modules that build/venv does not have."""
+    code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if not importlib.util.find_spec(m)])"
+    found = subprocess.run([PYTHON, "-c", code, *modules], capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+def share(row_bytes, seconds, warm_seconds):
+    """Of the link, or of the job's own rate with all in memory where that is less."""
+    return max(row_bytes / (LINK * 1e6), warm_seconds) / seconds
+
+
+class Table:
+    """Every run that was made, by row and ground, kept on disk."""
+
+    def __init__(self, options):
+        self.options, self.runs = options, {}
+
+    def add(self, row, ground, runs):
+        self.runs.setdefault((row, ground), []).append(runs)
+        if self.options.small:
+            return
+        known = figures.load(TABLE)
+        known[f"{row.name}, {ground}"] = {"commit": conditions.commit(), "rounds": self.runs[row, ground]}
+        figures.store(TABLE, known)
+
+    def line(self, row, ground):
+        def median(side):
+            seconds = [one[side]["seconds"] for one in self.runs[row, ground] if side in one]
+            return statistics.median(seconds) if seconds else None
+
+        sides = {side: median(side) for side in ("plain", "sluice", "warm")}
+        text = " | ".join("-" if value is None else f"{value:.2f}" for value in sides.values())
+        share_of = statistics.median(self.shares(row, ground))
+        read = statistics.median(one["plain" if row.peer else "sluice"]["asked"] / one["warm"]["bytes"]
+                                 for one in self.runs[row, ground])
+        return f"| {row.name} | {ground} | {text} | {share_of:.2f} | {read:.2f} |"
+
+    def shares(self, row, ground):
+        side = "plain" if row.peer else "sluice"
+        return [share(one[side]["bytes"], one[side]["seconds"], one["warm"]["seconds"])
+                for one in self.runs[row, ground]]
+
+    def values(self):
+        """The figures that these runs give: name -> values of the rounds."""
+        found = {}
+        for (row, ground), rounds in self.runs.items():
+            if row.peer or not row.figure or (ground != FAR and len(row.grounds) > 1):
+                continue
+            if row.figure.endswith("_bytes"):
+                found[row.figure] = [one["sluice"]["asked"] - one["sluice"]["bytes"] for one in rounds]
+            elif "_speedup_" in row.figure:
+                found[row.figure] = [one["plain"]["seconds"] / one["sluice"]["seconds"] for one in rounds]
+            else:
+                found[row.figure] = self.shares(row, ground)
+        beside = [rounds for (row, _), rounds in self.runs.items() if row.group == "peers" and not row.peer]
+        peers = [rounds for (row, _), rounds in self.runs.items() if row.peer]
+        if beside and peers:
+            found["load_over_best_peer"] = [
+                ours["sluice"]["seconds"] / min(one["plain"]["seconds"] for one in theirs)
+                for ours, *theirs in zip(beside[0], *peers)]
+        return found
+
+    def worst(self):
+        """Sluice / plain of the row where that is largest, in its median round."""
+        ratios = [statistics.median(one["sluice"]["wall"] / one["plain"]["wall"] for one in rounds)
+                  for (row, _), rounds in self.runs.items() if not row.peer]
+        return max(ratios, default=None)
+
+
+def one_round(runner, row, ground, number, plain):
+    sides = ["plain", "warm"] if row.peer else [*(["plain"] if plain else []), "sluice", "warm"]
+    runs = {}
+    for side in sides if number % 2 == 0 else reversed(sides):
+        runs[side] = runner.run(row, GROUNDS[ground], side)
+    must_agree_on([one["sums"] for one in runs.values()])
+    return runs
+
+
+def measure(options, rows):
+    os.makedirs(DATA, exist_ok=True)
+    lock = open(os.path.join(DATA, "lock"), "w", encoding="ascii")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Failed("another scripts/bench-formats is measuring") from None
+    remove_leftovers(DATA)
+    runner = Runner(SMALL_LAYERS if options.small else LAYERS, options.small)
+    table, broken = Table(options), []
+    runner.make()
+    for group in dict.fromkeys(row.group for row in rows):
+        began, longest = time.monotonic(), 0
+        here = [row for row in rows if row.group == group]
+        absent = lacking({row.needs for row in here})
+        for row in here:
+            if row.needs in absent:
+                print(f"formats: {row.name}: skipped: no {row.needs} in build/venv (scripts/setup formats)", flush=True)
+        here = [row for row in here if row.needs not in absent]
+        for number in range(options.rounds):
+            started = time.monotonic()
+            if started - began + longest > GROUP_LIMIT:
+                print(f"formats: {group}: {number} rounds are all that {GROUP_LIMIT} s have room for", flush=True)
+                break
+            for row in here:
+                for ground in row.grounds:
+                    if options.quick and len(row.grounds) > 1 and ground != FAR:
+                        continue
+                    try:
+                        table.add(row, ground, one_round(runner, row, ground, number, not options.no_plain))
+                    except (Failed, Skipped, OSError) as why:
+                        broken.append(row.name)
+                        print(f"formats: {row.name}, {ground}: FAILED: {why}", flush=True)
+                        continue
+                    print(table.line(row, ground), flush=True)
+            longest = max(longest, time.monotonic() - started)
+    complete = {row.name for row in ROWS} == {row.name for row, _ in table.runs}
+    if not (options.quick or options.small or options.no_plain):
+        record(table, complete and not broken)
+    return 1 if broken else 0
+
+
+def record(table, complete):
+    values = table.values()
+    if complete:
+        values["formats_worst"] = [table.worst()]
+    for name, some in values.items():
+        entry = figures.summary(name, some)
+        figures.merge(os.path.join(BUILD, "bench.json"), {name: entry})
+        conditions.note_as(RAW, name, f"{len(some)} rounds of bench/formats, 1.3 GB, {LINK} MB/s")
+        print("formats: " + figures.describe(name, entry))
+
+
+def on_signal(number, _):
+    raise KeyboardInterrupt(number)
+
+
+def main(arguments):
+    options = parse(arguments)
+    signal.signal(signal.SIGTERM, on_signal)
+    rows = [row for row in ROWS if (not options.group and not options.row) or row.group in options.group
+            or row.name in options.row]
+    if options.list:
+        for row in rows:
+            print(f"{row.group:14} {row.name:36} {', '.join(row.grounds):14} {row.figure}")
+        return 0
+    try:
+        for name in ("bench/slowfs", "bench/touch-memory", "sluice", "sluice-optimizer"):
+            program(name)
+        if not os.path.exists(LIBRARY):
+            raise Failed("libsluice.so is not built")
+        if not os.path.exists(PYTHON):
+            raise Skipped("there is no build/venv (scripts/setup formats)")
+        print("| load | latency | plain | Sluice | warm | share of the link | bytes read / needed |\n"
+              "|---|---|---|---|---|---|---|", flush=True)
+        return measure(options, rows)
+    except Skipped as why:
+        print(f"formats: skipped: {why}")
+        return 0
+    except Failed as why:
+        print(f"formats: {why}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("formats: interrupted", file=sys.stderr)
+        return 130

@@ -18,6 +18,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import generate  # noqa: E402
+import programs  # noqa: E402
 import ground  # noqa: E402
 
 SHRINK_SECONDS = 15
@@ -61,7 +62,7 @@ def without_orphans(steps):
     for actor, words in steps:
         if actor not in born:
             continue
-        if words[0] in generate.BIRTHS:
+        if words[0] in programs.BIRTHS:
             born.add(int(words[1]))
         left.append((actor, words))
     return left
@@ -111,7 +112,7 @@ def program_of(seed, options):
     if options.all:
         return program
     left_out, has = set(), {words[0] for _, words in program.steps}
-    if has & set(generate.BIRTHS[1:]):
+    if has & set(programs.BIRTHS[1:]):
         if "outside" in has:
             left_out |= NOT_YET
         if has & NOT_YET_BY_OTHERS:
@@ -201,7 +202,7 @@ def run_all(options):
 
 def read_program(path):
     """A program as describe() has written it."""
-    program = generate.Program(0)
+    program = programs.Program(0)
     with open(path, encoding="ascii") as lines:
         for line in lines:
             words = line.split()

@@ -3,61 +3,11 @@
 A program is a list of (actor, words). What a step means is in README.md; which slots hold what is
 followed roughly, so that most steps meet an open descriptor and some do not.
 """
-import dataclasses
 import random
 
 import tree
-
-SLOTS, MAPS, ACTORS = 8, 4, 4
-SPAN = 1 << 20
-BIRTHS = ("thread", "fork", "vfork", "spawn", "outside")
-
-
-@dataclasses.dataclass
-class Program:
-    seed: int
-    race: bool = False
-    wait: bool = True
-    member: bool = False  # runs as tree.USER with tree.GROUP; else as the tests' user
-    checkpoint: str = "cell"
-    steps: list = dataclasses.field(default_factory=list)
-
-    def text(self):
-        lines = [f"# seed {self.seed}" + (" member" if self.member else "") +
-                 f" checkpoint={self.checkpoint}"]
-        lines += ["race"] * self.race + ["wait"] * self.wait
-        lines += [f"file {name}" for name in tree.SAMPLES]
-        lines += [" ".join([str(actor), *map(str, words)]) for actor, words in self.steps]
-        return "\n".join(lines) + "\n"
-
-    def listing(self):
-        """The steps alone, numbered as the log numbers them."""
-        return "\n".join(f"{number:4} {' '.join([str(actor), *map(str, words)])}"
-                         for number, (actor, words) in enumerate(self.steps))
-
-    def with_steps(self, steps):
-        return dataclasses.replace(self, steps=list(steps))
-
-
-def sample(name):
-    return tree.SAMPLES.index(name) if name in tree.SAMPLES else 0
-
-
-class Actor:
-    def __init__(self, number, process, outside=False, inside=None):
-        self.number, self.process, self.outside = number, process, outside
-        self.window = inside  # the sample that it has begun
-
-
-class Process:
-    """What the generator believes of a process."""
-
-    def __init__(self, other=None):
-        self.open = set(other.open) if other else set()
-        self.writable = set(other.writable) if other else set()
-        self.maps = set(other.maps) if other else set()
-        self.ended = self.dropped = self.unshared = False
-        self.handles = False
+from programs import ACTORS, MAPS, SLOTS, SPAN, Actor, Process, Program, sample
+from races import Race
 
 
 class Generator:
@@ -443,63 +393,6 @@ class Generator:
             family = self.draw.choices(families, [weights[f] for f in families])[0]
             getattr(self, "do_" + family)(actor)
         return self.program
-
-
-class Race:
-    """Actors that run at the same time. Actor 0 opens, begins the others, reads, and sums up."""
-
-    def __init__(self, generator):
-        self.draw, self.generator, self.program = generator.draw, generator, generator.program
-        self.program.race = True
-
-    def make(self):
-        draw, add = self.draw, self.generator.add
-        names = [n for n in tree.FILES if len(tree.FILES[n][0]) > 3000 and tree.FILES[n][1] == 0o644
-                 and not n.startswith("grp/")]
-        first = Actor(0, 0)
-        name = draw.choice(names)
-        add(first, "begin", sample(name))
-        add(first, "open", 0, name, draw.choice(("r", "re")))
-        add(first, "read", 0, 100)
-        if draw.random() < 0.5:
-            add(first, "end", sample(name))
-        add(first, "open", 1, tree.MAPPED, "r")
-        add(first, "mmap", 0, 1, SPAN, 0, draw.choice(("s", "p")))
-        shared = draw.random() < 0.3
-        others = [Actor(n, 0) for n in range(1, draw.choice((2, 3, 4)))]
-        forked = draw.random() < 0.3
-        for other in others:
-            add(first, "fork" if forked and other.number == 1 else "thread", other.number)
-        if shared:
-            add(first, "share", 0, draw.choice((16, 64, 500)))
-        else:
-            self.reads(first, name)
-        for other in others:
-            if shared and (other.number == 1 or draw.random() < 0.5):
-                add(other, "share", 0, draw.choice((16, 64, 500)))
-            elif draw.random() < 0.75:
-                kind = draw.choice(("fork", "fork", "spawn", "link", "link", "dup", "stat", "lock",
-                                    "map", "pread", "xattr"))
-                rounds = {"fork": 40, "spawn": 10}.get(kind, 1000)
-                add(other, "disturb", draw.choice((0, 2, 2, other.number + 1)), kind, rounds)
-            else:
-                self.reads(other, draw.choice(names))
-        add(first, "sumup", *(other.number for other in others))
-        return self.program
-
-    def reads(self, actor, name):
-        draw, add = self.draw, self.generator.add
-        slot = actor.number + 2
-        way = draw.random()
-        piece = draw.choice((64, 64, 500, 4096))
-        if actor.number == 0 and way < 0.3:
-            add(actor, "slurp", 0, piece, draw.choice((1, 5, 20)))
-        elif way < 0.7:
-            add(actor, "slurpopen", slot, sample(name), name, piece, draw.choice((5, 10, 30)))
-        elif way < 0.85:
-            add(actor, "slurpfile", slot, sample(name), name, 0, draw.choice((1, 10, 30)))
-        else:
-            add(actor, "scan", 0, draw.choice((1, 3)))
 
 
 def program_of(seed, as_root=True):

@@ -11,8 +11,8 @@
 // Samples.
 
 static int data_set;
-static int (*tell_order)(int, uint32_t, uint64_t, const uint64_t*, uint64_t, uint32_t);
-static int (*tell_begin)(int, uint64_t), (*tell_end)(int, uint64_t);
+static int (*publish_order)(int, uint32_t, uint64_t, const uint64_t*, uint64_t, uint32_t);
+static int (*sample_begin)(int, uint64_t), (*sample_end)(int, uint64_t);
 static __thread int depth;  // begun samples of this thread
 
 static bool is_copy(int fd) {
@@ -23,7 +23,7 @@ static bool is_copy(int fd) {
 static void order(uint32_t epoch) {
   uint64_t all[kFiles];
   for (int i = 0; i < g_program.file_count; ++i) all[i] = (uint64_t)i;
-  tell_order(data_set, epoch, 0, all, (uint64_t)g_program.file_count, 1);
+  publish_order(data_set, epoch, 0, all, (uint64_t)g_program.file_count, 1);
 }
 
 // A step that a forked or executed process takes within a sample finds the functions again.
@@ -31,9 +31,9 @@ static bool find_sluice(void) {
   if (data_set > 0) return true;
   int (*declare)(const char*, uint64_t) = dlsym(RTLD_DEFAULT, "sluice_dataset");
   if (declare == NULL) return false;
-  tell_order = dlsym(RTLD_DEFAULT, "sluice_order");
-  tell_begin = dlsym(RTLD_DEFAULT, "sluice_begin");
-  tell_end = dlsym(RTLD_DEFAULT, "sluice_end");
+  publish_order = dlsym(RTLD_DEFAULT, "sluice_order");
+  sample_begin = dlsym(RTLD_DEFAULT, "sluice_begin");
+  sample_end = dlsym(RTLD_DEFAULT, "sluice_end");
   data_set = declare(g_tree, (uint64_t)g_program.file_count);
   return data_set > 0;
 }
@@ -58,14 +58,14 @@ void declare_samples(void) {
   for (bool late = !g_program.wait; found < (uint32_t)g_program.file_count && !late;) {
     for (int i = 0; i < g_program.file_count; ++i) {
       if (seen[i]) continue;
-      tell_begin(data_set, (uint64_t)i);
+      sample_begin(data_set, (uint64_t)i);
       const int fd = open(names[i], O_RDONLY | O_CLOEXEC);
       if (fd < 0 || is_copy(fd)) {
         seen[i] = true;
         ++found;
       }
       if (fd >= 0) close(fd);
-      tell_end(data_set, (uint64_t)i);
+      sample_end(data_set, (uint64_t)i);
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     late = (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 > 300;
@@ -77,12 +77,12 @@ void declare_samples(void) {
 
 void begin_sample(long index) {
   ++depth;
-  if (find_sluice()) tell_begin(data_set, (uint64_t)index);
+  if (find_sluice()) sample_begin(data_set, (uint64_t)index);
 }
 
 void end_sample(long index) {
   if (depth > 0) --depth;
-  if (find_sluice()) tell_end(data_set, (uint64_t)index);
+  if (find_sluice()) sample_end(data_set, (uint64_t)index);
 }
 
 void count_open(int fd) {

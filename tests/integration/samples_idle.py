@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""Where nothing can be gained by it, files on a local disk or a small database, workers stop telling which sample
+"""Where nothing can be gained by it, files on a local disk or a small database, workers stop reporting which sample
 they read; where something can, they go on."""
 import json
 import os

@@ -19,7 +19,7 @@ def test(place):
     for name, latency in grounds:
         with Ground(place, name, latency) as ground:
             folder = ground.make()
-            for program in ("stage_fd", "stage_path"):
+            for program in ("stage_fd", "stage_io", "stage_path"):
                 for case in stage_testing.cases_of(place, program):
                     what = f"{name}/{program}/{case}"
                     if sys.argv[1:] and not any(word in what for word in sys.argv[1:]):

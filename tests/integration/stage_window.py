@@ -15,7 +15,7 @@ import stage_testing
 from harness import claim
 from stage_testing import SETTINGS, Ground, Tally, victim
 
-NAME = "stage_window"
+VICTIMS = ("stage_window", "stage_outside")
 # The slow mount is for reading only.
 WRITING = ("lock_of_modified_file", "lock_without_free_number", "mapped", "changed_by_another",
            "copied_after_replaced", "copied_after_folder_renamed")
@@ -23,13 +23,13 @@ WITH_TEST = ("optimizer_is_gone", "changes_elsewhere")  # the test takes part in
 
 
 def ordinary_cases(place, tally, ground, name, wanted):
-    for case in stage_testing.cases_of(place, NAME):
+    for program, case in [(one, case) for one in VICTIMS for case in stage_testing.cases_of(place, one)]:
         what = f"{name}/{case}"
         if case in WITH_TEST or (name == "mount" and case in WRITING) or (wanted and not any(word in what for word in wanted)):
             continue
         # Each changes the files: of its own, and by an optimizer of its own credentials.
         folder = ground.make(case)
-        argv = victim(NAME, case, folder)
+        argv = victim(program, case, folder)
         plain = place.run(argv, library=None, timeout=100)
         folder = ground.make(case)
         tally.compare(what, plain, place.run(argv, timeout=100, **SETTINGS))
@@ -40,7 +40,7 @@ def changed_while_gone(place, ground, how):
     """The optimizer is stopped or killed, then another program changes a staged file."""
     outputs = []
     for library in None, harness.LIBRARY:
-        argv = victim(NAME, "optimizer_is_gone", ground.make("gone"))
+        argv = victim("stage_outside", "optimizer_is_gone", ground.make("gone"))
         job = place.start(argv, library, stdin=subprocess.PIPE, **(SETTINGS if library else {}))
         claim(job.stdout.readline() == "staged\n", "the job does not begin")
         pids = place.optimizers() if library else []
@@ -62,7 +62,7 @@ def messages_of_changes(place, ground):
     """chmod, rename, utimensat and truncate of other files ask the optimizer nothing."""
     trace = os.path.join(place.work, "trace")
     argv = ["strace", "-f", "-o", trace, "-e", "trace=access,sendto,sendmsg,recvfrom,recvmsg,rename",
-            *victim(NAME, "changes_elsewhere", ground.make("elsewhere"))]
+            *victim("stage_outside", "changes_elsewhere", ground.make("elsewhere"))]
     done = place.run(argv, timeout=100, **SETTINGS)
     claim(done.returncode == 0, done.stderr)
     with open(trace, encoding="ascii", errors="replace") as text:

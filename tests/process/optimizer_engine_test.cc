@@ -101,7 +101,7 @@ TEST_P(Engines, ContinueWhatComesShort) {
   EXPECT_GE(test::fetched(path, 0, 8 * kMiB), 8 * kMiB - 4096);
 }
 
-TEST_P(Engines, SayWhenTheyAreFullAndServeAllTheSame) {
+TEST_P(Engines, SayWhenTheyAreFullAndReadAllTheSame) {
   const std::string path = folder_.cold_file("data", kMiB);
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   uint64_t accepted = 0;

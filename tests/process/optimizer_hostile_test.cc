@@ -90,7 +90,8 @@ TEST_P(Hostile, MessagesOfAnySamples) {
       for (uint64_t& word : words) word = numbers.any();
       const auto size = static_cast<ssize_t>(words.size() * sizeof(uint64_t));
       ASSERT_EQ(write(memory.get(), words.data(), static_cast<size_t>(size)), size);
-      protocol::Samples message = job.telling(numbers.below(4) != 0 ? set : 0, 0, numbers.any());
+      protocol::Samples message =
+          job.message_about(numbers.below(4) != 0 ? set : 0, 0, numbers.any());
       message.epoch = static_cast<uint32_t>(numbers.any());
       message.first = numbers.any();
       message.bytes = numbers.below(4) != 0 ? static_cast<uint64_t>(size) : numbers.any();

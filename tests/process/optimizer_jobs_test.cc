@@ -61,7 +61,7 @@ TEST(Jobs, TwoShareAFileAndItIsClosedAfterTheSecond) {
   EXPECT_EQ(descriptors_of(process, path), 0u);
 }
 
-TEST(Jobs, ThePassedDescriptorIsNotKept) {
+TEST(Jobs, ThePassedDescriptorIsClosed) {
   const TempFolder data;
   const std::string path = data.cold_file("data", 2 * kMiB);
   OptimizerProcess process;

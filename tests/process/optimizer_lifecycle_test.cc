@@ -64,7 +64,7 @@ TEST(Lifecycle, ItOutlivesItsLastJobByTheLingerTimeOfThatJob) {
   EXPECT_FALSE(fs::exists(process.folder()));
 }
 
-TEST(Lifecycle, StopIsAnsweredOnceNobodyCanReachItAnyMore) {
+TEST(Lifecycle, StopIsAnsweredOnceNoJobCanReachItAnyMore) {
   OptimizerProcess process;
   const auto reply = ask(process.socket(), MessageKind::kStop);
   ASSERT_TRUE(reply);
@@ -105,7 +105,7 @@ TEST(Lifecycle, AfterSigkillAnotherTakesThePlace) {
   EXPECT_TRUE(eventually([&] { return status(socket) != ""; }));
 }
 
-TEST(Lifecycle, WithItsFolderGoneItServesWhoIsThereAndThenEnds) {
+TEST(Lifecycle, WithItsFolderGoneItHelpsItsJobsAndThenEnds) {
   const TempFolder data;
   const std::string path = data.cold_file("data", 16 * kMiB);
   OptimizerProcess process;
@@ -124,7 +124,7 @@ TEST(Lifecycle, WithItsFolderGoneItServesWhoIsThereAndThenEnds) {
   EXPECT_EQ(process.wait_end(10), 0);
 }
 
-TEST(Lifecycle, FoldersOfSomebodyElsesMakingAreRefused) {
+TEST(Lifecycle, FoldersOfAnotherUsersMakingAreRefused) {
   const TempFolder parent;
   const auto refused = [&](const std::string& folder) {
     OptimizerProcess process({"--socket", folder + "/v.sock"});
@@ -185,7 +185,7 @@ TEST(Lifecycle, AnotherVersionIsRefusedInOneLine) {
   EXPECT_EQ(reply->body.find('\n'), std::string::npos);
 }
 
-TEST(Lifecycle, GarbageIsRefusedAndServiceGoesOn) {
+TEST(Lifecycle, GarbageIsRefusedAndServiceContinues) {
   OptimizerProcess process;
   for (const size_t size : {1UL, 15UL, 16UL, 40UL, 4096UL, 20000UL}) {
     const Connection connection(process.socket());
@@ -200,7 +200,7 @@ TEST(Lifecycle, GarbageIsRefusedAndServiceGoesOn) {
   EXPECT_NE(status(process.socket()), "");
 }
 
-TEST(Lifecycle, ManySilentConnectionsDoNotKeepOthersOut) {
+TEST(Lifecycle, ManySilentConnectionsDoNotExcludeOthers) {
   OptimizerProcess process;
   std::vector<std::unique_ptr<Connection>> silent;
   silent.reserve(200);
@@ -208,7 +208,7 @@ TEST(Lifecycle, ManySilentConnectionsDoNotKeepOthersOut) {
   EXPECT_NE(status(process.socket()), "");
 }
 
-TEST(Lifecycle, DetachedItHasNoTiesToWhoStartedIt) {
+TEST(Lifecycle, DetachedItHasNoTiesToItsParent) {
   const TempFolder parent;
   const std::string socket = parent.path() + "/seat/v.sock";
   const std::string program =

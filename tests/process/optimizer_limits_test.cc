@@ -75,7 +75,7 @@ TEST_F(Limits, OrdersWithoutEndAreRefusedBeforeTheyFillMemory) {
   for (uint32_t i = 0; i < 10; ++i) {
     const uint32_t set = job.dataset(1000, "set " + std::to_string(i));
     ASSERT_NE(set, 0U);
-    const protocol::Samples message = job.telling(set, 1, long_order.size());
+    const protocol::Samples message = job.message_about(set, 1, long_order.size());
     taken += job.order(message, fd.get()) ? 1 : 0;
   }
   EXPECT_GT(taken, 0U);
@@ -89,7 +89,7 @@ TEST_F(Limits, NoMemoryIsTakenForWhatAMessageOnlyClaims) {
   const uint32_t set = job.dataset(1000);
   const UniqueFd empty(memfd_create("empty", MFD_CLOEXEC));
   const uint64_t before = process_memory(process_.pid(), "VmHWM");
-  protocol::Samples message = job.telling(set, 1, 1 << 25);
+  protocol::Samples message = job.message_about(set, 1, 1 << 25);
   EXPECT_FALSE(job.order(message, empty.get()));
   message.bytes = 32 << 20;
   message.count = 1 << 20;
@@ -109,7 +109,7 @@ TEST_F(Limits, WithoutMemoryOnlyTheSessionThatNeedsItEnds) {
   const UniqueFd fd = memory_of(long_order);
   const uint32_t set = greedy.dataset(1000, "greedy");
   ASSERT_NE(set, 0U);
-  EXPECT_FALSE(greedy.order(greedy.telling(set, 1, long_order.size()), fd.get()));
+  EXPECT_FALSE(greedy.order(greedy.message_about(set, 1, long_order.size()), fd.get()));
   EXPECT_FALSE(process_.ended());
   EXPECT_TRUE(eventually([&] { return greedy.shared()->header.closed.load() != 0; }, 30));
   EXPECT_EQ(honest.shared()->header.closed.load(), 0U);
@@ -230,7 +230,7 @@ bool confined_child_names_paths(const OptimizerProcess& process, const Job& job,
     if (!root.empty() && chroot(root.c_str()) != 0) _exit(2);
     const std::string path = "/etc/passwd";
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
-    protocol::Samples message = job.telling(set, 0, 1);
+    protocol::Samples message = job.message_about(set, 0, 1);
     message.bytes = path.size() + 1;
     if (write(fd.get(), path.c_str(), message.bytes) != static_cast<ssize_t>(message.bytes))
       _exit(3);

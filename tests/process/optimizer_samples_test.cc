@@ -25,7 +25,7 @@ std::vector<uint32_t> stepping(uint32_t count) {
 class OptimizerSamples : public testing::Test {
  protected:
   // A cold file whose parts of one size are a dataset, both declared by the job.
-  void tell_file(uint32_t count, uint64_t bytes = kBytes) {
+  void report_file(uint32_t count, uint64_t bytes = kBytes) {
     path = folder.cold_file("data", count * bytes);
     set = job.dataset(count);
     file = job.follow(path);
@@ -40,9 +40,9 @@ class OptimizerSamples : public testing::Test {
   uint32_t file = 0;
 };
 
-TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
+TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInThePublishedOrder) {
   constexpr uint32_t kCount = 256;
-  tell_file(kCount);
+  report_file(kCount);
   EXPECT_EQ(job.dataset(kCount), set) << "said twice";
   // The first half is known after it was watched; the next epoch wants it all.
   for (uint32_t i = 0; i < kCount / 2; ++i) job.read_sample(set, i, file);
@@ -64,7 +64,7 @@ TEST_F(OptimizerSamples, WhatWasWatchedIsFetchedInTheOrderThatWasTold) {
 
 TEST_F(OptimizerSamples, RowsOfOneSizeAreKnownAfterAFew) {
   constexpr uint32_t kCount = 256;
-  tell_file(kCount);
+  report_file(kCount);
   const auto read_row = [&](uint32_t index, uint64_t place) {
     job.event(EventKind::kSampleBegin, set, index);
     job.part(set, index, file, place * kBytes, kBytes);
@@ -81,7 +81,7 @@ TEST_F(OptimizerSamples, RowsOfOneSizeAreKnownAfterAFew) {
 }
 
 TEST_F(OptimizerSamples, AnotherSessionsWorkersTakeFromTheOnlyOrder) {
-  tell_file(64);
+  report_file(64);
   Job worker(process);
   const uint32_t same = worker.follow(path);
   ASSERT_NE(same, 0U);
@@ -117,7 +117,7 @@ TEST_F(OptimizerSamples, AWorkersFileStaysFollowedForTheOrdersSession) {
 
 TEST_F(OptimizerSamples, SamplesThatSharePagesAreAllInMemory) {
   constexpr uint32_t kCount = 256, kSmall = 1000;
-  tell_file(kCount, kSmall);
+  report_file(kCount, kSmall);
   for (uint32_t i = 0; i < kCount; ++i) job.read_sample(set, i, file, kSmall);
   ASSERT_TRUE(job.knows(kCount));
   const uint64_t missed = job.metric(SessionMetric::sample_misses);
@@ -141,7 +141,7 @@ struct Selection {
       : memory(memfd_create("candidates", MFD_CLOEXEC)), connection(job.socket) {
     EXPECT_EQ(write(memory.get(), candidates.data(), candidates.size()),
               static_cast<ssize_t>(candidates.size()));
-    protocol::Samples message = job.telling(set, 0, candidates.size());
+    protocol::Samples message = job.message_about(set, 0, candidates.size());
     message.bytes = candidates.size();
     connection.send(MessageKind::kSelect, bytes_of(message), memory.get());
   }
@@ -159,7 +159,7 @@ struct Selection {
   int working = 0;
 };
 
-TEST_F(OptimizerSamples, WhoAsksWhatAnEpochFetchesIsToldThatSomebodyIsAtIt) {
+TEST_F(OptimizerSamples, AJobThatRequestsASelectionIsNotifiedOfTheWork) {
   set = job.dataset(1000);
   std::vector<uint8_t> candidates(1000, 1);
   std::fill(candidates.begin() + 400, candidates.end(), 0);
@@ -174,7 +174,7 @@ TEST_F(OptimizerSamples, WhoAsksWhatAnEpochFetchesIsToldThatSomebodyIsAtIt) {
 }
 
 // What one reads is retained for the other as well, for as long as both are there.
-TEST_F(OptimizerSamples, TheStageIsKeptByWhatAllNeedWhileTwoJobsSelectFromOneDataset) {
+TEST_F(OptimizerSamples, TheStageRetainsWhatAllNeedWhileTwoJobsSelectFromOneDataset) {
   const std::vector<uint8_t> all(1000, 1);
   const auto kept_by = [&](const char* policy) {
     const std::string text = "\"policy\":\"" + std::string(policy) + "\"";
@@ -200,7 +200,7 @@ TEST_F(OptimizerSamples, TheStageIsKeptByWhatAllNeedWhileTwoJobsSelectFromOneDat
   EXPECT_TRUE(kept_by("shade"));
 }
 
-TEST_F(OptimizerSamples, WhoGoesBeforeItsEpochIsChosenHarmsNobody) {
+TEST_F(OptimizerSamples, AJobThatEndsBeforeItsEpochIsChosenDoesNoHarm) {
   constexpr uint32_t kCount = 2'000'000;
   const std::vector<uint8_t> all(kCount, 1);
   set = job.dataset(kCount);
@@ -218,9 +218,9 @@ TEST_F(OptimizerSamples, WhoGoesBeforeItsEpochIsChosenHarmsNobody) {
   EXPECT_TRUE(eventually([&] { return Selection(job, set, all).answer() == MessageKind::kDone; }));
 }
 
-TEST_F(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
+TEST_F(OptimizerSamples, DeclaredPlacesAreFetchedInTheFirstEpoch) {
   constexpr uint32_t kCount = 64;
-  tell_file(kCount);
+  report_file(kCount);
   std::vector<protocol::Place> places;
   // The last lies beyond the file's end, and of the first nothing is said.
   for (uint64_t i = 0; i < kCount; ++i) places.push_back({i * kBytes, kBytes, 0});
@@ -240,7 +240,7 @@ TEST_F(OptimizerSamples, PlacesThatWereToldAreFetchedInTheFirstEpoch) {
   EXPECT_FALSE(job.locate(set, file, places, 0, 8)) << "of less memory than they take";
 }
 
-TEST_F(OptimizerSamples, NobodyIsAskedToTellWhatGainsNothing) {
+TEST_F(OptimizerSamples, ReportsThatGainNothingAreNotRequested) {
   const auto& idle = job.shared()->header.samples_idle;
   set = job.dataset(2);
   EXPECT_EQ(idle.load(), 0U);
@@ -265,13 +265,13 @@ TEST_F(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
   EXPECT_FALSE(job.order(set, 0, {100})) << "a sample that there is not";
   EXPECT_FALSE(job.order(set + 1, 0, {1})) << "a dataset that there is not";
   const UniqueFd two = memory_of({1, 2});
-  EXPECT_FALSE(job.order(job.telling(set, 0, 3), two.get())) << "shorter than it says";
-  EXPECT_FALSE(job.order(job.telling(set, 0, UINT64_MAX), two.get()));
-  EXPECT_FALSE(job.order(job.telling(set, 0, 2), -1)) << "no descriptor";
-  protocol::Samples far = job.telling(set, 0, 2);
+  EXPECT_FALSE(job.order(job.message_about(set, 0, 3), two.get())) << "shorter than it says";
+  EXPECT_FALSE(job.order(job.message_about(set, 0, UINT64_MAX), two.get()));
+  EXPECT_FALSE(job.order(job.message_about(set, 0, 2), -1)) << "no descriptor";
+  protocol::Samples far = job.message_about(set, 0, 2);
   far.first = UINT64_MAX;
   EXPECT_FALSE(job.order(far, two.get()));
-  protocol::Samples stranger = job.telling(set, 0, 2);
+  protocol::Samples stranger = job.message_about(set, 0, 2);
   stranger.token ^= 1;
   EXPECT_FALSE(job.order(stranger, two.get()));
   // What could make the optimizer wait is not read.
@@ -279,14 +279,14 @@ TEST_F(OptimizerSamples, RefusesOrdersThatMakeNoSense) {
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd reading(ends[0]);
   const UniqueFd writing(ends[1]);
-  EXPECT_FALSE(job.order(job.telling(set, 0, 2), reading.get()));
+  EXPECT_FALSE(job.order(job.message_about(set, 0, 2), reading.get()));
   const UniqueFd regular(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  EXPECT_FALSE(job.order(job.telling(set, 0, 2), regular.get()));
-  EXPECT_TRUE(job.order(job.telling(set, 0, 2), two.get())) << "and answers still";
+  EXPECT_FALSE(job.order(job.message_about(set, 0, 2), regular.get()));
+  EXPECT_TRUE(job.order(job.message_about(set, 0, 2), two.get())) << "and answers still";
 }
 
 TEST_F(OptimizerSamples, EventsOfSamplesThatAreNotThereDoNothing) {
-  tell_file(64);
+  report_file(64);
   job.event(EventKind::kSampleEnd, set, 5);
   job.event(EventKind::kSampleBegin, set, 64);
   job.event(EventKind::kSampleBegin, set + 9, 1);

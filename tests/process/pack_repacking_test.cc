@@ -13,7 +13,7 @@ namespace {
 using namespace test;
 using PackRepacking = PackStores;
 
-TEST_F(PackRepacking, WhatIsStillOfUseMovesOn) {
+TEST_F(PackRepacking, WhatIsStillUsedMovesOn) {
   fill(1);
   const uint64_t left = kEach / 2 - 1;
   for (uint64_t i = left; i < kEach; ++i) store_->drop({path_of(i), 0, kLength});
@@ -60,7 +60,7 @@ TEST_F(PackRepacking, PacksOfNoUseGoAtOnce) {
   EXPECT_EQ(store_->view().packs, 1U);
 }
 
-TEST_F(PackRepacking, GoesOnWhereThereIsNoRoom) {
+TEST_F(PackRepacking, ContinuesWhereThereIsNoRoom) {
   fill(3);
   settings_.most_bytes = store_->view().bytes;
   reopen();

@@ -58,7 +58,7 @@ struct Job : Client {
     const auto reply = ask(MessageKind::kOrder, bytes_of(message), fd);
     return reply && reply->header.kind == MessageKind::kDone;
   }
-  protocol::Samples telling(uint32_t set, uint32_t epoch, uint64_t count) const {
+  protocol::Samples message_about(uint32_t set, uint32_t epoch, uint64_t count) const {
     protocol::Samples message{};
     message.session = welcome().session;
     message.token = welcome().token;
@@ -68,7 +68,7 @@ struct Job : Client {
     return message;
   }
   bool order(uint32_t set, uint32_t epoch, const std::vector<uint32_t>& indices) const {
-    return order(telling(set, epoch, indices.size()), memory_of(indices).get());
+    return order(message_about(set, epoch, indices.size()), memory_of(indices).get());
   }
   void event(EventKind kind, uint32_t set, uint64_t index) {
     protocol::EventData data;
@@ -79,7 +79,7 @@ struct Job : Client {
   }
   bool locate_files(uint32_t set, const std::vector<std::string>& paths) const {
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
-    protocol::Samples message = telling(set, 0, paths.size());
+    protocol::Samples message = message_about(set, 0, paths.size());
     for (const std::string& path : paths) {
       message.bytes += path.size() + 1;
       EXPECT_EQ(write(fd.get(), path.c_str(), path.size() + 1),
@@ -93,7 +93,7 @@ struct Job : Client {
     const UniqueFd fd(memfd_create("places", MFD_CLOEXEC));
     const size_t size = places.size() * sizeof places.front();
     EXPECT_EQ(write(fd.get(), places.data(), size), static_cast<ssize_t>(size));
-    protocol::Samples message = telling(set, 0, places.size());
+    protocol::Samples message = message_about(set, 0, places.size());
     message.first = first;
     message.file = file;
     message.bytes = size - less;

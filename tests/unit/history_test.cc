@@ -144,7 +144,7 @@ TEST_F(Recorded, AWriterThatDiedInAChangeIsNotBelieved) {
   EXPECT_FALSE(protocol::copy(*shared_, *copy_));
 }
 
-TEST_F(Recorded, AClientsScribbleHarmsNobody) {
+TEST_F(Recorded, AClientsScribbleDoesNoHarm) {
   history_.add({}, kStart);
   shared_->points.store(UINT64_MAX);
   shared_->epochs.store(UINT64_MAX);

@@ -31,7 +31,7 @@ std::vector<Packed> package_of(std::initializer_list<SampleId> samples, uint32_t
   return package;
 }
 
-TEST(LCache, TheOldestPackageGoesAndTheLastOneStays) {
+TEST(LCache, TheOldestPackageIsEvictedAndTheLastOneStays) {
   LCache cache(5);
   std::vector<SampleId> evicted;
   cache.load(package_of({1, 2, 3}), &evicted);
@@ -51,7 +51,7 @@ TEST(LCache, TheOldestPackageGoesAndTheLastOneStays) {
   EXPECT_TRUE(cache.kept(8));
 }
 
-TEST(LCache, EachThatWasNotServedIsAsLikelyAsEveryOther) {
+TEST(LCache, EachThatWasNotReadIsAsLikelyAsEveryOther) {
   LCache cache(100);
   std::vector<SampleId> evicted;
   const auto none = std::make_shared<const HList>();
@@ -220,7 +220,7 @@ Outcome train(const Settings& settings) {
   return run;
 }
 
-TEST(ICache, EverySampleIsServedOnceAndWhoStoodInForWhomIsKnown) {
+TEST(ICache, EverySampleIsReadOnceAndItsSubstituteIsKnown) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     train({.samples = 2000, .capacity = 0.3, .epochs = 12, .seed = seed});
     train({.samples = 2000, .capacity = 0.3, .epochs = 12, .labels = 10, .seed = seed});
@@ -234,7 +234,7 @@ TEST(ICache, WithoutSubstitutionEverybodyGetsHisOwn) {
   EXPECT_EQ(run.share(Served::kMissOther), 0);
 }
 
-TEST(ICache, HForLServesFromTheHCacheAndSaysSo) {
+TEST(ICache, HForLReadsFromTheHCacheAndSaysSo) {
   const Outcome run = train({.epochs = 10, .substitute = Substitute::kH});
   EXPECT_GT(run.share(Served::kHForL), 0.05);
   EXPECT_EQ(run.share(Served::kSubstituted), 0);
@@ -250,7 +250,7 @@ TEST(ICache, TheHCacheAloneHitsAsOftenAsThePaperSays) {
   EXPECT_NEAR(run.fetched, 0.683, 0.005);
 }
 
-TEST(ICache, StandInsAddToWhatTheHCacheHits) {
+TEST(ICache, SubstitutesAddToWhatTheHCacheHits) {
   const Outcome alone = train({.substitute = Substitute::kNever}), all = train({});
   const auto hits = [](const Outcome& run) {
     return run.share(Served::kHHit) + run.share(Served::kLExact) + run.share(Served::kSubstituted);
@@ -260,7 +260,7 @@ TEST(ICache, StandInsAddToWhatTheHCacheHits) {
   EXPECT_GT(hits(all), 0.37) << "Figure 16";
 }
 
-TEST(Ledger, WhoIsAskedForTwiceIsServedTwice) {
+TEST(Ledger, WhatIsRequestedTwiceIsReadTwice) {
   Ledger ledger(10);
   ledger.begin_epoch();
   ledger.serve(1, 2, Served::kSubstituted);

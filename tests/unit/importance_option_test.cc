@@ -67,7 +67,7 @@ TEST(Importance, WhatMakesNoSenseIsRefusedWithAReason) {
   EXPECT_EQ(problem_of("off"), "");
 }
 
-TEST(Importance, AnUnknownKeyIsToldAllThatThereAre) {
+TEST(Importance, AnUnknownKeyIsAnsweredByAllThatThereAre) {
   const std::string problem = problem_of("iis:speed=1");
   for (const ImportanceKeyInfo& info : kImportanceKeys) {
     EXPECT_NE(problem.find(info.name), std::string::npos) << info.name;

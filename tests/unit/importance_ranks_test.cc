@@ -83,7 +83,7 @@ class Ranks : public testing::TestWithParam<bool> {
   uint64_t substituted_ = 0, hits_ = 0;
 };
 
-TEST_P(Ranks, InterleaveAndEachIsServedItsOwn) {
+TEST_P(Ranks, InterleaveAndEachGetsItsOwn) {
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
     begin(0, epoch);
     serve(0, epoch, 10);
@@ -117,7 +117,7 @@ TEST_P(Ranks, QuestionsFollowEachItsOwnEpoch) {
   EXPECT_FALSE(book_.follows(who(0), 3, 0, 1));
 }
 
-TEST_P(Ranks, WhoEndsTakesItsOwnWithIt) {
+TEST_P(Ranks, OneThatEndsTakesItsOwnWithIt) {
   begin(0, 1);
   begin(1, 1);
   serve(0, 1, 50);

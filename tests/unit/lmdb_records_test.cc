@@ -150,7 +150,7 @@ TEST(LmdbRecords, Limits) {
   EXPECT_NE(refused(file.path(), limits).find("pages, more than"), std::string::npos);
 }
 
-TEST(LmdbRecords, StopsWhenTold) {
+TEST(LmdbRecords, StopsOnRequest) {
   const LmdbFile file(mixed(10));
   const std::atomic<bool> stop{true};
   const LmdbListing listing = list_lmdb_records(file.path(), stop);

@@ -206,7 +206,7 @@ TEST(Parse, ImportanceIsAsItIsWhereNothingIsSaidOfIt) {
   EXPECT_DOUBLE_EQ(said.most_substituted, meant.most_substituted);
 }
 
-TEST(Parse, NobodyStandsInWhereNothingIsSelected) {
+TEST(Parse, ThereIsNoSubstituteWhereNothingIsSelected) {
   std::vector<std::string> problems;
   const SessionOptions options = parse_options("importance=loss:substitute=any\n", &problems);
   EXPECT_EQ(options.importance.substitution, ImportanceOptions::Substitution::kNever);

@@ -175,7 +175,7 @@ TEST(RingReader, EventsOfSamplesWaitForAPatientReaderToLookAgain) {
   EXPECT_EQ(slot->metrics[static_cast<size_t>(protocol::ClientMetric::events_dropped)].load(), 0U);
 }
 
-TEST(RingReader, WhoWaitsIsCalledAfterWhatWasToldBefore) {
+TEST(RingReader, AWaiterIsCalledAfterEarlierEvents) {
   Bench bench;
   Slot* slot = protocol::claim_slot(*bench.shared_, 7);
   ASSERT_NE(slot, nullptr);

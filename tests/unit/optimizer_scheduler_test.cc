@@ -1,64 +1,12 @@
 // The scheduler in a simulated world: how long readers take, what they find cached, what is wasted.
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <random>
 
-#include "tests/replay/simulator.h"
+#include "tests/unit/scheduler_world.h"
 
 namespace sluice::test {
 namespace {
-
-using optimizer::PlanOptions;
-using optimizer::SessionMetric;
-using optimizer::SessionMetrics;
-
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = 1024 * kKiB;
-constexpr uint64_t kBlock = 128 * kKiB;
-constexpr uint64_t kCell = 8 * kMiB;
-
-uint64_t metric(Simulator& world, uint32_t session, SessionMetric which) {
-  const SessionMetrics* all = world.scheduler.accounts().metrics(session);
-  return all == nullptr ? 0 : (*all)[static_cast<size_t>(which)];
-}
-
-struct World : Simulator {
-  explicit World(Storage storage = {}, uint64_t size = 1024 * kMiB, PlanOptions options = {}) {
-    add_mount(1, kBlock, 48, storage);
-    scheduler.add_session(1, options, true, 0);
-    add_file(1, size, 1);
-  }
-};
-
-enum class Signs { kTrips, kReads };
-
-// Reads [begin, end) of file 1 at `rate`, telling as a library would. Returns seconds.
-double scan(Simulator& world, uint64_t begin, uint64_t end, double rate, Signs signs,
-            uint64_t* demanded = nullptr, uint64_t reader = 1ULL << 32) {
-  constexpr uint64_t kRecord = 196 * kKiB;
-  const uint64_t start = world.now();
-  uint64_t time = start, cell = UINT64_MAX;
-  for (uint64_t at = begin; at < end; at += kRecord) {
-    const Range record{at, std::min(at + kRecord, end)};
-    if (signs == Signs::kTrips && at / kCell != cell) {
-      cell = at / kCell;
-      world.access(1, {Access::Kind::kTrip, at, kCell - at % kCell, time, reader, 1});
-    }
-    const uint64_t missing = record.length() - world.cached(1, record);
-    time = world.demand(1, record, time);
-    if (demanded != nullptr && missing > 0) *demanded += missing;
-    if (signs == Signs::kReads) {
-      world.access(1, {Access::Kind::kRead, at, record.length(), time, reader, 1});
-    }
-    if (rate > 0) {
-      time = std::max(time, start + static_cast<uint64_t>(static_cast<double>(record.end - begin) /
-                                                          rate * 1e9));
-    }
-    world.advance_to(time);
-  }
-  return static_cast<double>(time - start) / 1e9;
-}
 
 TEST(Scheduler, AReaderBelowTheLinksRateFindsEverything) {
   for (const Signs signs : {Signs::kTrips, Signs::kReads}) {
@@ -201,7 +149,7 @@ TEST(Scheduler, WhatWasCachedBeforeUsIsNotDropped) {
   EXPECT_EQ(world.cached(1, {100 * kMiB, 200 * kMiB}), 100 * kMiB);
 }
 
-TEST(Scheduler, ASlowerReaderBehindKeepsWhatItNeeds) {
+TEST(Scheduler, ASlowerReaderBehindRetainsWhatItNeeds) {
   World world;
   world.scheduler.add_session(2, {}, true, 0);
   world.scheduler.accounts().set_budget(256 * kMiB);
@@ -264,7 +212,7 @@ TEST(Scheduler, ABlockThatGrowsBeneathARunDoesNotStopIt) {
   EXPECT_GE(world.cached(1, {0, kCell}), kCell - 4096);
 }
 
-TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotTell) {
+TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotReport) {
   World world;
   world.reports_cache = false;
   world.cache[1].add({0, 600 * kMiB});
@@ -280,131 +228,6 @@ TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotTell) {
   const double seconds = scan(world, 600 * kMiB, 1024 * kMiB, 300e6, Signs::kReads);
   EXPECT_GE(metric(world, 1, SessionMetric::precached_bytes) - before, 400 * kMiB);
   EXPECT_LE(seconds, 424.0 * kMiB / 300e6 * 1.02);
-}
-
-TEST(Scheduler, ErrorsAreCountedAndEndNothing) {
-  World world;
-  world.fail = [](const PlannedRead& read) {
-    return read.range.begin >= 50 * kMiB && read.range.begin < 60 * kMiB ? EIO : 0;
-  };
-  scan(world, 0, 128 * kMiB, 300e6, Signs::kReads);
-  EXPECT_GT(metric(world, 1, SessionMetric::read_errors), 0u);
-  EXPECT_GT(world.cached(1, {64 * kMiB, 128 * kMiB}), 60 * kMiB);
-}
-
-TEST(Scheduler, PrefetchOffReadsNothingAndStillFollows) {
-  World world;
-  world.scheduler.add_session(1, {}, false, 0);
-  scan(world, 0, 64 * kMiB, 300e6, Signs::kTrips);
-  EXPECT_EQ(world.bytes_read, 0u);
-  EXPECT_EQ(metric(world, 1, SessionMetric::streams_begun), 1u);
-  EXPECT_EQ(metric(world, 1, SessionMetric::late_bytes), 0u);
-}
-
-TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
-  World world;
-  world.scheduler.file_usable(1, false);
-  scan(world, 0, 64 * kMiB, 300e6, Signs::kTrips);
-  EXPECT_EQ(world.bytes_read, 0u);
-}
-
-// A job may cut its file between its report of it and our opening. The
-// planner then looked for the next piece for ever.
-TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
-  World world;
-  for (const uint64_t size : {514 * kMiB, 513 * kMiB, 100 * kMiB, uint64_t{0}}) {
-    world.scheduler.resize_file(1, 1024 * kMiB);
-    for (uint64_t at = 512 * kMiB; at < 514 * kMiB; at += kMiB) {
-      world.scheduler.streams().on_access(
-          1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, 1});
-    }
-    world.scheduler.resize_file(1, size);
-    std::vector<optimizer::PlannedRead> reads;
-    world.scheduler.plan(world.now(), &reads);
-    for (const optimizer::PlannedRead& read : reads) {
-      EXPECT_LE(read.range.end, size);
-      world.scheduler.on_done(read.token, 0, ECANCELED, world.now());
-    }
-  }
-}
-
-TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
-  World world;
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
-  world.access(1, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, 1});
-  EXPECT_FALSE(world.scheduler.queue().tokens_of(1).empty());
-  world.scheduler.remove_file(1);
-  world.scheduler.remove_session(1, 3);
-  world.advance_to(1'000'000'000);
-  EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
-  EXPECT_EQ(world.scheduler.queue().in_flight(1), 0u);
-}
-
-TEST(Scheduler, ReadsUnderWayForTooLongAreReported) {
-  World world({100, 400e6});
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
-  EXPECT_TRUE(world.scheduler.queue().hung(1'000'000'000, 10'000'000'000).empty());
-  EXPECT_EQ(world.scheduler.queue().hung(11'000'000'000, 10'000'000'000), std::vector<uint64_t>{1});
-}
-
-TEST(Scheduler, AbandonedReadAheadGivesWayWhenMemoryIsShort) {
-  World world;
-  world.scheduler.accounts().set_budget(32 * kMiB);
-  scan(world, 0, 64 * kMiB, 300e6, Signs::kReads);
-  world.advance_to(world.now() + 1'000'000'000);
-  const uint64_t stuck = world.scheduler.accounts().outstanding();
-  EXPECT_GT(stuck, 4 * kMiB);
-  // Ten seconds later a job reads elsewhere: the rest of the first run must not starve it.
-  world.advance_to(world.now() + 10'000'000'000);
-  for (int i = 0; i < 6; ++i) {
-    scan(world, (200 + 100ULL * static_cast<unsigned>(i)) * kMiB,
-         (210 + 100ULL * static_cast<unsigned>(i)) * kMiB, 300e6, Signs::kReads);
-    world.advance_to(world.now() + 6'000'000'000);
-  }
-  EXPECT_GT(metric(world, 1, SessionMetric::precached_unused_bytes), 0u);
-  EXPECT_LE(world.most_outstanding, 32 * kMiB);
-}
-
-// Whatever clients say, the books stay balanced.
-TEST(Scheduler, AccountsBalanceForAnyInput) {
-  for (unsigned seed = 1; seed <= 15; ++seed) {
-    std::mt19937_64 random(seed);
-    World world({0.0005, 400e6}, 512 * kMiB);
-    world.add_file(2, 100 * kMiB, 1);
-    world.scheduler.add_session(2, {kMiB, 4 * kMiB, 50}, true, 16 * kMiB);
-    world.scheduler.accounts().set_budget(48 * kMiB);
-    uint64_t time = 1, at = 0;
-    for (int i = 0; i < 2000; ++i) {
-      time += random() % 3'000'000;
-      const auto file = static_cast<uint32_t>(1 + random() % 3);  // 3 does not exist
-      const auto session = static_cast<uint32_t>(1 + random() % 3);
-      if (random() % 4 == 0) at = random() % (600 * kMiB);
-      const uint64_t length = 1 + random() % kMiB;
-      switch (random() % 40) {
-        case 0:
-          world.scheduler.streams().on_random(file);
-          break;
-        case 1:
-          world.scheduler.streams().on_unmapped(file, {at, at + 32 * kMiB});
-          break;
-        case 2:
-          world.scheduler.streams().forget_process(static_cast<uint32_t>(random() % 5));
-          break;
-        case 3:
-          world.scheduler.accounts().set_budget((1 + random() % 64) * kMiB);
-          break;
-        default:
-          world.access(file, {static_cast<Access::Kind>(random() % 3), at, length, time,
-                              random() % 5 << 32, session, random() % 2 != 0});
-          at += length;
-      }
-    }
-    world.advance_to(time + 10'000'000'000);
-    ASSERT_EQ(world.scheduler.queue().in_flight(1), 0u);
-    world.scheduler.remove_session(1, world.now());
-    world.scheduler.remove_session(2, world.now());
-    ASSERT_EQ(world.scheduler.accounts().outstanding(), 0u) << seed;
-  }
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(Tracker, ASequentialRunIsOneStreamConfirmedByItsSecondEvent) {
   EXPECT_NEAR(tracker.streams().front().rate, 131.072e6, 2e6);
 }
 
-TEST(Tracker, ATripTellsAPositionAndAnUpperBound) {
+TEST(Tracker, ATripGivesAPositionAndAnUpperBound) {
   Tracker tracker;
   const auto outcome = tracker.on_access(trip_at(3 * kMiB, 8 * kMiB, 1, 1), nullptr);
   EXPECT_EQ(outcome.stream->position, 3 * kMiB);
@@ -132,7 +132,7 @@ TEST(Tracker, ARunThatMeetsAPlaceTouchedBeforeStaysOneStream) {
   EXPECT_EQ(tracker.streams().front().position, 5 * kCell);
 }
 
-TEST(Tracker, OneReaderInTwoPlacesKeepsTwoStreams) {
+TEST(Tracker, OneReaderInTwoPlacesHasTwoStreams) {
   Tracker tracker;
   uint64_t time = 1;
   for (uint64_t i = 0; i < 50; ++i) {

@@ -40,7 +40,7 @@ TEST(PackIndex, TheLastWithinAPackWins) {
   }
 }
 
-TEST(PackIndex, PacksOfNoUseAreTold) {
+TEST(PackIndex, UselessPacksAreReported) {
   PackIndex index;
   index.add(1, 100, {10, 20}, {{{1, 0}, {2, 1}}}, Rank::kNewest);
   index.add(2, 100, {10}, {{{1, 0}}}, Rank::kNewest);
@@ -59,7 +59,7 @@ TEST(PackIndex, PacksOfNoUseAreTold) {
   EXPECT_EQ(index.bytes(), 100U);
 }
 
-TEST(PackIndex, PacksOfLittleUseAreToldOnce) {
+TEST(PackIndex, PacksOfLittleUseAreReportedOnce) {
   PackIndex index;
   index.add(1, 200, {50, 50, 1}, {{{1, 0}, {2, 1}, {3, 2}}}, Rank::kNewest);
   index.forget(3, {1, 2});

@@ -23,7 +23,7 @@ protocol::StageStat some_file() {
   return stat;
 }
 
-TEST(PackVersion, OfAFileWhoseTimesTell) {
+TEST(PackVersion, OfAFileWithReliableTimes) {
   const auto version = pack_version(some_file(), {.tells_changes = true, .number = 3});
   ASSERT_TRUE(version);
   EXPECT_EQ(*version, (protocol::PackVersion{77, 1000, 5, 7, 6, 8}));

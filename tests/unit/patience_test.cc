@@ -62,7 +62,7 @@ TEST(Patience, LooksInQuickSuccessionLoseNothing) {
   EXPECT_EQ(patience.left(now, kMost), 78'125'000U);
 }
 
-TEST(Patience, AClockThatGoesBackIsNoGift) {
+TEST(Patience, AClockThatIsSetBackIsNoGift) {
   Patience patience;
   patience.wasted(100 * kSecond, Patience::kMost);
   EXPECT_EQ(patience.left(kSecond, kMost), 0U);

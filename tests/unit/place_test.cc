@@ -66,7 +66,7 @@ TEST(SocketPlace, FolderAndPath) {
                       "-f0000001-00000000000000ab.sock");
 }
 
-TEST(SocketPlace, EveryPartTellsOptimizersApart) {
+TEST(SocketPlace, EveryPartDistinguishesOptimizers) {
   const auto path = [](uint32_t uid, uint64_t mounts, uint64_t cgroup) {
     char out[128];
     EXPECT_TRUE(socket_path(out, sizeof out, uid, mounts, cgroup));

@@ -99,7 +99,7 @@ TEST(PlaceList, DatasetsHaveFilesOfTheirOwn) {
   EXPECT_NE(place_file_name("a", 10), place_file_name("b", 10));
 }
 
-TEST_F(Folder, KeepsAndFinds) {
+TEST_F(Folder, StoresAndFinds) {
   EXPECT_FALSE(store_.load("a dataset", 100, &problem_));
   EXPECT_EQ(problem_, "");  // that nothing is stored is no problem
   ASSERT_TRUE(store_.save(some(), &problem_)) << problem_;

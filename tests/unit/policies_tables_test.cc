@@ -64,7 +64,7 @@ TEST_P(Reshuffled, LruHitsWhatTheFormulaSays) {
 
 // No policy can do better than MIN, and MIN's hits are exactly the capacity: so are those of all
 // that never give up what a later epoch is sure to want.
-TEST_P(Reshuffled, MinHitsTheCapacityAndSoDoTheOthersThatKeep) {
+TEST_P(Reshuffled, MinHitsTheCapacityAndSoDoTheOthersThatRetain) {
   for (const char* name : {"belady", "auto"}) {
     for (const unsigned ahead : {1U, 2U}) {
       const auto hits = reshuffle(make(name).get(), 5, ahead);
@@ -144,7 +144,7 @@ TEST(Quiver, HoldsForTheOtherJobWhatOneHasHad) {
   EXPECT_LT(static_cast<double>(fetched("quiver")), 0.95 * static_cast<double>(fetched("minio")));
 }
 
-TEST(Shade, KeepsTheImportant) {
+TEST(Shade, RetainsTheImportant) {
   const auto policy = find_policy("shade")->make(10, 100);
   std::vector<SampleId> evicted;
   for (SampleId sample = 0; sample < 100; ++sample) {
@@ -235,7 +235,7 @@ TEST(Auto, FindsOutThatAnotherIsBetter) {
   EXPECT_GT(hits, 2 * minio_hits);
 }
 
-TEST(Auto, KeepsAllWhenItChangesItsMind) {
+TEST(Auto, RetainsAllWhenItsRuleChanges) {
   AutoPolicy policy(50, 100);
   std::vector<SampleId> evicted, order(100);
   std::iota(order.begin(), order.end(), 0);

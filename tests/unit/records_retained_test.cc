@@ -60,7 +60,7 @@ TEST(PageOwners, AreWhatCountingEveryByteSays) {
 
 // Samples that overlap, move and change in size: what is freed belongs to no sample, and every page
 // that was read is either retained or was freed.
-TEST(RecordPlan, FreesWhatIsNobodysAndNothingElse) {
+TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
   for (const PolicyKind policy : {PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kMinIo,
                                   PolicyKind::kLfu, PolicyKind::kFifo, PolicyKind::kBelady}) {
     std::mt19937 draw(11);
@@ -158,7 +158,7 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
 }
 
 // A job chooses by importance in its sixth epoch: the policy of its first read held on.
-TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsKept) {
+TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
   constexpr uint32_t kCount = 2000;
   make(kCount * kRecord / 5, kRecord, kCount, shuffled(kCount, 0));
   for (const uint32_t index : shuffled(kCount, 0)) {
@@ -215,7 +215,7 @@ TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {
   EXPECT_FALSE(scheduler_.retention().bounds(1));
 }
 
-TEST_F(Records, NorWhereSomebodyElseReadsTheDatasetWithoutOne) {
+TEST_F(Records, NorWhereAnotherJobReadsTheDatasetWithoutOne) {
   make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
   scheduler_.add_session(2, {}, true, 0);
   ASSERT_EQ(book_.use(2, "set", 1000), set_);

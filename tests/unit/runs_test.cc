@@ -7,163 +7,14 @@
 #include <random>
 #include <vector>
 
-#include "policy/planner/gatherer.h"
-#include "policy/storage/request_cost.h"
 #include "tests/unit/records_data.h"
 
 namespace sluice::test {
 namespace {
 
-using optimizer::Gatherer;
 using optimizer::PlannedRead;
-using optimizer::RequestCost;
-using optimizer::WaitingRead;
-using optimizer::WantedExtent;
 
 constexpr uint64_t kRecord = 4096;
-
-// Slots of requests of these sizes, one size a slot.
-void busy(RequestCost* cost, double request_ns, double byte_ns, std::vector<uint64_t> sizes) {
-  for (int slot = 0; slot < 200; ++slot) {
-    const uint64_t size = sizes[static_cast<size_t>(slot) % sizes.size()];
-    const double each = request_ns + byte_ns * static_cast<double>(size);
-    const auto count = std::max<uint64_t>(40, static_cast<uint64_t>(60e6 / each));
-    cost->add(count, count * size, static_cast<uint64_t>(static_cast<double>(count) * each));
-  }
-}
-
-TEST(RequestCost, IsToldFromRequestsOfTwoSizes) {
-  for (const double request_ns : {20e3, 500e3, 8e6}) {
-    for (const double byte_ns : {1.0, 8.0}) {
-      RequestCost cost;
-      busy(&cost, request_ns, byte_ns, {128 << 10, 32 << 10});
-      EXPECT_NEAR(cost.request_ns(), request_ns, request_ns / 6);
-      const auto worth = static_cast<double>(cost.worth());
-      EXPECT_NEAR(worth, std::min(request_ns / byte_ns, 4.0 * kMiB), worth / 2) << request_ns;
-    }
-  }
-}
-
-TEST(RequestCost, OfALinkThatOnlyBytesFillIsSmall) {
-  RequestCost cost;
-  busy(&cost, 0, 8, {128 << 10, 32 << 10});
-  EXPECT_LT(cost.worth(), 4096U);
-}
-
-TEST(RequestCost, IsWorthATrialWhereAllAreOfOneSize) {
-  RequestCost cost;
-  EXPECT_EQ(cost.worth(), 0U);
-  busy(&cost, 500e3, 8, {4096});
-  EXPECT_GE(cost.worth(), 2 * 4096U) << "larger ones show the rest";
-  EXPECT_NEAR(cost.request_ns(), 500e3, 150e3);
-}
-
-// Reads of 64 KiB over a link that they filled were taken for a sign that requests are dear.
-TEST(RequestCost, IsNotTriedWhereAllAreLarge) {
-  RequestCost cost;
-  busy(&cost, 0, 8, {64 << 10});
-  EXPECT_LT(cost.worth(), 4096U);
-  busy(&cost, 500e3, 8, {64 << 10});
-  EXPECT_LT(cost.worth(), 64U << 10);
-}
-
-TEST(RequestCost, FollowsAStorageThatChanges) {
-  RequestCost cost;
-  busy(&cost, 20e3, 8, {128 << 10, 32 << 10});
-  busy(&cost, 500e3, 8, {128 << 10, 32 << 10});
-  EXPECT_NEAR(cost.request_ns(), 500e3, 50e3);
-}
-
-TEST(StorageModel, SmallRequestsAreDeeperThanBlocks) {
-  optimizer::StorageModel model(128 << 10, 256);
-  uint64_t now = 1'000'000'000, free = now;
-  std::deque<std::pair<uint64_t, optimizer::StorageModel::Sample>> ends;
-  // 10 ms of latency and 100 MB/s.
-  const auto run = [&](uint32_t bytes, int requests) {
-    for (int i = 0; i < requests; ++i) {
-      while (ends.size() < model.depth(now)) {
-        const auto sample = model.on_issue(now, static_cast<unsigned>(ends.size()));
-        free = std::max(free, now) + uint64_t{bytes} * 10;
-        ends.emplace_back(free + 10'000'000, sample);
-      }
-      now = std::max(now, ends.front().first);
-      model.on_done(ends.front().second, bytes, now);
-      ends.pop_front();
-    }
-  };
-  run(128 << 10, 3000);
-  const unsigned of_blocks = model.depth(now);
-  run(4096, 30000);
-  EXPECT_GT(model.depth(now), 2 * of_blocks)
-      << "or the link idles: " << model.cost().request_ns() << " ns, " << model.cost().byte_ns();
-}
-
-class Waiting : public ::testing::Test {
- protected:
-  void add(uint64_t page, uint32_t file = 1, uint32_t session = 1) {
-    WantedExtent wanted;
-    wanted.extent = {page * 4096, 4096, file};
-    wanted.session = session;
-    wanted.sample = static_cast<uint32_t>(page);
-    waiting_.add(wanted, {page * 4096, (page + 1) * 4096});
-  }
-  // Pages of the next read, in the order in which they were taken.
-  std::vector<uint32_t> take(uint64_t gap = 2, uint64_t longest = 16) {
-    std::vector<uint32_t> pages;
-    for (const WaitingRead& read : waiting_.take(
-             longest * 4096,
-             [&](const WaitingRead&, Range between) { return between.length() <= gap * 4096; },
-             [this](const WantedExtent& wanted) { return wanted.sample != unwanted_; }, &gone_)) {
-      pages.push_back(read.wanted.sample);
-    }
-    return pages;
-  }
-  using Pages = std::vector<uint32_t>;
-
-  Gatherer waiting_;
-  std::vector<WaitingRead> gone_;
-  uint32_t unwanted_ = UINT32_MAX;
-};
-
-TEST_F(Waiting, WhoWaitsLongestIsReadWithItsNeighbours) {
-  for (const uint64_t page : {50, 10, 53, 47, 60, 46}) add(page);
-  EXPECT_EQ(waiting_.bytes(), 6 * 4096U);
-  EXPECT_EQ(take(), (Pages{50, 53, 47, 46}));
-  EXPECT_EQ(take(), (Pages{10}));
-  EXPECT_EQ(take(), (Pages{60}));
-  EXPECT_TRUE(take().empty());
-  EXPECT_TRUE(waiting_.empty());
-  EXPECT_EQ(waiting_.bytes(), 0U);
-}
-
-TEST_F(Waiting, AReadIsNoLongerThanOneRequest) {
-  for (uint64_t page = 0; page < 40; ++page) add(page);
-  EXPECT_EQ(take().size(), 16U);
-  EXPECT_EQ(take().size(), 16U);
-  EXPECT_EQ(take().size(), 8U);
-}
-
-TEST_F(Waiting, OthersFilesAndSessionsAreOtherReads) {
-  add(5);
-  add(6, 2);
-  add(6, 1, 2);
-  add(7);  // the other session's lies between
-  EXPECT_EQ(take(), (Pages{5, 7}));
-  waiting_.remove_file(2, &gone_);
-  EXPECT_EQ(gone_.size(), 1U);
-  waiting_.remove_session(2, &gone_);
-  EXPECT_EQ(gone_.size(), 2U);
-  EXPECT_TRUE(waiting_.empty());
-}
-
-TEST_F(Waiting, WhoIsNotWantedAnyMoreIsNotRead) {
-  for (const uint64_t page : {5, 6, 7}) add(page);
-  unwanted_ = 6;
-  EXPECT_EQ(take(), (Pages{5, 7}));
-  add(6);
-  EXPECT_TRUE(take().empty());
-  EXPECT_EQ(gone_.size(), 2U);
-}
 
 // Storage that answers one request at a time, each in half a millisecond and its bytes at 125 MB/s.
 class Runs : public Records {
@@ -244,7 +95,7 @@ TEST_F(Runs, AreNotMadeForAnEpochThatNeedsLittleOfThem) {
 
 // Of another user's file the kernel does not report what is in memory: what was read is believed to
 // be there, until a read shows that it is not.
-TEST_F(Runs, OfAFileOfWhichNobodyTellsWhatIsInMemory) {
+TEST_F(Runs, OfAFileOfWhichItIsUnknownWhatIsInMemory) {
   const uint32_t count = 20000;
   make(0, kRecord, count, shuffled(count, 0));
   world_.reports_cache = false;
@@ -348,7 +199,7 @@ class WaitingRuns : public Runs {
   }
 };
 
-TEST_F(WaitingRuns, ThatNobodyWantsAnyMoreAreNotRead) {
+TEST_F(WaitingRuns, ThatAreNotWantedAnyMoreAreNotRead) {
   const uint64_t flying = queue_.size();
   const size_t before = reads_.size();
   ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{}));
@@ -361,7 +212,7 @@ TEST_F(WaitingRuns, ThatNobodyWantsAnyMoreAreNotRead) {
 }
 
 // It waited at its old place, was taken for read there, and never came.
-TEST_F(WaitingRuns, OfAnOrderThatWasToldAnewAreRead) {
+TEST_F(WaitingRuns, OfAnOrderThatWasPublishedAnewAreRead) {
   std::vector<uint32_t> order = shuffled(20000, 0);
   order.erase(order.begin(), order.begin() + 3000);
   std::reverse(order.begin(), order.begin() + 500);

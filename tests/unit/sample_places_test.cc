@@ -25,7 +25,7 @@ TEST(SamplePlaces, PagesAroundAPlaceSayLessThanThePlace) {
   EXPECT_FALSE(is_coarser(std::array{Extent{4096, 4096, 1}, Extent{65536, 4096, 1}}, known));
 }
 
-TEST(SamplePlaces, WhatWasToldStaysWhereOnlyItsPagesWereSeen) {
+TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
   SampleBook book;
   const uint32_t set = book.use(1, "set", 10);
   const auto see = [&](uint64_t index, const Extent& part) {
@@ -58,7 +58,7 @@ TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
   EXPECT_EQ(set.known(), 1U);
 }
 
-TEST(SamplePlaces, OnlyWhoReadsAShuffledDatasetIsAskedForPages) {
+TEST(SamplePlaces, OnlyReadersOfAShuffledDatasetReportPages) {
   SampleBook book;
   const uint32_t set = book.use(1, "set", 100);
   ASSERT_EQ(book.use(2, "set", 100), set);
@@ -147,7 +147,7 @@ TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
   EXPECT_GT(metric(SessionMetric::sample_hits), 9900U);
 }
 
-TEST_F(Records, ARecordThatNeverFitsHoldsNobodyUp) {
+TEST_F(Records, ARecordThatNeverFitsDelaysNoOther) {
   make(kMiB, 64 << 10, 100, scattered(100));
   place(0, {0, 2 * kMiB, 1});  // the first of the order
   pump();

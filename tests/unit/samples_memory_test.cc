@@ -107,7 +107,7 @@ TEST(SampleMemory, OrdersCount) {
   EXPECT_EQ(book.held(), 0U);
 }
 
-TEST(SampleMemory, WhoIsAtWorkGivesWayOnlyToWhatTakesLess) {
+TEST(SampleMemory, ADatasetInUseGivesWayOnlyToWhatTakesLess) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
   const uint32_t honest = book.use(1, "honest", 1000);
@@ -212,7 +212,7 @@ TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
   EXPECT_GT(open, 0U);
 }
 
-TEST(SampleMemory, NobodyReadsInAnothersDataset) {
+TEST(SampleMemory, NoJobReadsInAnothersDataset) {
   SampleBook book;
   const uint32_t set = book.use(1, "set", 10);
   book.begin(2, 5, set, 3);

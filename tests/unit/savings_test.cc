@@ -43,7 +43,7 @@ TEST(Savings, WaitingThatNothingExplainsIsTakenOff) {
   EXPECT_EQ(savings.avoided_ns(9 * kSecond), 0U);
 }
 
-TEST(Savings, WhatWasNotServedExplainsItsOwnWaiting) {
+TEST(Savings, WhatWasNotHelpedExplainsItsOwnWaiting) {
   Savings savings;
   savings.enter(0);
   savings.reads(1, false, 1);
@@ -101,7 +101,7 @@ TEST(Savings, KernelReadsAheadForItsWindowOnly) {
 }
 
 // A job that computes with each piece longer than storage takes for it waits for nothing.
-TEST(Savings, KernelKeepsUpWithWhoComputesEvenly) {
+TEST(Savings, KernelSufficesForAnEvenReader) {
   Savings savings;
   savings.enter(0);
   for (uint64_t tenth = 10; tenth <= 110; ++tenth) {

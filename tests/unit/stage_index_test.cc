@@ -298,7 +298,7 @@ TEST_F(StageFiles, ASymbolicLinkIsKnownAsOne) {
   EXPECT_EQ(copy_in(folder + "/a", stage.fd(), 6, rules).flags, 0U);
 }
 
-TEST_F(StageFiles, TheFolderGoesWithItsOptimizerOrWithTheNext) {
+TEST_F(StageFiles, TheFolderIsRemovedByItsOptimizerOrTheNext) {
   std::string path;
   {
     StageFolder own;

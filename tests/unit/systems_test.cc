@@ -66,7 +66,7 @@ Epochs train(const char* name, double memory, uint32_t samples = 10000, uint32_t
   return train(system.get(), samples, epochs, std::string(name) != "icache-h");
 }
 
-TEST(Systems, EachServesEverySampleOnceAnEpoch) {
+TEST(Systems, EachReadsEverySampleOnceAnEpoch) {
   for (const SystemInfo& info : systems()) {
     SCOPED_TRACE(info.name);
     for (const double memory : {0.001, 0.2, 0.8, 1.0}) train(info.name, memory, 2000, 12);
@@ -103,13 +103,13 @@ TEST(Systems, ICacheHitsAsOftenAsThePaperSays) {
   }
 }
 
-TEST(Systems, AnHSampleStandsInForAnLSampleOnlyWhereThatWasChosen) {
+TEST(Systems, AnHSampleReplacesAnLSampleOnlyWhereThatWasChosen) {
   EXPECT_EQ(train("icache", 0.2).share(Served::kHForL), 0);
   EXPECT_GT(train("icache-h", 0.2).share(Served::kHForL), 0.1);
   EXPECT_EQ(train("icache-h", 0.2).background.packages, 0U);
 }
 
-TEST(ICacheSystem, NobodyStandsInWhereNobodyMay) {
+TEST(ICacheSystem, ThereIsNoSubstituteWhereNoneIsAllowed) {
   ICacheSystem system({.capacity = 400 * kBytes,
                        .samples = 2000,
                        .most_substituted = 0,
@@ -122,7 +122,7 @@ TEST(ICacheSystem, NobodyStandsInWhereNobodyMay) {
 }
 
 // The paper's multi-job cache: values of jobs that do not gain by it do not count.
-TEST(ICacheSystem, KeepsWhatMattersToThoseWhoGain) {
+TEST(ICacheSystem, RetainsWhatMattersToTheJobsThatGain) {
   constexpr uint32_t kSamples = 1000;
   ICacheSystem system({.capacity = 100 * kBytes, .samples = kSamples, .package_bytes = 8 * kBytes},
                       Substitute::kNever, false);

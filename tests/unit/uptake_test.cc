@@ -22,7 +22,7 @@ class UptakeTest : public testing::Test {
   uint64_t index = 0, now = 1'000'000'000;
 };
 
-TEST_F(UptakeTest, CopiesThatNobodyOpensAreOfNoUse) {
+TEST_F(UptakeTest, CopiesThatAreNeverOpenedAreUseless) {
   for (uint64_t i = 0; i < Uptake::kEnough; ++i) {
     EXPECT_FALSE(uptake.needs_originals(kDataset)) << i;
     EXPECT_EQ(sample(true, kStorage), Uptake::Verdict::kOriginal);

@@ -21,11 +21,11 @@ static int dataset;
 static uint32_t epoch;
 static uint64_t samples;
 // protocol/sluice.h's, if the process has the library.
-static int (*tell_order)(int, uint32_t, uint64_t, const uint64_t*, uint64_t, uint32_t);
-static int (*tell_begin)(int, uint64_t), (*tell_end)(int, uint64_t);
+static int (*publish_order)(int, uint32_t, uint64_t, const uint64_t*, uint64_t, uint32_t);
+static int (*sample_begin)(int, uint64_t), (*sample_end)(int, uint64_t);
 static int (*fetch_begin)(int), (*fetch_end)(int);
 
-static inline bool with_sluice(void) { return tell_order != NULL; }
+static inline bool with_sluice(void) { return publish_order != NULL; }
 
 __attribute__((format(printf, 1, 2))) static inline void say(const char* format, ...) {
   char text[8192];
@@ -56,12 +56,12 @@ static inline bool is_copy(int fd) {
 static inline void order_again(void) {
   if (!with_sluice()) return;
   for (uint64_t i = 0; i < samples && epoch > 0; ++i) {
-    tell_begin(dataset, i);
-    tell_end(dataset, i);
+    sample_begin(dataset, i);
+    sample_end(dataset, i);
   }
   uint64_t* all = calloc(samples, sizeof *all);
   for (uint64_t i = 0; i < samples; ++i) all[i] = i;
-  tell_order(dataset, epoch++, 0, all, samples, 1);
+  publish_order(dataset, epoch++, 0, all, samples, 1);
   free(all);
 }
 
@@ -98,9 +98,9 @@ static inline void begin_stage(const char* const* names, int count) {
   int (*locate)(int, uint64_t, const char* const*, uint64_t) =
       dlsym(RTLD_DEFAULT, "sluice_locate_files");
   if (declare == NULL) return;
-  tell_order = dlsym(RTLD_DEFAULT, "sluice_order");
-  tell_begin = dlsym(RTLD_DEFAULT, "sluice_begin");
-  tell_end = dlsym(RTLD_DEFAULT, "sluice_end");
+  publish_order = dlsym(RTLD_DEFAULT, "sluice_order");
+  sample_begin = dlsym(RTLD_DEFAULT, "sluice_begin");
+  sample_end = dlsym(RTLD_DEFAULT, "sluice_end");
   fetch_begin = dlsym(RTLD_DEFAULT, "sluice_fetch_begin");
   fetch_end = dlsym(RTLD_DEFAULT, "sluice_fetch_end");
   samples = (uint64_t)count;

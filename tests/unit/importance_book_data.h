@@ -1,0 +1,38 @@
+// What the tests of ImportanceBook share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "policy/importance/book.h"
+#include "tests/unit/selected.h"
+
+namespace sluice::optimizer {
+
+inline constexpr uint64_t kSamples = 1000;
+
+inline uint64_t count(const std::vector<bool>& chosen) {
+  return static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
+}
+
+using Who = ImportanceBook::Who;
+
+// A job of one session and process.
+inline Who of(uint32_t job, uint32_t dataset, uint64_t samples = kSamples) {
+  return {job, job, 100 + job, dataset, samples};
+}
+
+inline void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {
+  for (uint64_t sample = 0; sample < kSamples; ++sample) {
+    EXPECT_TRUE(book->report(of(job, dataset), sample, static_cast<double>(sample),
+                             static_cast<uint32_t>(sample % 3)));
+  }
+}
+
+inline std::vector<bool> select(ImportanceBook* book, const Who& who, uint32_t epoch) {
+  return test::selected(book, who, epoch, {}, {}, 0);
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,138 @@
+// A stage that does not hold all: what stays, and how much is fetched again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/unit/stage_plan_data.h"
+
+namespace sluice::optimizer {
+namespace {
+
+TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
+  plan.room().set_budget(kBytes / 2, 1000);
+  EXPECT_TRUE(want(1));
+  EXPECT_TRUE(flying.empty());
+  EXPECT_EQ(plan.table().used(), 0U);
+}
+
+TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
+  const uint64_t charge = FileTable::charge(kBytes);
+  plan.room().set_policy(PolicyKind::kShade);
+  plan.room().set_budget(100 * charge, 1000);
+  plan.room().window(0, now);
+  for (int i = 0; i < 100; ++i) {
+    plan.room().set_importance(file(i), 1.0F);
+    want(i);
+    arrive();
+    plan.on_read(1, file(i));
+  }
+  const uint64_t keepable = plan.room().keepable();
+  EXPECT_GT(keepable, 40 * charge);
+  EXPECT_LT(keepable, 100 * charge);
+  EXPECT_LE(plan.room().window(1000, now), 100 * charge - keepable);
+  int ahead = 0;
+  while (ahead < 100 && want(1000 + ahead)) {
+    ++ahead;
+    arrive();
+  }
+  EXPECT_GE(plan.room().kept(), keepable - charge);
+  EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
+  for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
+  EXPECT_TRUE(want(2000)) << "they make way";
+  // A copy that was read and not retained comes back as one that is ahead: no more of them either.
+  arrive();
+  for (int i = 1; i < ahead; ++i) want(2000 + i);
+  EXPECT_LE(plan.table().ahead(), 100 * charge - keepable);
+  arrive();
+  plan.room().set_budget(200 * charge, 1000);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(want(3000 + i)) << "nothing is promised of that budget";
+    arrive();
+  }
+}
+
+TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
+  plan.room().set_budget(16 << 20, 1000);
+  plan.room().window(0, now);
+  const uint64_t most = (16 << 20) - plan.room().keepable();
+  for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
+  EXPECT_TRUE(want(1));
+  EXPECT_FALSE(want(2));
+  EXPECT_EQ(flying.size(), 1U);
+}
+
+TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
+  plan.room().set_budget(kMuch, 1000);
+  for (int i = 0; i < 8; ++i) want(i);
+  arrive();
+  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  want(100);
+  plan.on_failed(flying.front(), StagePlan::Failure::kFull);
+  flying.clear();
+  check();
+  EXPECT_LT(there.size(), 8U) << "some of what was read makes room";
+}
+
+TEST_F(StagePlanTest, ASmallerBudgetHoldsAtOnce) {
+  plan.room().set_budget(kMuch, 1000);
+  for (int i = 0; i < 8; ++i) want(i);
+  arrive();
+  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
+  check();
+  EXPECT_EQ(there.size(), 4U);
+}
+
+TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
+  plan.room().set_budget(kMuch, 1000);
+  plan.predict(numbers({1, 2, 3}));
+  for (int i = 1; i <= 3; ++i) want(i);
+  arrive();
+  EXPECT_EQ(plan.table().ahead(), 3 * FileTable::charge(kBytes));
+  plan.predict(numbers({3, 4}));
+  EXPECT_EQ(plan.table().ahead(), FileTable::charge(kBytes));
+  plan.drop_all();
+  check();
+  EXPECT_EQ(plan.table().used(), 0U);
+}
+
+// Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
+class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKind> {
+ protected:
+  static constexpr int kFiles = 4000;
+
+  // Share of the files that the last of `count` epochs fetched.
+  double share(int count, double part) {
+    plan.room().set_policy(GetParam());
+    plan.room().set_budget(static_cast<uint64_t>(kFiles * part) * FileTable::charge(kBytes),
+                           1 << 20);
+    std::mt19937 draw(7);
+    std::vector<int> order(kFiles);
+    std::iota(order.begin(), order.end(), 0);
+    for (int epoch = 0; epoch < count; ++epoch) {
+      std::shuffle(order.begin(), order.end(), draw);
+      plan.predict(numbers(order));
+      fetched = 0;
+      size_t ahead = 0;
+      for (size_t at = 0; at < order.size(); ++at) {
+        while (ahead < std::min(order.size(), at + 16) && want(order[ahead])) ++ahead;
+        arrive();
+        if (ahead <= at) ahead = at + 1;  // it went to the original
+        plan.on_read(1, file(order[at]));
+        check();
+      }
+    }
+    return static_cast<double>(fetched) / kFiles;
+  }
+};
+
+TEST_P(Epochs, NoMoreIsFetchedThanTheMemoryIsShortOf) {
+  // A cache of a part c hits at most c of a uniform reshuffle (facts: even Belady's MIN).
+  EXPECT_LE(share(4, 0.2), 0.82);
+}
+INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values(PolicyKind::kAuto, PolicyKind::kBelady));
+
+}  // namespace
+}  // namespace sluice::optimizer

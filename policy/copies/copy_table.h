@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "policy/storage/storage_model.h"
@@ -67,15 +68,15 @@ class CopyTable {
   // The spent copy that was spent first, which is no longer among them; 0: none.
   uint32_t take_spent();
 
-  // Copies to be removed; the caller empties it.
-  std::vector<uint32_t>& evicted() { return evicted_; }
+  // Copies to be removed, each given once.
+  std::vector<uint32_t> take_evicted() { return std::exchange(evicted_, {}); }
   // Copies that were fetched for a dataset and will not be read, with the share of the storage's
-  // time that they took; the caller empties it.
+  // time that they took, each given once. What the caller does then may waste more.
   struct Wasted {
     uint32_t dataset = 0;
     uint64_t ns = 0;
   };
-  std::vector<Wasted>& wasted() { return wasted_; }
+  std::vector<Wasted> take_wasted() { return std::exchange(wasted_, {}); }
 
  private:
   void count(const StagedCopy& copy, bool added);

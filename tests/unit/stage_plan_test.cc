@@ -1,124 +1,13 @@
-// What is staged, retained and evicted: pure decisions, and the numbers of files that samples are.
-#include "policy/copies/stage_plan.h"
-
+// What is staged, retained and evicted: pure decisions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <random>
 #include <set>
+
+#include "tests/unit/stage_plan_data.h"
 
 namespace sluice::optimizer {
 namespace {
-
-constexpr uint64_t kBytes = 100'000;
-constexpr uint64_t kDevice = 42;
-constexpr uint64_t kMillisecond = 1'000'000;
-
-TEST(FileTable, FindsWhatItHasAndNothingElse) {
-  FileTable files;
-  std::map<std::string, uint32_t> known;
-  std::mt19937 draw(1);
-  for (int i = 0; i < 5000; ++i) {
-    const std::string path =
-        "/data/" + std::to_string(draw() % 50) + "/" + std::to_string(draw() % 1000);
-    const uint32_t file = files.intern(path);
-    const auto [at, added] = known.emplace(path, file);
-    EXPECT_EQ(at->second, file) << path;
-  }
-  EXPECT_EQ(files.size(), known.size());
-  for (const auto& [path, file] : known) {
-    EXPECT_EQ(files.path(file), path);
-    EXPECT_EQ(files.find(path), file);
-  }
-  EXPECT_EQ(files.find("/data/1/none"), FileTable::kNone);
-  EXPECT_EQ(files.find("/data/none/1"), FileTable::kNone);
-  EXPECT_TRUE(files.has_folder_below("/data"));
-  EXPECT_TRUE(files.has_folder_below("/data/7"));
-  EXPECT_FALSE(files.has_folder_below("/dat"));
-  EXPECT_FALSE(files.has_folder_below("/data/7/1"));
-}
-
-TEST(FileTable, EveryByteThatANameMayHold) {
-  FileTable files;
-  std::string name;
-  for (int c = 1; c < 256; ++c) {
-    if (c != '/') name += static_cast<char>(c);
-  }
-  const uint32_t file = files.intern("/d/" + name);
-  EXPECT_EQ(files.path(file), "/d/" + name);
-  EXPECT_EQ(files.path(files.intern("/top")), "/top");
-}
-
-TEST(FileTable, UnknownSizesAreTheMeanOfTheKnown) {
-  FileTable files;
-  const uint32_t a = files.intern("/a");
-  const uint32_t b = files.intern("/b");
-  const uint32_t c = files.intern("/c");
-  files.set_bytes(a, 1000);
-  files.set_bytes(b, 3000);
-  EXPECT_EQ(files.bytes(c), 2000U);
-  files.set_bytes(b, 1000);
-  EXPECT_EQ(files.bytes(c), 1000U);
-  files.set_bytes(c, 0);
-  EXPECT_EQ(files.bytes(c), 0U);
-}
-
-// A stage whose storage answers as the test says, and what jobs would see of it.
-class StagePlanTest : public testing::Test {
- protected:
-  static constexpr uint64_t kMuch = 1ULL << 40;
-
-  uint32_t file(int i) { return files.intern("/data/" + std::to_string(i)); }
-  std::vector<uint32_t> numbers(const std::vector<int>& samples) {
-    std::vector<uint32_t> out;
-    out.reserve(samples.size());
-    for (const int i : samples) out.push_back(file(i));
-    return out;
-  }
-
-  // True if the copy is there, or on its way, afterwards.
-  bool want(int i) {
-    now += kMillisecond;
-    const FetchVerdict answer = plan.judge(file(i), now);
-    if (answer == FetchVerdict::kTake) flying.push_back(plan.start(file(i), 1, now));
-    check();
-    return answer != FetchVerdict::kLater;
-  }
-  void arrive() {
-    for (const PlannedFetch& fetch : flying) {
-      now += kMillisecond;
-      if (fetch.check) {
-        plan.on_valid(fetch);
-        continue;
-      }
-      ++fetched;
-      if (plan.on_staged(fetch, kDevice, kBytes, FileTable::charge(kBytes), now)) {
-        there.insert(fetch.file);
-      }
-    }
-    flying.clear();
-    check();
-  }
-  void check() {
-    for (const uint32_t gone : plan.table().evicted()) {
-      EXPECT_EQ(there.erase(gone), 1U) << "evicted twice, or never staged: " << gone;
-    }
-    plan.table().evicted().clear();
-    EXPECT_LE(plan.table().used(), plan.room().budget());
-    EXPECT_LE(plan.table().ahead(), plan.table().used());
-    uint64_t charged = there.size() * FileTable::charge(kBytes);
-    EXPECT_GE(plan.table().used(), charged);
-  }
-
-  FileTable files;
-  StagePlan plan{&files};
-  std::vector<PlannedFetch> flying;
-  std::set<uint32_t> there;
-  uint64_t now = 1'000'000'000'000;
-  int fetched = 0;
-};
 
 TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
   plan.room().set_budget(kMuch, 1000);
@@ -149,7 +38,7 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   EXPECT_LT(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
 }
 
-TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
+TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   constexpr uint32_t kDataset = 5;
   plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i) {
@@ -189,7 +78,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreOfNoUse) {
   EXPECT_FALSE(fetch(3));
 }
 
-TEST_F(StagePlanTest, AnotherPolicyGoesByWhatTheOneBeforeWasTold) {
+TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
   plan.room().set_policy(PolicyKind::kShade);
   plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
   const auto read = [&](int i, float importance) {
@@ -235,7 +124,7 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   EXPECT_EQ(there, (std::set<uint32_t>{file(2), file(3)})) << "the first matters least";
 }
 
-TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
+TEST_F(StagePlanTest, WhatAnotherJobStillWantsStays) {
   plan.room().set_policy(PolicyKind::kMinIo);
   plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);
   want(1);
@@ -248,6 +137,27 @@ TEST_F(StagePlanTest, WhatSomebodyElseStillWantsStays) {
   EXPECT_FALSE(want(4)) << "two are ahead, one is wanted once more";
   plan.on_read(2, file(1));
   EXPECT_EQ(there.count(file(1)), 1U);
+}
+
+// A verdict over what was wasted drops copies, which wastes more: it was lost, by an iterator that
+// had become invalid.
+TEST(CopyTable, WhatIsWastedWhileTheWastedAreTakenIsTakenNext) {
+  CopyTable table;
+  for (const uint32_t file : {1U, 2U}) {
+    StagedCopy& copy = table.add(file, 4096);
+    copy.dataset = 10 + file;
+    copy.took_ns = kMillisecond;
+  }
+  table.evict(1);
+  for (const CopyTable::Wasted& wasted : table.take_wasted()) {
+    EXPECT_EQ(wasted.dataset, 11U);
+    table.evict(2);
+  }
+  const auto next = table.take_wasted();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].dataset, 12U);
+  EXPECT_TRUE(table.take_wasted().empty());
+  EXPECT_EQ(table.take_evicted(), (std::vector<uint32_t>{1, 2}));
 }
 
 TEST_F(StagePlanTest, AFileThatChangedWhileItCameIsNotTaken) {
@@ -288,7 +198,7 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   EXPECT_EQ(there.size(), 1U);
 }
 
-TEST_F(StagePlanTest, WhereEveryReaderLooksNobodyElseDoes) {
+TEST_F(StagePlanTest, WhereEveryReaderLooksNoOtherDoes) {
   plan.set_stale(0);
   plan.room().set_budget(kMuch, 1000);
   want(1);
@@ -337,7 +247,7 @@ TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
   EXPECT_EQ(there.size(), 1U);
 }
 
-TEST_F(StagePlanTest, ALateFetchIsNotAheadOfAnybody) {
+TEST_F(StagePlanTest, ALateFetchIsNotAheadOfAnyReader) {
   plan.room().set_budget(kMuch, 1000);
   want(1);
   plan.on_read(1, file(1));  // from the original
@@ -362,130 +272,6 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   want(2);
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
 }
-
-TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
-  plan.room().set_budget(kBytes / 2, 1000);
-  EXPECT_TRUE(want(1));
-  EXPECT_TRUE(flying.empty());
-  EXPECT_EQ(plan.table().used(), 0U);
-}
-
-TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_policy(PolicyKind::kShade);
-  plan.room().set_budget(100 * charge, 1000);
-  plan.room().window(0, now);
-  for (int i = 0; i < 100; ++i) {
-    plan.room().set_importance(file(i), 1.0F);
-    want(i);
-    arrive();
-    plan.on_read(1, file(i));
-  }
-  const uint64_t keepable = plan.room().keepable();
-  EXPECT_GT(keepable, 40 * charge);
-  EXPECT_LT(keepable, 100 * charge);
-  EXPECT_LE(plan.room().window(1000, now), 100 * charge - keepable);
-  int ahead = 0;
-  while (ahead < 100 && want(1000 + ahead)) {
-    ++ahead;
-    arrive();
-  }
-  EXPECT_GE(plan.room().kept(), keepable - charge);
-  EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
-  for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
-  EXPECT_TRUE(want(2000)) << "they make way";
-  // A copy that was read and not retained comes back as one that is ahead: no more of them either.
-  arrive();
-  for (int i = 1; i < ahead; ++i) want(2000 + i);
-  EXPECT_LE(plan.table().ahead(), 100 * charge - keepable);
-  arrive();
-  plan.room().set_budget(200 * charge, 1000);
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(want(3000 + i)) << "nothing is promised of that budget";
-    arrive();
-  }
-}
-
-TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
-  plan.room().set_budget(16 << 20, 1000);
-  plan.room().window(0, now);
-  const uint64_t most = (16 << 20) - plan.room().keepable();
-  for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
-  EXPECT_TRUE(want(1));
-  EXPECT_FALSE(want(2));
-  EXPECT_EQ(flying.size(), 1U);
-}
-
-TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
-  plan.room().set_budget(kMuch, 1000);
-  for (int i = 0; i < 8; ++i) want(i);
-  arrive();
-  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
-  want(100);
-  plan.on_failed(flying.front(), StagePlan::Failure::kFull);
-  flying.clear();
-  check();
-  EXPECT_LT(there.size(), 8U) << "some of what was read makes room";
-}
-
-TEST_F(StagePlanTest, ASmallerBudgetIsKeptAtOnce) {
-  plan.room().set_budget(kMuch, 1000);
-  for (int i = 0; i < 8; ++i) want(i);
-  arrive();
-  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
-  plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
-  check();
-  EXPECT_EQ(there.size(), 4U);
-}
-
-TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
-  plan.room().set_budget(kMuch, 1000);
-  plan.predict(numbers({1, 2, 3}));
-  for (int i = 1; i <= 3; ++i) want(i);
-  arrive();
-  EXPECT_EQ(plan.table().ahead(), 3 * FileTable::charge(kBytes));
-  plan.predict(numbers({3, 4}));
-  EXPECT_EQ(plan.table().ahead(), FileTable::charge(kBytes));
-  plan.drop_all();
-  check();
-  EXPECT_EQ(plan.table().used(), 0U);
-}
-
-// Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
-class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKind> {
- protected:
-  static constexpr int kFiles = 4000;
-
-  // Share of the files that the last of `count` epochs fetched.
-  double share(int count, double part) {
-    plan.room().set_policy(GetParam());
-    plan.room().set_budget(static_cast<uint64_t>(kFiles * part) * FileTable::charge(kBytes),
-                           1 << 20);
-    std::mt19937 draw(7);
-    std::vector<int> order(kFiles);
-    std::iota(order.begin(), order.end(), 0);
-    for (int epoch = 0; epoch < count; ++epoch) {
-      std::shuffle(order.begin(), order.end(), draw);
-      plan.predict(numbers(order));
-      fetched = 0;
-      size_t ahead = 0;
-      for (size_t at = 0; at < order.size(); ++at) {
-        while (ahead < std::min(order.size(), at + 16) && want(order[ahead])) ++ahead;
-        arrive();
-        if (ahead <= at) ahead = at + 1;  // it went to the original
-        plan.on_read(1, file(order[at]));
-        check();
-      }
-    }
-    return static_cast<double>(fetched) / kFiles;
-  }
-};
-
-TEST_P(Epochs, NoMoreIsFetchedThanTheMemoryIsShortOf) {
-  // A cache of a part c hits at most c of a uniform reshuffle (facts: even Belady's MIN).
-  EXPECT_LE(share(4, 0.2), 0.82);
-}
-INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values(PolicyKind::kAuto, PolicyKind::kBelady));
 
 }  // namespace
 }  // namespace sluice::optimizer

@@ -123,12 +123,11 @@ void HarmControl::apply(uint32_t dataset, Mechanism mechanism, uint64_t now) {
 }
 
 void HarmControl::tick(uint64_t now) {
-  for (const CopyTable::Wasted& wasted : plans_->stage.table().wasted()) {
+  for (const CopyTable::Wasted& wasted : plans_->stage.table().take_wasted()) {
     if (wasted.dataset == 0 || plans_->samples.set(wasted.dataset) == nullptr) continue;
     HarmWatch& watch = watches_[wasted.dataset].of(Mechanism::kCopies);
     on_verdict(wasted.dataset, Mechanism::kCopies, watch.wasted(wasted.ns, now), now);
   }
-  plans_->stage.table().wasted().clear();
   for (auto& [dataset, pair] : watches_) {
     const bool off = std::any_of(std::begin(pair.watches), std::end(pair.watches),
                                  [](const HarmWatch& watch) { return watch.is_off(); });

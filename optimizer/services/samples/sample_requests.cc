@@ -56,8 +56,7 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
     return;
   }
   if (request.first == 0) begin_epoch(*session, request);
-  plans_->samples.datasets().touch(
-      request.dataset);  // so that limits_->relieve() does not release this one
+  plans_->samples.datasets().touch(request.dataset);  // relieve() then releases it last
   limits_->relieve(request.count * SampleOrder::kPositionBytes);
   if (!plans_->samples.publish(session->id, request.dataset, request.epoch, request.first,
                                indices)) {

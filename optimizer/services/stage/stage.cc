@@ -273,8 +273,7 @@ void Stage::forget(uint32_t file) {
 }
 
 void Stage::remove_evicted() {
-  for (const uint32_t file : plans_->stage.table().evicted()) forget(file);
-  plans_->stage.table().evicted().clear();
+  for (const uint32_t file : plans_->stage.table().take_evicted()) forget(file);
 }
 
 // A renamed or moved folder changes the paths of all files below it.

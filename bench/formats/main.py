@@ -64,16 +64,20 @@ class Runner:
         self.folder = os.path.join(DATA, f"weights-{layers}")
         self.layers = layers
 
-    def make(self):
-        if os.path.exists(self.folder):
+    def make(self, kinds):
+        kinds = sorted(kind for kind in kinds if not os.path.exists(os.path.join(self.folder, kind)))
+        if not kinds:
             return
         partial = self.folder + ".partial"
         subprocess.run(["rm", "-rf", partial], check=True)
+        os.makedirs(self.folder, exist_ok=True)
         made = subprocess.run([PYTHON, os.path.join(TOP, "bench", "formats", "make_weights.py"), partial,
-                               str(self.layers)], capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
+                               str(self.layers), *kinds], capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
         if made.returncode:
             raise Failed(f"make_weights.py: {made.stderr.strip()}")
-        os.rename(partial, self.folder)
+        for kind in kinds:
+            os.rename(os.path.join(partial, kind), os.path.join(self.folder, kind))
+        os.rmdir(partial)
 
     def run(self, row, latency, side):
         """A run of one side (plain, sluice, warm): what its processes printed, and what the storage was asked."""
@@ -191,7 +195,6 @@ def measure(options, rows):
     remove_leftovers(DATA)
     runner = Runner(SMALL_LAYERS if options.small else LAYERS, options.small)
     table, broken = Table(options), []
-    runner.make()
     for group in dict.fromkeys(row.group for row in rows):
         began, longest = time.monotonic(), 0
         here = [row for row in rows if row.group == group]
@@ -200,6 +203,7 @@ def measure(options, rows):
             if row.needs in absent:
                 print(f"formats: {row.name}: skipped: no {row.needs} in build/venv (scripts/setup formats)", flush=True)
         here = [row for row in here if row.needs not in absent]
+        runner.make({row.data for row in here})
         for number in range(options.rounds):
             started = time.monotonic()
             if started - began + longest > GROUP_LIMIT:

@@ -1,5 +1,5 @@
-"""Makes one model's random weights in every format: make_weights.py FOLDER LAYERS. A Llama in bfloat16: tensors of
-4 to 98 MB in the order in which the model runs them, and two small ones a layer."""
+"""Makes one model's random weights: make_weights.py FOLDER LAYERS KIND..., each kind (KINDS) in a folder of its name.
+A Llama in bfloat16: tensors of 4 to 98 MB in the order in which the model runs them, and two small ones a layer."""
 import json
 import os
 import struct
@@ -8,7 +8,7 @@ import sys
 import numpy
 import torch
 
-folder, layers = sys.argv[1], int(sys.argv[2])
+folder, layers, kinds = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 HIDDEN, INNER, WORDS, SHARDS = 1536, 4096, 32000, 8
 
 
@@ -27,7 +27,7 @@ def shapes():
     yield "lm_head.weight", (WORDS, HIDDEN)
 
 
-def write_safetensors(path, state):
+def write_tensors(path, state):
     """In the dictionary's order; the library's own writer sorts by name."""
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, tensor in state.items():
@@ -42,8 +42,7 @@ def write_safetensors(path, state):
             file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
 
 
-def write_shards(place, state):
-    os.makedirs(place)
+def write_shards(place):
     total = sum(tensor.nbytes for tensor in state.values())
     shards, done = [{} for _ in range(SHARDS)], 0
     for name, tensor in state.items():
@@ -52,7 +51,7 @@ def write_shards(place, state):
     where = {}
     for number, shard in enumerate(shards, 1):
         name = f"model-{number:05}-of-{SHARDS:05}.safetensors"
-        write_safetensors(os.path.join(place, name), shard)
+        write_tensors(os.path.join(place, name), shard)
         where.update(dict.fromkeys(shard, name))
     with open(os.path.join(place, "model.safetensors.index.json"), "w", encoding="ascii") as index:
         json.dump({"metadata": {"total_size": total}, "weight_map": where}, index)
@@ -63,9 +62,22 @@ def write_shards(place, state):
                    "dtype": "bfloat16"}, config)
 
 
-def write_gguf(path, state):
+def write_single(place):
+    write_tensors(os.path.join(place, "model.safetensors"), state)
+
+
+def write_torch(place):
+    torch.save(state, os.path.join(place, "model.pt"))
+
+
+def write_numpy(place):
+    rows = torch.cat([tensor.reshape(-1) for tensor in state.values()]).view(-1, HIDDEN)
+    numpy.save(os.path.join(place, "model.npy"), rows.view(torch.int16).numpy())
+
+
+def write_gguf(place):
     from gguf import GGUFWriter
-    writer = GGUFWriter(path, "llama")
+    writer = GGUFWriter(os.path.join(place, "model.gguf"), "llama")
     for name, tensor in state.items():
         writer.add_tensor(name, tensor.view(torch.float16).numpy())
     writer.write_header_to_file()
@@ -74,13 +86,10 @@ def write_gguf(path, state):
     writer.close()
 
 
+KINDS = {"single": write_single, "sharded": write_shards, "torch": write_torch, "numpy": write_numpy,
+         "gguf": write_gguf}
 torch.manual_seed(11)
 state = {name: (torch.randn(shape) * 0.02).to(torch.bfloat16) for name, shape in shapes()}
-for kind in ("single", "torch", "numpy", "gguf"):
+for kind in kinds:
     os.makedirs(os.path.join(folder, kind))
-write_safetensors(os.path.join(folder, "single", "model.safetensors"), state)
-write_shards(os.path.join(folder, "sharded"), state)
-torch.save(state, os.path.join(folder, "torch", "model.pt"))
-rows = torch.cat([tensor.reshape(-1) for tensor in state.values()]).view(-1, HIDDEN)
-numpy.save(os.path.join(folder, "numpy", "model.npy"), rows.view(torch.int16).numpy())
-write_gguf(os.path.join(folder, "gguf", "model.gguf"), state)
+    KINDS[kind](os.path.join(folder, kind))

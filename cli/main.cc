@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -142,6 +143,114 @@ std::string explained(const CLI::ParseError& error, const CLI::App& app,
   return error.what();
 }
 
+// A command that was added to the parser, and what carries it out with the options that were
+// parsed.
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Command add_run(CLI::App& app, const std::vector<std::string>& words) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("run", "run a command with Sluice");
+  add_run_options(command, given.get());
+  command->set_help_all_flag(kHelpAll, "all options");
+  return {command, [given, words] { return run(*given, words); }};
+}
+
+Command add_status(CLI::App& app) {
+  auto status = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "show what the optimizer is doing");
+  command->add_flag("--json", status->json, "as JSON, on one line");
+  command->add_flag("--watch", status->watch, "again every second until the optimizer ends");
+  command->add_option("--socket", status->socket, kSocketHelp)->type_name("PATH");
+  return {command, [status] { return print_status(*status); }};
+}
+
+Command add_stop(CLI::App& app) {
+  auto socket = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("stop", "end the optimizer; jobs go on without it");
+  command->add_option("--socket", *socket, kSocketHelp)->type_name("PATH");
+  return {command, [socket] { return stop(*socket); }};
+}
+
+Command add_doctor(CLI::App& app) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "say what this machine, and mounts on it, offer to Sluice");
+  command->add_flag("--json", options->json, "as JSON");
+  command->add_flag("--verbose", options->verbose, "what each line means, and what to do about it");
+  command->add_option("PATH", options->paths, "datasets, or folders of some");
+  return {command, [options] { return doctor(*options); }};
+}
+
+Command add_simulate(CLI::App& app) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command = app.add_subcommand(
+      "simulate", "what replacement policies and memory sizes would do for a job");
+  add_simulate_options(command, options.get());
+  return {command, [options] { return simulate(*options); }};
+}
+
+Command add_report(CLI::App& app) {
+  auto page = std::make_shared<ReportOptions>();
+  CLI::App* command =
+      app.add_subcommand("report", "a page about a finished run, or about a bench.json");
+  command->add_option("FILE", page->file, "what SLUICE_REPORT named, or build/bench.json")
+      ->required();
+  command->add_option("--out", page->out, "the page; report.html")->type_name("PATH");
+  return {command, [page] { return report(*page); }};
+}
+
+Command add_warm(CLI::App& app) {
+  auto options = std::make_shared<WarmOptions>();
+  auto memory = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("warm", "read files into memory before they are needed");
+  command->add_option("PATH", options->paths, "files, or folders of some")->required();
+  command->add_option("--depth", options->depth, "how many are read at a time; 32")
+      ->check(CLI::Range(1, 256))
+      ->type_name("NUMBER");
+  command->add_flag("--check", options->check, "read nothing, print how much is in memory");
+  command->add_option("--memory", *memory, "at most so much; what memory can hold")
+      ->type_name("SIZE");
+  return {command, [options, memory] {
+            if (!memory->empty() && !protocol::parse_bytes(memory->c_str(), &options->memory)) {
+              return failed(kExitUsage, one_line(fmt::format("--memory: {} is no size", *memory)));
+            }
+            return warm(*options);
+          }};
+}
+
+Command add_bench(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command =
+      app.add_subcommand("bench", "how fast a file or folder is read, and what Sluice could gain");
+  command->add_option("PATH", options->path, "a file, or a folder of some")->required();
+  command->add_flag("--json", options->json, "as JSON");
+  return {command, [options] { return bench(*options); }};
+}
+
+Command add_packs(CLI::App& app) {
+  auto options = std::make_shared<PacksOptions>();
+  CLI::App* command = app.add_subcommand("packs", "what a cache folder holds of samples");
+  command->require_subcommand(1);
+  CLI::App* verify =
+      command->add_subcommand("verify", "read every pack whole, and say which are damaged");
+  verify->add_flag("--remove", options->remove, "remove those");
+  CLI::App* list = command->add_subcommand("list", "packs, their samples and bytes");
+  for (CLI::App* each : {verify, list}) {
+    each->add_option("DIR", options->folder, "the cache folder; SLUICE_CACHE_DIR");
+  }
+  return {command, [options, verify] {
+            return verify->parsed() ? verify_packs(*options) : print_packs(*options);
+          }};
+}
+
+Command add_docs(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("docs", "print docs/configuration.md")->group("");
+  return {command, [] { return print_configuration(); }};
+}
+
 int dispatch(std::vector<std::string> words) {
   RunArguments split;
   if (!words.empty() && words[0] == "run") {
@@ -156,62 +265,16 @@ int dispatch(std::vector<std::string> words) {
                        fmt::format("sluice {} (protocol {})", kProgramVersion, protocol::kVersion));
   app.formatter(std::make_shared<HelpFormatter>(all));  // also of the subcommands, which inherit it
   app.require_subcommand(1);
-  CLI::App* run_command = app.add_subcommand("run", "run a command with Sluice");
-  Given given;
-  add_run_options(run_command, &given);
-  run_command->set_help_all_flag(kHelpAll, "all options");
-  CLI::App* status_command = app.add_subcommand("status", "show what the optimizer is doing");
-  StatusOptions status;
-  status_command->add_flag("--json", status.json, "as JSON, on one line");
-  status_command->add_flag("--watch", status.watch, "again every second until the optimizer ends");
-  status_command->add_option("--socket", status.socket, kSocketHelp)->type_name("PATH");
-  CLI::App* stop_command = app.add_subcommand("stop", "end the optimizer; jobs go on without it");
-  std::string stop_socket;
-  stop_command->add_option("--socket", stop_socket, kSocketHelp)->type_name("PATH");
-  CLI::App* doctor_command =
-      app.add_subcommand("doctor", "say what this machine, and mounts on it, offer to Sluice");
-  DoctorOptions examination;
-  doctor_command->add_flag("--json", examination.json, "as JSON");
-  doctor_command->add_flag("--verbose", examination.verbose,
-                           "what each line means, and what to do about it");
-  doctor_command->add_option("PATH", examination.paths, "datasets, or folders of some");
-  CLI::App* simulate_command = app.add_subcommand(
-      "simulate", "what replacement policies and memory sizes would do for a job");
-  SimulateOptions simulation;
-  add_simulate_options(simulate_command, &simulation);
-  CLI::App* report_command =
-      app.add_subcommand("report", "a page about a finished run, or about a bench.json");
-  ReportOptions page;
-  report_command->add_option("FILE", page.file, "what SLUICE_REPORT named, or build/bench.json")
-      ->required();
-  report_command->add_option("--out", page.out, "the page; report.html")->type_name("PATH");
-  CLI::App* warm_command =
-      app.add_subcommand("warm", "read files into memory before they are needed");
-  WarmOptions warming;
-  warm_command->add_option("PATH", warming.paths, "files, or folders of some")->required();
-  warm_command->add_option("--depth", warming.depth, "how many are read at a time; 32")
-      ->check(CLI::Range(1, 256))
-      ->type_name("NUMBER");
-  warm_command->add_flag("--check", warming.check, "read nothing, print how much is in memory");
-  std::string warm_memory;
-  warm_command->add_option("--memory", warm_memory, "at most so much; what memory can hold")
-      ->type_name("SIZE");
-  CLI::App* bench_command =
-      app.add_subcommand("bench", "how fast a file or folder is read, and what Sluice could gain");
-  BenchOptions bench_options;
-  bench_command->add_option("PATH", bench_options.path, "a file, or a folder of some")->required();
-  bench_command->add_flag("--json", bench_options.json, "as JSON");
-  CLI::App* packs_command = app.add_subcommand("packs", "what a cache folder holds of samples");
-  packs_command->require_subcommand(1);
-  PacksOptions packs;
-  CLI::App* verify_command =
-      packs_command->add_subcommand("verify", "read every pack whole, and say which are damaged");
-  verify_command->add_flag("--remove", packs.remove, "remove those");
-  CLI::App* list_command = packs_command->add_subcommand("list", "packs, their samples and bytes");
-  for (CLI::App* command : {verify_command, list_command}) {
-    command->add_option("DIR", packs.folder, "the cache folder; SLUICE_CACHE_DIR");
-  }
-  CLI::App* docs_command = app.add_subcommand("docs", "print docs/configuration.md")->group("");
+  const std::vector<Command> commands = {add_run(app, split.command),
+                                         add_status(app),
+                                         add_stop(app),
+                                         add_doctor(app),
+                                         add_simulate(app),
+                                         add_report(app),
+                                         add_warm(app),
+                                         add_bench(app),
+                                         add_packs(app),
+                                         add_docs(app)};
 
   if (words.empty()) {
     fmt::print("{}", app.help());
@@ -228,22 +291,9 @@ int dispatch(std::vector<std::string> words) {
   } catch (const CLI::ParseError& error) {
     return failed(kExitUsage, one_line(explained(error, app, words)));
   }
-  if (run_command->parsed()) return run(given, split.command);
-  if (status_command->parsed()) return print_status(status);
-  if (stop_command->parsed()) return stop(stop_socket);
-  if (doctor_command->parsed()) return doctor(examination);
-  if (simulate_command->parsed()) return simulate(simulation);
-  if (report_command->parsed()) return report(page);
-  if (warm_command->parsed()) {
-    if (!warm_memory.empty() && !protocol::parse_bytes(warm_memory.c_str(), &warming.memory)) {
-      return failed(kExitUsage, one_line(fmt::format("--memory: {} is no size", warm_memory)));
-    }
-    return warm(warming);
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
   }
-  if (bench_command->parsed()) return bench(bench_options);
-  if (verify_command->parsed()) return verify_packs(packs);
-  if (list_command->parsed()) return print_packs(packs);
-  if (docs_command->parsed()) return print_configuration();
   return kExitUsage;
 }
 

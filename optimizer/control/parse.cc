@@ -210,6 +210,112 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
   return options;
 }
 
+namespace {
+
+// A message of each kind from what follows its header.
+using Packet = std::span<const std::byte>;
+
+Message hello_of(Packet packet) {
+  protocol::Hello body{};
+  if (!take(packet, &body)) return BadMessage{"hello too short"};
+  HelloMessage hello;
+  hello.pid = body.pid;
+  hello.options = parse_options(text_of(packet), &hello.problems);
+  return hello;
+}
+
+Message file_of(Packet packet) {
+  FileMessage file;
+  if (!take(packet, &file.file)) return BadMessage{"file message too short"};
+  file.path = printable(text_of(packet), protocol::kMaxPath);
+  if (file.file.size > kMaxOffset) return BadMessage{"file size out of range"};
+  return file;
+}
+
+Message dataset_of(Packet packet) {
+  DatasetMessage dataset;
+  if (!take(packet, &dataset.dataset)) return BadMessage{"dataset message too short"};
+  const uint64_t samples = dataset.dataset.samples;
+  if (samples == 0 || samples > protocol::kMaxSamples) {
+    return BadMessage{"a dataset of " + std::to_string(samples) + " samples"};
+  }
+  dataset.name = printable(text_of(packet), protocol::kMaxPath);
+  return dataset;
+}
+
+Message order_of(Packet packet) {
+  SamplesMessage order;
+  if (!take(packet, &order.samples)) return BadMessage{"order too short"};
+  if (order.samples.count > kMaxOrder || order.samples.first > kMaxOrder) {
+    return BadMessage{"order too long"};
+  }
+  return order;
+}
+
+Message locate_of(MessageKind kind, Packet packet) {
+  LocateMessage locate{kind, {}};
+  if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
+  const protocol::Samples& request = locate.samples;
+  if (request.count > kMaxPlaces || request.first > protocol::kMaxSamples ||
+      request.bytes > kMaxPaths) {
+    return BadMessage{"too many places at once"};
+  }
+  const bool extents = kind == MessageKind::kLocateExtents;
+  if (extents && request.bytes != request.count * sizeof(protocol::Place)) {
+    return BadMessage{"places that are no places"};
+  }
+  return locate;
+}
+
+Message importance_of(MessageKind kind, Packet packet) {
+  ImportanceMessage message{kind, {}};
+  if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
+  const protocol::Samples& request = message.samples;
+  const uint64_t each = kind == MessageKind::kImportance ? sizeof(protocol::SampleImportance)
+                        : kind == MessageKind::kServe    ? sizeof(uint32_t)
+                                                         : 1;
+  const uint64_t most = kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
+  if (request.count > most || request.bytes != request.count * each) {
+    return BadMessage{"importance that makes no sense"};
+  }
+  return message;
+}
+
+Message seen_of(Packet packet) {
+  SeenMessage seen;
+  if (!take(packet, &seen.samples)) return BadMessage{"places too short"};
+  for (uint64_t i = 0; i < seen.samples.count; ++i) {
+    uint32_t sample = 0;
+    std::vector<std::string_view> path;
+    if (!take(packet, &sample) || !parse_paths(text_of(packet), 1, &path)) {
+      return BadMessage{"places that make no sense"};
+    }
+    seen.files.emplace_back(sample, path.front());
+    packet = packet.subspan(path.front().size() + 1);
+  }
+  return seen;
+}
+
+Message file_use_of(Packet packet) {
+  FileUseMessage use;
+  std::vector<std::string_view> path;
+  if (!take(packet, &use.used) || !parse_paths(text_of(packet), 1, &path)) {
+    return BadMessage{"a file's use that makes no sense"};
+  }
+  use.path = path.front();
+  return use;
+}
+
+// A message that is its body and nothing else.
+template <typename Kind, typename Body>
+Message plain_of(Packet packet, Body Kind::*body, const char* too_short) {
+  Kind message;
+  if (!take(packet, &(message.*body))) return BadMessage{too_short};
+  return message;
+}
+
+}  // namespace
+
 Message parse_packet(std::span<const std::byte> packet) {
   MessageHeader header;
   if (packet.size() > protocol::kMaxPacket) return BadMessage{"packet too long"};
@@ -220,114 +326,34 @@ Message parse_packet(std::span<const std::byte> packet) {
                       " is not this optimizer's " + std::to_string(protocol::kVersion)};
   }
   switch (header.kind) {
-    case MessageKind::kHello: {
-      protocol::Hello body{};
-      if (!take(packet, &body)) return BadMessage{"hello too short"};
-      HelloMessage hello;
-      hello.pid = body.pid;
-      hello.options = parse_options(text_of(packet), &hello.problems);
-      return hello;
-    }
-    case MessageKind::kFile: {
-      FileMessage file;
-      if (!take(packet, &file.file)) return BadMessage{"file message too short"};
-      file.path = printable(text_of(packet), protocol::kMaxPath);
-      if (file.file.size > kMaxOffset) return BadMessage{"file size out of range"};
-      return file;
-    }
-    case MessageKind::kBye: {
-      ByeMessage bye;
-      if (!take(packet, &bye.bye)) return BadMessage{"bye too short"};
-      return bye;
-    }
-    case MessageKind::kDataset: {
-      DatasetMessage dataset;
-      if (!take(packet, &dataset.dataset)) return BadMessage{"dataset message too short"};
-      const uint64_t samples = dataset.dataset.samples;
-      if (samples == 0 || samples > protocol::kMaxSamples) {
-        return BadMessage{"a dataset of " + std::to_string(samples) + " samples"};
-      }
-      dataset.name = printable(text_of(packet), protocol::kMaxPath);
-      return dataset;
-    }
-    case MessageKind::kOrder: {
-      SamplesMessage order;
-      if (!take(packet, &order.samples)) return BadMessage{"order too short"};
-      if (order.samples.count > kMaxOrder || order.samples.first > kMaxOrder) {
-        return BadMessage{"order too long"};
-      }
-      return order;
-    }
+    case MessageKind::kHello:
+      return hello_of(packet);
+    case MessageKind::kFile:
+      return file_of(packet);
+    case MessageKind::kBye:
+      return plain_of(packet, &ByeMessage::bye, "bye too short");
+    case MessageKind::kDataset:
+      return dataset_of(packet);
+    case MessageKind::kOrder:
+      return order_of(packet);
     case MessageKind::kLocate:
     case MessageKind::kLocateExtents:
-    case MessageKind::kLocateKeys: {
-      LocateMessage locate{header.kind, {}};
-      if (!take(packet, &locate.samples)) return BadMessage{"places too short"};
-      const protocol::Samples& request = locate.samples;
-      if (request.count > kMaxPlaces || request.first > protocol::kMaxSamples ||
-          request.bytes > kMaxPaths) {
-        return BadMessage{"too many places at once"};
-      }
-      const bool extents = header.kind == MessageKind::kLocateExtents;
-      if (extents && request.bytes != request.count * sizeof(protocol::Place)) {
-        return BadMessage{"places that are no places"};
-      }
-      return locate;
-    }
+    case MessageKind::kLocateKeys:
+      return locate_of(header.kind, packet);
     case MessageKind::kImportance:
     case MessageKind::kSelect:
-    case MessageKind::kServe: {
-      ImportanceMessage message{header.kind, {}};
-      if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
-      const protocol::Samples& request = message.samples;
-      const uint64_t each = header.kind == MessageKind::kImportance
-                                ? sizeof(protocol::SampleImportance)
-                            : header.kind == MessageKind::kServe ? sizeof(uint32_t)
-                                                                 : 1;
-      const uint64_t most = header.kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
-      if (request.count > most || request.bytes != request.count * each) {
-        return BadMessage{"importance that makes no sense"};
-      }
-      return message;
-    }
-    case MessageKind::kSeen: {
-      SeenMessage seen;
-      if (!take(packet, &seen.samples)) return BadMessage{"places too short"};
-      for (uint64_t i = 0; i < seen.samples.count; ++i) {
-        uint32_t sample = 0;
-        std::vector<std::string_view> path;
-        if (!take(packet, &sample) || !parse_paths(text_of(packet), 1, &path)) {
-          return BadMessage{"places that make no sense"};
-        }
-        seen.files.emplace_back(sample, path.front());
-        packet = packet.subspan(path.front().size() + 1);
-      }
-      return seen;
-    }
-    case MessageKind::kFileUse: {
-      FileUseMessage use;
-      std::vector<std::string_view> path;
-      if (!take(packet, &use.used) || !parse_paths(text_of(packet), 1, &path)) {
-        return BadMessage{"a file's use that makes no sense"};
-      }
-      use.path = path.front();
-      return use;
-    }
-    case MessageKind::kStage: {
-      StageMessage stage;
-      if (!take(packet, &stage.stage)) return BadMessage{"stage message too short"};
-      return stage;
-    }
-    case MessageKind::kSettle: {
-      SettleMessage settle;
-      if (!take(packet, &settle.settle)) return BadMessage{"settle message too short"};
-      return settle;
-    }
-    case MessageKind::kRecord: {
-      RecordMessage record;
-      if (!take(packet, &record.record)) return BadMessage{"record message too short"};
-      return record;
-    }
+    case MessageKind::kServe:
+      return importance_of(header.kind, packet);
+    case MessageKind::kSeen:
+      return seen_of(packet);
+    case MessageKind::kFileUse:
+      return file_use_of(packet);
+    case MessageKind::kStage:
+      return plain_of(packet, &StageMessage::stage, "stage message too short");
+    case MessageKind::kSettle:
+      return plain_of(packet, &SettleMessage::settle, "settle message too short");
+    case MessageKind::kRecord:
+      return plain_of(packet, &RecordMessage::record, "record message too short");
     case MessageKind::kStatus:
       return StatusMessage{};
     case MessageKind::kStop:

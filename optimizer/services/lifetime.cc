@@ -54,7 +54,7 @@ void Lifetime::answer(bool all) {
 void Lifetime::tick(uint64_t now) {
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (now < waiter.deadline_ns) return false;
-    say(Level::kWarn, "a file system does not let go of {} files", closing());
+    say(Level::kWarn, "{} files are still open: a file system does not answer", closing());
     base_->server.send(waiter.connection, MessageKind::kGone, {});
     return true;
   });

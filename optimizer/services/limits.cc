@@ -70,8 +70,8 @@ void Limits::share(uint64_t now) {
 
 void Limits::tick(uint64_t now) {
   share(now);
-  if (now >= next_look_ns_ && (!sessions_->empty() || plans_->stage.table().all().empty() == false))
-    look();
+  const bool anything = !sessions_->empty() || !plans_->stage.table().all().empty();
+  if (anything && now >= next_look_ns_) look();
 }
 
 }  // namespace sluice::optimizer

@@ -55,9 +55,7 @@ class Scheduler {
   const StreamPlanner& streams() const { return streams_; }
   SamplePlanner& samples() { return sample_planner_; }
   Store& store() { return store_; }
-  const Store& store() const { return store_; }
   Retention& retention() { return retention_; }
-  const Retention& retention() const { return retention_; }
 
   // `policy`: which records are retained; nullopt: the planner chooses.
   void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,

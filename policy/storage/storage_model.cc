@@ -36,21 +36,21 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   // A longer read is delivered block by block.
   const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
   if (timed && bytes >= block_) {  // a shorter read does not show a block's latency
-    if (latency_ == 0) latency_turn_ns_ = now_ns;
-    latency_ = latency_ == 0 ? took : std::min(latency_, took);
-    if (now_ns - latency_turn_ns_ > kLatencyWindowNs) {
-      latency_old_ = latency_;
-      latency_ = took;
-      latency_turn_ns_ = now_ns;
+    if (latency_.now == 0) latency_.turn_ns = now_ns;
+    latency_.now = latency_.now == 0 ? took : std::min(latency_.now, took);
+    if (now_ns - latency_.turn_ns > kLatencyWindowNs) {
+      latency_.before = latency_.now;
+      latency_.now = took;
+      latency_.turn_ns = now_ns;
     }
   }
   if (timed && sample.others < kQuiet)
     usual_[sample.others].add(static_cast<double>(took_ns != 0 ? took_ns : took));
   mean_bytes_ += (bytes - mean_bytes_) / kMeanOf;
-  slot_bytes_ += bytes;
-  ++slot_requests_;
-  slot_full_ |= sample.full;
-  if (now_ns - slot_ns_ < kSlotNs) return;
+  slot_.bytes += bytes;
+  ++slot_.requests;
+  slot_.full |= sample.full;
+  if (now_ns - slot_.ns < kSlotNs) return;
   end_slot(now_ns);
   begin_slot(now_ns);
 }
@@ -87,45 +87,41 @@ double StorageModel::usual_ns() const {
   return std::max((y - each * x) / sum, least);
 }
 
-void StorageModel::begin_slot(uint64_t now_ns) {
-  slot_ns_ = now_ns;
-  slot_bytes_ = slot_requests_ = 0;
-  slot_full_ = false;
-}
+void StorageModel::begin_slot(uint64_t now_ns) { slot_ = {.ns = now_ns}; }
 
 void StorageModel::end_slot(uint64_t now_ns) {
-  const uint64_t took = now_ns - slot_ns_;
-  const double rate = static_cast<double>(slot_bytes_) * 1e9 / static_cast<double>(took);
-  if (bandwidth_turn_ns_ == 0) bandwidth_turn_ns_ = now_ns;
+  const uint64_t took = now_ns - slot_.ns;
+  const double rate = static_cast<double>(slot_.bytes) * 1e9 / static_cast<double>(took);
+  if (bandwidth_.turn_ns == 0) bandwidth_.turn_ns = now_ns;
   // Windows turn only under load: a reader with little demand says nothing about the link.
-  if (slot_full_ && now_ns - bandwidth_turn_ns_ > kBandwidthWindowNs) {
-    bandwidth_old_ = bandwidth_;
-    bandwidth_ = 0;
-    bandwidth_turn_ns_ = now_ns;
+  if (slot_.full && now_ns - bandwidth_.turn_ns > kBandwidthWindowNs) {
+    bandwidth_.before = bandwidth_.now;
+    bandwidth_.now = 0;
+    bandwidth_.turn_ns = now_ns;
   }
-  bandwidth_ = std::max(bandwidth_, rate);
-  if (slot_full_)
-    cost_.add(slot_requests_, slot_bytes_, took);
+  bandwidth_.now = std::max(bandwidth_.now, rate);
+  if (slot_.full)
+    cost_.add(slot_.requests, slot_.bytes, took);
   else
     cost_.interrupt();
-  if (!starting_ || !slot_full_) return;
-  plateau_ = rate >= best_ * kGrowth ? 0 : plateau_ + 1;
-  best_ = std::max(best_, rate);
-  if (plateau_ >= 2 || start_depth_ >= max_depth_) {
-    starting_ = false;
-  } else if (plateau_ == 0) {
-    start_depth_ = std::min(start_depth_ * 2, max_depth_);
+  if (!start_.on || !slot_.full) return;
+  start_.plateau = rate >= start_.best * kGrowth ? 0 : start_.plateau + 1;
+  start_.best = std::max(start_.best, rate);
+  if (start_.plateau >= 2 || start_.depth >= max_depth_) {
+    start_.on = false;
+  } else if (start_.plateau == 0) {
+    start_.depth = std::min(start_.depth * 2, max_depth_);
   }
 }
 
 uint64_t StorageModel::latency_ns() const {
-  if (latency_ == 0 || latency_old_ == 0) return std::max(latency_, latency_old_);
-  return std::min(latency_, latency_old_);
+  if (latency_.now == 0 || latency_.before == 0) return std::max(latency_.now, latency_.before);
+  return std::min(latency_.now, latency_.before);
 }
 
 unsigned StorageModel::depth(uint64_t now_ns) const {
-  unsigned depth = start_depth_;
-  if (!starting_ && latency_ns() != 0) {
+  unsigned depth = start_.depth;
+  if (!start_.on && latency_ns() != 0) {
     const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
     double requests = bandwidth() * seconds / block_;
     // The link holds more requests if they are much smaller.

@@ -40,9 +40,11 @@ class StorageModel {
 
   unsigned depth(uint64_t now_ns) const;
   uint32_t block() const { return block_; }
-  double bandwidth() const { return bandwidth_ > bandwidth_old_ ? bandwidth_ : bandwidth_old_; }
+  double bandwidth() const {
+    return bandwidth_.now > bandwidth_.before ? bandwidth_.now : bandwidth_.before;
+  }
   uint64_t latency_ns() const;  // of one block; 0: not known
-  bool starting() const { return starting_; }
+  bool starting() const { return start_.on; }
   // The usual time of a read that waits for no other read of Sluice. latency_ns() may be lower:
   // that of a block that was half cached.
   double usual_ns() const;
@@ -70,24 +72,34 @@ class StorageModel {
     void add(double took_ns);
   };
 
+  // An extreme of this window and of the last one.
+  template <typename T>
+  struct Windowed {
+    T now = 0, before = 0;
+    uint64_t turn_ns = 0;
+  };
+
   double lone_ns() const;  // of one page
   void begin_slot(uint64_t now_ns);
   void end_slot(uint64_t now_ns);
 
   const uint32_t block_;
   const unsigned max_depth_;
-  bool starting_ = true;
-  unsigned start_depth_ = 2 * kMinDepth;
-  unsigned plateau_ = 0;
-  double best_ = 0;  // highest rate while starting
-  uint64_t slot_ns_ = 0, slot_bytes_ = 0, slot_requests_ = 0;
+  struct {  // the depth grows while that pays
+    bool on = true;
+    unsigned depth = 2 * kMinDepth;
+    unsigned plateau = 0;
+    double best = 0;  // highest rate so far
+  } start_;
+  struct Slot {
+    uint64_t ns = 0, bytes = 0, requests = 0;
+    bool full = false;  // some read of it found the pipe full
+  } slot_;
   RequestCost cost_;
-  double mean_bytes_;                         // of a recent request
-  bool slot_full_ = false;                    // some read of the slot found the pipe full
-  double bandwidth_ = 0, bandwidth_old_ = 0;  // this window's and the last's, bytes per second
-  uint64_t latency_ = 0, latency_old_ = 0;
+  double mean_bytes_;                // of a recent request
+  Windowed<double> bandwidth_;       // the highest, bytes per second
+  Windowed<uint64_t> latency_;       // the lowest
   std::array<Usual, kQuiet> usual_;  // by the number of other reads in flight
-  uint64_t bandwidth_turn_ns_ = 0, latency_turn_ns_ = 0;
   uint64_t stalled_until_ns_ = 0;
 };
 

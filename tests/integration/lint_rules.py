@@ -36,12 +36,21 @@ PLANTED = (
      "preload/session/ may not include preload/samples/"),
     ("cli/getenv.cc", 'const char* home = getenv("HOME");\n', "getenv belongs in the configuration"),
     ("lmdb/header.h", "int x;\n", "no #pragma once"),
+    ("lmdb/long.cc", "int x;\n" * 400, "401 lines, more than 400"),
+    ("tests/unit/long.cc", "int x;\n" * 600, "601 lines, more than 600"),
+    ("cli/methods.h", "#pragma once\nclass Wide {\n public:\n" + "  int f(int a = 1) const { return a; }\n" * 26 + "};\n",
+     "a class of 26 public methods, more than 25"),
+    ("cli/members.h", "#pragma once\nclass Deep : Base {\n  std::map<int, int> a_, b_;\n" + "  int c_ = 0;\n" * 14 +
+     "};\n", "a class of 16 members, more than 15"),
 )
 ALLOWED = (
     ("policy/planner/plan.cc", '#include <vector>\n#include "policy/streams/stream.h"\n// clock_gettime\n'),
     ("policy/util/random.h", "#pragma once\n#include <random>\n"),
     ("preload/handler/fine.cc", '#include "preload/session/events.h"\n#include "preload/handler/poison.h"\n// malloc\n'),
     ("preload/hooks/read.cc", '#include "preload/startup/startup.h"\nvoid* grow() { return malloc(8); }\n'),
+    ("cli/wide.h", "#pragma once\nclass Wide {\n public:\n" + "  void f();\n" * 25 + "  class Other {\n   public:\n" +
+     "    void g() {\n      int x;\n    }\n" * 25 + "  };\n\n private:\n  void h();\n" + "  int x_ = 0;\n" * 15 + "};\n"),
+    ("cli/data.h", "#pragma once\nstruct Data {\n" + "  int x;\n" * 30 + "};\n"),
     ("optimizer/services/samples/core.cc", '#include "policy/planner/plan.h"\n#include <chrono>\n'),
 )
 
@@ -60,7 +69,8 @@ def put(tree, path, text):
 def test(_):
     with tempfile.TemporaryDirectory(prefix="sluice-lint-") as tree:
         os.makedirs(os.path.join(tree, "scripts"))
-        shutil.copy(os.path.join(harness.TOP, "scripts/lint"), os.path.join(tree, "scripts/lint"))
+        for name in ("lint", "lint_sizes.py"):
+            shutil.copy(os.path.join(harness.TOP, "scripts", name), os.path.join(tree, "scripts", name))
         for path, text in ALLOWED:
             put(tree, path, text)
         done = lint(tree)

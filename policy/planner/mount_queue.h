@@ -22,10 +22,12 @@ struct PlannedRead {
   Range range;
 };
 
+inline constexpr uint32_t kSweepStream = UINT32_MAX;
+
 // A read to be started, or in flight.
 struct Request {
   uint32_t file = 0, session = 0;
-  uint32_t stream = 0;  // 0: for samples
+  uint32_t stream = 0;  // 0: for samples; kSweepStream: for none in particular
   Range range;
   uint64_t gathered = 0;  // bytes of it whose records waited for each other
   // Set by MountQueue::start():

@@ -7,6 +7,7 @@
 
 #include "policy/planner/page_ledger.h"
 #include "policy/planner/stream_plan.h"
+#include "policy/planner/sweep.h"
 #include "policy/streams/tracker.h"
 
 namespace sluice::optimizer {
@@ -52,6 +53,8 @@ struct PlannedFile {
   bool usable = false;  // may be prefetched
   PageLedger pages;
   Tracker tracker;
+  Sweep sweep;
+  uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
   std::map<uint32_t, Planned> plans;  // by stream
   std::map<uint32_t, Lap> laps;       // by session
   std::set<uint32_t> users;           // sessions

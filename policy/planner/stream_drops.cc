@@ -24,6 +24,14 @@ void for_each_step(const std::vector<Range>& pieces, Visit visit) {
   }
 }
 
+// The file is being read whole, and was read lately.
+bool is_swept(const PlannedFile& file, uint64_t now_ns) {
+  const auto& streams = file.tracker.streams();
+  return file.sweep.wanted() && std::any_of(streams.begin(), streams.end(), [&](const Stream& one) {
+           return now_ns - std::min(now_ns, one.last_ns) <= kOrphanIdleNs;
+         });
+}
+
 }  // namespace
 
 bool StreamPlanner::needed(const PlannedFile& file, Range range, uint64_t idle_ns,
@@ -65,6 +73,7 @@ void StreamPlanner::drop_behind(uint64_t now_ns, std::vector<PlannedDrop>* drops
 void StreamPlanner::drop_orphans(const std::map<uint32_t, IntervalSet>& wanted, uint64_t now_ns,
                                  std::vector<PlannedDrop>* drops) {
   for (auto& [id, file] : files_) {
+    if (is_swept(file, now_ns)) continue;
     const auto samples = wanted.find(id);
     for_each_step(file.pages.pieces(kReady), [&, id = id, &file = file](Range step) {
       if (needed(file, step, kOrphanIdleNs, now_ns)) return;

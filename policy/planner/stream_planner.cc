@@ -140,6 +140,9 @@ void StreamPlanner::on_access(uint32_t id, const Access& asked) {
   if (access.length == 0) return;
   if (access.kind != Access::Kind::kRead) file.mapped = true;
   file.last_session = access.session;
+  if (access.kind == Access::Kind::kSeen) {
+    file.sweep.on_read({access.offset, access.offset + access.length});
+  }
   std::vector<uint32_t> evicted;
   const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
   for (const uint32_t stream : evicted) leave(id, file, stream);
@@ -217,16 +220,16 @@ std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) 
   return out;
 }
 
-uint64_t StreamPlanner::cached_at_frontier(uint32_t id, const PlannedFile& file, Planned& planned,
-                                           Range piece) {
-  if (piece.end <= planned.probed_until) return 0;
+uint64_t StreamPlanner::cached_at(uint32_t id, const PlannedFile& file, Range piece, uint64_t end,
+                                  uint64_t* probed) {
+  if (piece.end <= *probed) return 0;
   // A query far ahead first: mostly all of the range is cached, or nothing.
-  const uint64_t end = std::max(planned.plan.target(), piece.end);
-  const Range far{piece.begin, std::min({piece.begin + kProbe, end, file.size})};
+  const Range far{piece.begin,
+                  std::min({piece.begin + kProbe, std::max(end, piece.end), file.size})};
   const uint64_t cached = residency_.cached(id, far);
   if (cached >= far.length()) return far.length();
   if (cached == 0) {
-    planned.probed_until = far.end;
+    *probed = far.end;
   } else if (far.length() > piece.length() && residency_.cached(id, piece) >= piece.length()) {
     return piece.length();
   }
@@ -270,11 +273,17 @@ std::optional<Range> StreamPlanner::next_range(uint32_t id, PlannedFile& file, c
       plan.advance(std::min(gap, plan.target()));
       continue;
     }
-    const Range piece{at, std::min({(at / block + 1) * block, plan.target(), file.size})};
+    Range piece{at, std::min({(at / block + 1) * block, plan.target(), file.size})};
+    const std::vector<Range> reading = file.pages.pieces(piece, kReading);
+    if (!reading.empty() && reading.front().begin <= at) {  // for another stream, or a sweep
+      plan.advance(reading.front().end);
+      continue;
+    }
     if (large && !plan.fixed() && piece.end % block != 0 && piece.end != file.size) {
       return std::nullopt;  // the reader's next steps will complete the block
     }
-    const uint64_t cached = cached_at_frontier(id, file, planned, piece);
+    if (!reading.empty()) piece.end = reading.front().begin;
+    const uint64_t cached = cached_at(id, file, piece, plan.target(), &planned.probed_until);
     if (cached == 0) return piece;
     skip(at + cached);
   }
@@ -301,6 +310,7 @@ void StreamPlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
         planned.in_flight += range->length();
       }
     }
+    sweep(mount_id, now_ns, reads);
   }
 }
 
@@ -318,6 +328,13 @@ void StreamPlanner::on_filled(PlannedFile& file, const Request& request, uint64_
 
 void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range got) {
   const Stream* stream = file.tracker.find(request.stream);
+  if (request.stream == kSweepStream) {
+    for (const Range& piece : file.sweep.not_read(got)) {
+      accounts_.charge(request.session,
+                       file.pages.on(PageEvent::kPrefetched, piece, request.session).bytes);
+    }
+    return;
+  }
   const uint64_t passed =
       stream == nullptr ? got.begin : std::clamp(stream->position, got.begin, got.end);
   if (accounts_.exceeds(file.size, request.session)) {

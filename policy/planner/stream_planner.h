@@ -79,8 +79,11 @@ class StreamPlanner {
   std::vector<Candidate> candidates(uint64_t mount);
   std::optional<Range> next_range(uint32_t id, PlannedFile& file, const Stream& stream,
                                   Planned& planned);
-  // The frontier's distance over cached data at it; 0: some of the next piece must be read.
-  uint64_t cached_at_frontier(uint32_t id, const PlannedFile& file, Planned& planned, Range piece);
+  // How many bytes at the piece's begin are cached; 0: some of the piece must be read. It will be
+  // read on to `end`; no page before *probed was cached at the last probe.
+  uint64_t cached_at(uint32_t id, const PlannedFile& file, Range piece, uint64_t end,
+                     uint64_t* probed);
+  void sweep(uint64_t mount_id, uint64_t now_ns, std::vector<PlannedRead>* reads);
   void drop_behind(uint32_t id, PlannedFile& file, uint64_t now_ns,
                    std::vector<PlannedDrop>* drops);
 

@@ -1,0 +1,38 @@
+// Files that are read whole: the part of StreamPlanner that fills what streams leave of a mount.
+#include <algorithm>
+
+#include "policy/planner/stream_planner.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kFits = 2;  // times the file must fit the budget: it displaces nothing
+constexpr uint64_t kSweepRead = 512 << 10;
+
+}  // namespace
+
+void StreamPlanner::sweep(uint64_t mount_id, uint64_t now_ns, std::vector<PlannedRead>* reads) {
+  Mount& mount = queue_.mounts().at(mount_id);
+  const uint64_t block = std::max<uint64_t>(mount.model.block(), kSweepRead);
+  for (auto& [id, file] : files_) {
+    if (file.mount != mount_id || !file.usable || !file.sweep.wanted()) continue;
+    const uint32_t session = file.last_session;
+    if (!accounts_.prefetches(session) || accounts_.budget(session) / kFits < file.size) continue;
+    while (mount.idle(now_ns) != 0) {
+      const std::optional<Range> piece = file.sweep.next(file.pages, file.size, block);
+      if (!piece) break;
+      if (const uint64_t cached = cached_at(id, file, *piece, file.size, &file.sweep_probed)) {
+        const Range there{piece->begin, piece->begin + cached};
+        accounts_.count(session, SessionMetric::already_cached_bytes,
+                        file.pages.on(PageEvent::kFoundCached, there).bytes);
+        file.sweep.skip(there);
+        continue;
+      }
+      if (!accounts_.room(session, piece->length())) return;
+      queue_.start({id, session, kSweepStream, *piece}, now_ns, reads);
+      file.sweep.start(*piece);
+    }
+  }
+}
+
+}  // namespace sluice::optimizer

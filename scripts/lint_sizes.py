@@ -44,7 +44,7 @@ def size_of_class(lines, public):
         if re.match(r"(using|friend|static|class|struct|enum|union|typedef|template <.*> (class|struct))\b", one):
             if re.match(r"static\b", one) and "(" in one and public:
                 methods += 1
-            elif re.match(r"(struct|class|union|enum)\b.*\}\s*\w+.*;$", one):
+            elif re.match(r"(struct|class|union|enum)\b.*\}\s*\w+[^{}]*;$", one):
                 members += 1
             continue
         declared = re.sub(r"\{.*\}", "", one)

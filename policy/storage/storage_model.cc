@@ -16,6 +16,7 @@ constexpr double kWindows = 2;             // kernel read-ahead windows in fligh
 constexpr double kUsual = 0.25;            // quantile: a busy machine delays the others
 constexpr unsigned kEnough = 8;            // reads until a value has its full weight
 constexpr double kStep = 0.1;
+constexpr double kImplausible = 4;  // times shorter than usual: no read of the storage
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;       // requests
 constexpr double kLeastLone = 0.25;  // of a block's time, if the link was never loaded
@@ -30,12 +31,23 @@ StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_
   return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
 }
 
+// A longer read waits for its first block, and then for the rest at the link's rate at best.
+uint64_t StorageModel::of_one_block(uint64_t took_ns, uint32_t bytes) const {
+  if (bytes <= block_) return took_ns;
+  const uint64_t share = took_ns * block_ / bytes;
+  const double rate = bandwidth();
+  if (rate <= 0) return share;
+  const auto rest = static_cast<uint64_t>((bytes - block_) * 1e9 / rate);
+  return std::max(share, took_ns - std::min(took_ns, rest));
+}
+
 void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed,
                            uint64_t took_ns) {
   if (bytes == 0 || now_ns <= sample.issued_ns) return;
-  // A longer read is delivered block by block.
-  const uint64_t took = (now_ns - sample.issued_ns) * block_ / std::max(bytes, block_);
-  if (timed && bytes >= block_) {  // a shorter read does not show a block's latency
+  const uint64_t took = of_one_block(now_ns - sample.issued_ns, bytes);
+  // A shorter read does not show a block's latency, nor does one of pages that a reader's own
+  // request has brought meanwhile.
+  if (timed && bytes >= block_ && static_cast<double>(took) * kImplausible >= usual_ns()) {
     if (latency_.now == 0) latency_.turn_ns = now_ns;
     latency_.now = latency_.now == 0 ? took : std::min(latency_.now, took);
     if (now_ns - latency_.turn_ns > kLatencyWindowNs) {

@@ -80,6 +80,7 @@ class StorageModel {
   };
 
   double lone_ns() const;  // of one page
+  uint64_t of_one_block(uint64_t took_ns, uint32_t bytes) const;
   void begin_slot(uint64_t now_ns);
   void end_slot(uint64_t now_ns);
 

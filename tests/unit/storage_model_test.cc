@@ -61,6 +61,35 @@ TEST(StorageModel, FillsLinksOfVeryDifferentLatency) {
   }
 }
 
+// Four blocks that came together in one latency counted as four of a quarter, and the depth sank.
+TEST(StorageModel, ALongReadsBlocksTakeALatencyNotAShareOfIt) {
+  StorageModel model(128 * kKiB, 48);
+  const Link link{0.010, 200e6};
+  link.run(model, 2);
+  const uint64_t latency = model.latency_ns();
+  const unsigned depth = model.depth(4'000'000'000);
+  const auto transfer = static_cast<uint64_t>(4 * 128 * kKiB / link.bandwidth * 1e9);
+  uint64_t now = 4'000'000'000;
+  for (int i = 0; i < 100; ++i) {
+    const auto sample = model.on_issue(now, 0);
+    now += 10'000'000 + transfer;
+    model.on_done(sample, 4 * 128 * kKiB, now);
+  }
+  EXPECT_GE(model.latency_ns(), latency * 9 / 10);
+  EXPECT_GE(model.depth(now), depth * 9 / 10);
+}
+
+// A reader's own request brings what is being prefetched: that read ends at once.
+TEST(StorageModel, AReadThatFindsItsPagesCachedShowsNoLatency) {
+  StorageModel model(128 * kKiB, 48);
+  const Link link{0.010, 200e6};
+  link.run(model, 2);
+  const uint64_t latency = model.latency_ns();
+  const auto sample = model.on_issue(4'000'000'000, 0);
+  model.on_done(sample, 128 * kKiB, 4'000'300'000);
+  EXPECT_EQ(model.latency_ns(), latency);
+}
+
 TEST(StorageModel, APageThatIsReadForItselfTakesALatency) {
   StorageModel unknown(128 * kKiB, 48);
   EXPECT_EQ(unknown.page_demand(kMiB).alone_ns, 0);

@@ -56,11 +56,11 @@ void print_heading(const Workload& workload, const Storage& storage) {
 // The stream records errors. REQUIRES: it is open for writing.
 OnDecided write_decisions(FILE* file, const optimizer::SystemInfo& system, uint64_t memory) {
   return [file, &system, memory](const Decided& one) {
-    static constexpr const char* kHow[] = {"h",       "l",    "substituted",
-                                           "h-for-l", "miss", "miss-other"};
-    const std::string line =
-        fmt::format("{},{},{},{},{},{},{}\n", system.name, memory, one.epoch, one.requested,
-                    one.answer.sample, kHow[static_cast<size_t>(one.answer.how)], one.packages);
+    static constexpr const char* kKinds[] = {"h",       "l",    "substituted",
+                                             "h-for-l", "miss", "miss-other"};
+    const std::string line = fmt::format(
+        "{},{},{},{},{},{},{}\n", system.name, memory, one.epoch, one.requested,
+        one.delivery.sample, kKinds[static_cast<size_t>(one.delivery.kind)], one.packages);
     (void)fwrite(line.data(), 1, line.size(), file);
   };
 }

@@ -13,11 +13,13 @@
 namespace sluice::cli {
 namespace {
 
-using optimizer::Answer;
+using optimizer::Delivery;
+using optimizer::DeliveryKind;
 using optimizer::SampleId;
-using optimizer::Served;
 
-double& part(SystemCounts* counts, Served how) { return counts->served[static_cast<size_t>(how)]; }
+double& part(SystemCounts* counts, DeliveryKind kind) {
+  return counts->deliveries[static_cast<size_t>(kind)];
+}
 
 // A distribution of losses as in training: many small ones and few large ones. Only their order
 // matters, not their scale.
@@ -44,18 +46,19 @@ class Losses {
 
 }  // namespace
 
-double SystemCounts::share(Served how) const {
-  return requests == 0 ? 0 : served[static_cast<size_t>(how)] / requests;
+double SystemCounts::share(DeliveryKind kind) const {
+  return requests == 0 ? 0 : deliveries[static_cast<size_t>(kind)] / requests;
 }
 
 double SystemCounts::hit_ratio() const {
-  return requests == 0 ? 0 : 1 - share(Served::kMiss) - share(Served::kMissOther);
+  return requests == 0 ? 0 : 1 - share(DeliveryKind::kMiss) - share(DeliveryKind::kMissOther);
 }
 
 SystemCounts& SystemCounts::add(const SystemCounts& other, double factor) {
   requests += factor * other.requests;
   asked += factor * other.asked;
-  for (size_t how = 0; how < served.size(); ++how) served[how] += factor * other.served[how];
+  for (size_t kind = 0; kind < deliveries.size(); ++kind)
+    deliveries[kind] += factor * other.deliveries[kind];
   missed += factor * other.missed;
   packages += factor * other.packages;
   packed += factor * other.packed;
@@ -84,20 +87,21 @@ SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::S
     for (const Access& access : workload->round(epoch)) {
       bytes[access.sample] = access.bytes;
       if (!chosen[access.sample]) continue;
-      const Answer answer = system->request(0, access.sample, static_cast<uint32_t>(access.bytes));
-      values.observe(answer.sample, losses.of(answer.sample));
+      const Delivery delivery =
+          system->request(0, access.sample, static_cast<uint32_t>(access.bytes));
+      values.observe(delivery.sample, losses.of(delivery.sample));
       ++counts.requests;
       counts.asked += static_cast<double>(access.bytes);
-      ++part(&counts, answer.how);
-      if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
-        counts.missed += static_cast<double>(bytes[answer.sample]);
+      ++part(&counts, delivery.kind);
+      if (delivery.kind == DeliveryKind::kMiss || delivery.kind == DeliveryKind::kMissOther) {
+        counts.missed += static_cast<double>(bytes[delivery.sample]);
       }
       const optimizer::Background behind = system->background();
       counts.packages += static_cast<double>(behind.packages);
       counts.packed += static_cast<double>(behind.bytes);
       counts.useful += static_cast<double>(behind.useful_bytes);
       counts.written += static_cast<double>(behind.written_bytes);
-      if (on_decided) on_decided({epoch, access.sample, answer, behind.packages});
+      if (on_decided) on_decided({epoch, access.sample, delivery, behind.packages});
     }
     outcome.epochs.push_back(counts);
   }
@@ -121,13 +125,13 @@ std::string systems_table(std::span<const SystemOutcome> outcomes, const Workloa
   for (const SystemOutcome& outcome : outcomes) {
     const SystemCounts mean = outcome.steady();
     const Cost costs = system_cost(mean, storage);
-    const double others = mean.share(Served::kSubstituted) + mean.share(Served::kHForL);
+    const double others = mean.share(DeliveryKind::kSubstituted) + mean.share(DeliveryKind::kHForL);
     const double missed = mean.requests * (1 - mean.hit_ratio());
     rows.push_back(
         {outcome.system->name, memory_text(outcome.memory, workload.dataset_bytes()),
          fmt::format("{:.3f}", mean.requests / samples), fmt::format("{:.4f}", mean.hit_ratio()),
-         fmt::format("{:.4f}", mean.share(Served::kHHit)),
-         fmt::format("{:.4f}", mean.share(Served::kLExact)), fmt::format("{:.4f}", others),
+         fmt::format("{:.4f}", mean.share(DeliveryKind::kHHit)),
+         fmt::format("{:.4f}", mean.share(DeliveryKind::kLExact)), fmt::format("{:.4f}", others),
          format_bytes(mean.missed + mean.packed), fmt::format("{:.0f}", missed + mean.packages),
          fmt::format("{:.0f}", mean.packages),
          mean.packed == 0 ? "-" : fmt::format("{:.0f} %", 100 * mean.useful / mean.packed),
@@ -148,7 +152,7 @@ std::string systems_csv(std::span<const SystemOutcome> outcomes, const Workload&
       const Cost costs = system_cost(counts, storage);
       text += fmt::format("{},{},{},{},{},{:.0f}", outcome.system->name, outcome.memory,
                           workload.dataset_bytes(), workload.samples(), epoch, counts.requests);
-      for (const double count : counts.served) text += fmt::format(",{:.0f}", count);
+      for (const double count : counts.deliveries) text += fmt::format(",{:.0f}", count);
       text += fmt::format(
           ",{:.6f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.6f},{:.6f},{:.6f}\n",
           counts.hit_ratio(), counts.asked, counts.missed, counts.packages, counts.packed,

@@ -17,12 +17,12 @@ namespace sluice::cli {
 
 // One epoch, or the mean of several.
 struct SystemCounts {
-  double requests = 0, asked = 0;                            // samples; bytes
-  std::array<double, optimizer::kServedKinds> served = {};   // requests, by kind of answer
-  double missed = 0;                                         // bytes, read while the job waits
-  double packages = 0, packed = 0, useful = 0, written = 0;  // the rest in bytes
+  double requests = 0, asked = 0;                                 // samples; bytes
+  std::array<double, optimizer::kDeliveryKinds> deliveries = {};  // requests, by kind of answer
+  double missed = 0;                                              // bytes, read while the job waits
+  double packages = 0, packed = 0, useful = 0, written = 0;       // the rest in bytes
 
-  double share(optimizer::Served how) const;  // of the requests
+  double share(optimizer::DeliveryKind kind) const;  // of the requests
   // Hits of all kinds: H, L exact and substituted.
   double hit_ratio() const;
   // Adds `factor` times the other.
@@ -40,7 +40,7 @@ struct SystemOutcome {
 struct Decided {
   unsigned epoch = 0;
   optimizer::SampleId requested = 0;
-  optimizer::Answer answer;
+  optimizer::Delivery delivery;
   uint64_t packages = 0;
 };
 using OnDecided = std::function<void(const Decided&)>;

@@ -41,7 +41,7 @@ double processor_ms() {
 }
 
 struct Longest {
-  double choose = 0, begin = 0, serve = 0, read = 0;
+  double choose = 0, begin = 0, deliver = 0, read = 0;
 };
 
 // Adds what `work` took.
@@ -68,14 +68,15 @@ class Job {
 
   // The rank reads its share. False: it was refused.
   bool epoch(uint32_t number, uint32_t epoch, std::vector<uint8_t> candidates, Longest* longest) {
-    const ImportanceBook::Who who = rank(number);
+    const ImportanceBook::Requester requester = rank(number);
     const auto capacity = static_cast<uint64_t>(kShare * samples_) * kBytes;
     std::shared_ptr<EpochChoice> choice;
     double asked = 0, begun = 0;
-    timed(&asked, [&] { choice = book_.ask(who, epoch, options_, std::move(candidates)); });
+    timed(&asked,
+          [&] { choice = book_.request(requester, epoch, options_, std::move(candidates)); });
     if (choice == nullptr) return false;
     timed(&longest->choose, [&] { choose(choice.get()); });
-    timed(&begun, [&] { book_.begin(who, choice, capacity); });
+    timed(&begun, [&] { book_.begin(requester, choice, capacity); });
     longest->begin = std::max(longest->begin, asked + begun);
     std::vector<SampleId> order;
     for (SampleId sample = 0; sample < samples_; ++sample) {
@@ -85,21 +86,22 @@ class Job {
     for (size_t first = 0; first < order.size(); first += protocol::kMostServed) {
       const size_t count = std::min<size_t>(protocol::kMostServed, order.size() - first);
       const auto some = std::span(order).subspan(first, count);
-      if (!book_.follows(who, epoch, first, count)) return false;
-      timed(&longest->serve, [&] {
+      if (!book_.follows(requester, epoch, first, count)) return false;
+      timed(&longest->deliver, [&] {
         for (SampleId& sample : some)
-          sample = book_.serve(who, sample, [](SampleId) { return uint64_t{kBytes}; }).sample;
+          sample =
+              book_.deliver(requester, sample, [](SampleId) { return uint64_t{kBytes}; }).sample;
       });
       timed(&longest->read, [&] {
         for (const SampleId sample : some)
-          book_.on_read(who.session, who.process, who.dataset, sample, true);
+          book_.on_read(requester.session, requester.process, requester.dataset, sample, true);
       });
     }
     return true;
   }
 
  private:
-  ImportanceBook::Who rank(uint32_t number) const {
+  ImportanceBook::Requester rank(uint32_t number) const {
     return {.job = 1, .session = 1, .process = 1 + number, .dataset = 1, .samples = samples_};
   }
 
@@ -144,7 +146,7 @@ int main(int argc, char** argv) {
     if (epoch == 0) continue;  // it has nothing to go by yet, and makes what the others find
     add(&choose_ms, longest.choose);
     add(&begin_ms, longest.begin);
-    add(&serve_ms, longest.serve);
+    add(&serve_ms, longest.deliver);
     add(&read_ms, longest.read);
   }
   rusage usage{};

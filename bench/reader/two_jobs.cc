@@ -59,7 +59,7 @@ constexpr Variant kVariants[] = {
 };
 
 struct Job {
-  ImportanceBook::Who who;
+  ImportanceBook::Requester requester;
   std::vector<float> losses;
   BenefitProbe probe;
   std::vector<uint32_t> requested, delivered;  // of the present epoch, by position
@@ -80,7 +80,7 @@ class Run {
   void run_batch(Job* job);
   void predict();
   void keep_by(const char* policy);
-  Job& other(const Job& job) { return jobs_[job.who.job % kJobs]; }
+  Job& other(const Job& job) { return jobs_[job.requester.job % kJobs]; }
 
   const Variant& variant_;
   const uint64_t capacity_ = static_cast<uint64_t>(kShare * kSamples) * kBytes;
@@ -107,20 +107,20 @@ Run::Run(const Variant& variant, uint64_t seed)
   for (uint32_t number = 1; number <= kJobs; ++number) {
     Job& job = jobs_.emplace_back();
     dataset_ = orders_.use(number, "dataset", kSamples);
-    job.who = {number, number, number, dataset_, kSamples};
+    job.requester = {number, number, number, dataset_, kSamples};
     for (const float shared : common) job.losses.push_back(shared + loss());
   }
 }
 
 void Run::begin_epoch(Job* job) {
-  const double benefit = variant_.benefit[job->who.job - 1];
+  const double benefit = variant_.benefit[job->requester.job - 1];
   const bool reported = variant_.benefit[0] + variant_.benefit[1] > 0;
   // Without effect before the first epoch, which knows no importance.
-  if (reported) book_.set_benefit(job->who, benefit);
-  const auto choice = book_.ask(job->who, job->epoch, options_, {});
+  if (reported) book_.set_benefit(job->requester, benefit);
+  const auto choice = book_.request(job->requester, job->epoch, options_, {});
   choose(choice.get());
-  book_.begin(job->who, choice, capacity_);
-  if (reported && job->epoch == 0) book_.set_benefit(job->who, benefit);
+  book_.begin(job->requester, choice, capacity_);
+  if (reported && job->epoch == 0) book_.set_benefit(job->requester, benefit);
   job->requested.clear();
   for (SampleId sample = 0; sample < kSamples; ++sample) {
     if (choice->chosen[sample]) job->requested.push_back(sample);
@@ -138,15 +138,15 @@ void Run::ask(Job* job) {
   const size_t first = job->delivered.size();
   const size_t count = std::min(kTogether, job->requested.size() - first);
   const uint32_t epoch = job->epoch - 1;
-  if (count == 0 || !book_.follows(job->who, epoch, first, count)) return;
-  if (book_.shares(job->who.session)) {
-    book_.forget_lost(dataset_, [this](SampleId sample) { return memory_->kept(sample); });
+  if (count == 0 || !book_.follows(job->requester, epoch, first, count)) return;
+  if (book_.shares(job->requester.session)) {
+    book_.drop_absent(dataset_, [this](SampleId sample) { return memory_->kept(sample); });
   }
   for (size_t at = first; at < first + count; ++at) {
     const auto bytes = [](SampleId) { return uint64_t{kBytes}; };
-    job->delivered.push_back(book_.serve(job->who, job->requested[at], bytes).sample);
+    job->delivered.push_back(book_.deliver(job->requester, job->requested[at], bytes).sample);
   }
-  orders_.publish(job->who.session, dataset_, epoch, first,
+  orders_.publish(job->requester.session, dataset_, epoch, first,
                   std::span(job->delivered).subspan(first, count));
   orders_new_ = true;
 }
@@ -176,24 +176,26 @@ void Run::run_batch(Job* job) {
   double missed = 0;
   for (; job->at < end; ++job->at) {
     const SampleId sample = job->delivered[job->at];
-    const ImportanceBook::Who& who = job->who;
-    orders_.begin(who.session, who.job, dataset_, sample);
-    orders_.end(who.job, dataset_, sample);
-    for (const auto& one : book_.on_read(who.session, who.process, dataset_, sample, true)) {
-      memory_->set_importance(one.sample, one.rank);
+    const ImportanceBook::Requester& requester = job->requester;
+    orders_.begin(requester.session, requester.job, dataset_, sample);
+    orders_.end(requester.job, dataset_, sample);
+    for (const auto& one :
+         book_.on_read(requester.session, requester.process, dataset_, sample, true)) {
+      memory_->set_importance(one.sample, one.priority);
     }
-    missed += memory_->access(who.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;
-    book_.report(who, sample, job->losses[sample]);
+    missed +=
+        memory_->access(requester.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;
+    book_.report(requester, sample, job->losses[sample]);
   }
   if (job->delivered.size() - job->at <= kAhead) ask(job);
   if (job->probe.phase() == BenefitProbe::Phase::kUncached) missed = size;
   const double seconds =
-      std::max(kCompute[job->who.job - 1] * size / kBatch, missed * kReadSeconds / kWorkers);
+      std::max(kCompute[job->requester.job - 1] * size / kBatch, missed * kReadSeconds / kWorkers);
   job->clock += seconds;
   const bool probing = job->probe.phase() != BenefitProbe::Phase::kDone;
   job->probe.batch(seconds);
   if (probing && job->probe.phase() == BenefitProbe::Phase::kDone) {
-    book_.set_benefit(job->who, job->probe.benefit());
+    book_.set_benefit(job->requester, job->probe.benefit());
   }
 }
 
@@ -211,9 +213,9 @@ double Run::seconds() {
       run_batch(next);
     }
     if (next->done()) {
-      book_.forget_session(next->who.session);
-      orders_.leave(next->who.session);
-      memory_->end_job(next->who.session);
+      book_.forget_session(next->requester.session);
+      orders_.leave(next->requester.session);
+      memory_->end_job(next->requester.session);
       if (variant_.policy == std::string("needed")) keep_by("shade");  // there is one job left
     }
   }

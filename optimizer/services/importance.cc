@@ -49,16 +49,17 @@ void Importance::handle(const Peer& peer, const ImportanceMessage& message,
     base_->server.refuse(peer.connection, "importance of samples that there are not");
     return;
   }
-  const ImportanceBook::Who who{job_of(*session, request.group), session->id, peer.pid,
-                                request.dataset, set->samples()};
+  const ImportanceBook::Requester requester{job_of(*session, request.group), session->id, peer.pid,
+                                            request.dataset, set->samples()};
   const int fd = fds.front().get();
   bool good = is_as_long(fd, request.bytes);
   if (good && message.kind == MessageKind::kSelect) {
-    if (select(peer, session, who, request, std::move(fds.front()))) return;
+    if (select(peer, session, requester, request, std::move(fds.front()))) return;
     good = false;
   }
-  good = good && (message.kind == MessageKind::kImportance ? report(who, request, fd)
-                                                           : serve(*session, who, request, fd));
+  good = good &&
+         (message.kind == MessageKind::kImportance ? report(requester, request, fd)
+                                                   : deliver(*session, requester, request, fd));
   answer(peer.connection, good);
 }
 
@@ -75,7 +76,8 @@ uint64_t Importance::job_of(const Session& session, uint64_t group) const {
   return group != 0 ? group | uint64_t{1} << 63 : plans_->samples.orders().origin(session.id);
 }
 
-bool Importance::report(const ImportanceBook::Who& who, const protocol::Samples& request, int fd) {
+bool Importance::report(const ImportanceBook::Requester& requester,
+                        const protocol::Samples& request, int fd) {
   std::vector<protocol::SampleImportance> values;
   for (uint64_t at = 0; at < request.count; at += values.size()) {
     values.resize(std::min(kBlock, request.count - at));
@@ -83,7 +85,7 @@ bool Importance::report(const ImportanceBook::Who& who, const protocol::Samples&
       return false;
     }
     for (const protocol::SampleImportance& one : values) {
-      plans_->importance.report(who, one.sample, one.value, one.label);
+      plans_->importance.report(requester, one.sample, one.value, one.label);
     }
   }
   return true;
@@ -91,9 +93,10 @@ bool Importance::report(const ImportanceBook::Who& who, const protocol::Samples&
 
 // Choosing among millions of samples takes seconds: it runs on another thread, and the job is sent
 // kWorking meanwhile.
-bool Importance::select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+bool Importance::select(const Peer& peer, Session* session,
+                        const ImportanceBook::Requester& requester,
                         const protocol::Samples& request, UniqueFd memory) {
-  if (request.count != who.samples) return false;
+  if (request.count != requester.samples) return false;
   // First of all: reading the request takes time, too.
   base_->server.send(peer.connection, MessageKind::kWorking, {});
   std::vector<uint8_t> bytes(request.count);
@@ -101,26 +104,26 @@ bool Importance::select(const Peer& peer, Session* session, const ImportanceBook
       !read_memory(memory.get(), bytes.data(), bytes.size())) {
     return false;
   }
-  judge_benefit(session, who);
+  judge_benefit(session, requester);
   ImportanceOptions options = session->options.importance;
   if (!options.seed_given) options.selection.seed = request.first;
   const std::weak_ptr<EpochChoice> asked =
-      plans_->importance.ask(who, request.epoch, options, std::move(bytes));
+      plans_->importance.request(requester, request.epoch, options, std::move(bytes));
   if (asked.expired()) return false;
   choosing_.insert(peer.connection);
-  choosers_.run(kNoMount,
-                [this, asked, who, connection = peer.connection, mailbox = base_->loop.mailbox(),
-                 fd = std::make_shared<UniqueFd>(std::move(memory))] {
-                  const std::shared_ptr<EpochChoice> choice = asked.lock();
-                  if (choice != nullptr) choose(choice.get());
-                  mailbox->post([this, choice, who, connection, fd] {
-                    // The previous epoch is complete once the events of its last reads have been
-                    // handled.
-                    sessions_->after_events([this, choice, who, connection, fd] {
-                      chosen_.push_back({connection, who, choice, fd});
-                    });
-                  });
-                });
+  choosers_.run(kNoMount, [this, asked, requester, connection = peer.connection,
+                           mailbox = base_->loop.mailbox(),
+                           fd = std::make_shared<UniqueFd>(std::move(memory))] {
+    const std::shared_ptr<EpochChoice> choice = asked.lock();
+    if (choice != nullptr) choose(choice.get());
+    mailbox->post([this, choice, requester, connection, fd] {
+      // The previous epoch is complete once the events of its last reads have been
+      // handled.
+      sessions_->after_events([this, choice, requester, connection, fd] {
+        chosen_.push_back({connection, requester, choice, fd});
+      });
+    });
+  });
   return true;
 }
 
@@ -130,15 +133,16 @@ void Importance::begin_epoch() {
   chosen_.pop_front();
   choosing_.erase(next.connection);
   if (!base_->server.connected(next.connection)) {
-    plans_->importance.drop(next.who, next.choice);  // the job trains on its own order
+    plans_->importance.drop(next.requester, next.choice);  // the job trains on its own order
     return;
   }
-  Session* const session = sessions_->find(next.who.session);
-  bool good = session != nullptr && next.choice != nullptr &&
-              plans_->importance.begin(next.who, next.choice, capacity(next.who.dataset));
+  Session* const session = sessions_->find(next.requester.session);
+  bool good =
+      session != nullptr && next.choice != nullptr &&
+      plans_->importance.begin(next.requester, next.choice, capacity(next.requester.dataset));
   if (good) {
     session->selection.used = true;
-    session->selection.benefits[next.who.dataset].pause();
+    session->selection.benefits[next.requester.dataset].pause();
     choose_policy();
     const std::vector<uint8_t> bytes(next.choice->chosen.begin(), next.choice->chosen.end());
     good = write_memory(next.memory->get(), bytes.data(), bytes.size());
@@ -147,16 +151,18 @@ void Importance::begin_epoch() {
 }
 
 // Jobs that share a dataset share its storage too: each gets a part of the bandwidth.
-void Importance::judge_benefit(Session* session, const ImportanceBook::Who& who) {
-  BenefitEstimate& estimate = session->selection.benefits[who.dataset];
+void Importance::judge_benefit(Session* session, const ImportanceBook::Requester& requester) {
+  BenefitEstimate& estimate = session->selection.benefits[requester.dataset];
   const auto jobs =
       std::count_if(sessions_->all().begin(), sessions_->all().end(), [&](const auto& one) {
-        return one.second->selection.used && one.second->selection.benefits.count(who.dataset) != 0;
+        return one.second->selection.used &&
+               one.second->selection.benefits.count(requester.dataset) != 0;
       });
-  const double storage = storage_ns(who.dataset, who.samples) * static_cast<double>(jobs);
+  const double storage =
+      storage_ns(requester.dataset, requester.samples) * static_cast<double>(jobs);
   const std::optional<double> benefit =
       storage > 0 ? estimate.benefit(storage) : std::optional<double>();
-  if (benefit) plans_->importance.set_benefit(who, *benefit);
+  if (benefit) plans_->importance.set_benefit(requester, *benefit);
   estimate.pause();
 }
 
@@ -176,27 +182,27 @@ double Importance::storage_ns(uint32_t dataset, uint64_t samples) {
 
 // Substitutes are decided in advance, by what will be retained and read by then: the job's order
 // then is as certain as its plan, and no request is needed while samples are read.
-bool Importance::serve(const Session& session, const ImportanceBook::Who& who,
-                       const protocol::Samples& request, int fd) {
+bool Importance::deliver(const Session& session, const ImportanceBook::Requester& requester,
+                         const protocol::Samples& request, int fd) {
   std::vector<uint32_t> samples(request.count);
   if (!read_memory(fd, samples.data(), request.bytes) ||
       std::any_of(samples.begin(), samples.end(),
-                  [&](uint32_t sample) { return sample >= who.samples; }) ||
-      !plans_->importance.follows(who, request.epoch, request.first, request.count)) {
+                  [&](uint32_t sample) { return sample >= requester.samples; }) ||
+      !plans_->importance.follows(requester, request.epoch, request.first, request.count)) {
     return false;
   }
   const Store::Kinds kept{
       stage_->exists() && session.may_stage() && by_importance(plans_->stage.room().policy()),
-      by_importance(plans_->scheduler.retention().records().policy(who.dataset))};
-  plans_->importance.forget_lost(who.dataset, [&](SampleId sample) {
-    return plans_->scheduler.store().in_memory(who.dataset, sample);
+      by_importance(plans_->scheduler.retention().records().policy(requester.dataset))};
+  plans_->importance.drop_absent(requester.dataset, [&](SampleId sample) {
+    return plans_->scheduler.store().in_memory(requester.dataset, sample);
   });
   const auto bytes_of = [&](SampleId sample) {
-    return plans_->scheduler.store().charge(plans_->samples.parts(who.dataset, sample), kept);
+    return plans_->scheduler.store().charge(plans_->samples.parts(requester.dataset, sample), kept);
   };
   for (uint32_t& sample : samples) {
-    const Answer answer = plans_->importance.serve(who, sample, bytes_of);
-    sample = answer.sample | static_cast<uint32_t>(answer.how) << protocol::kServedShift;
+    const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
+    sample = delivery.sample | static_cast<uint32_t>(delivery.kind) << protocol::kServedShift;
   }
   return write_memory(fd, samples.data(), request.bytes);
 }
@@ -242,9 +248,9 @@ void Importance::on_read(const Session& session, const Session& owner, uint32_t 
   }
   const bool was_retained =
       plans_->scheduler.store().retains(dataset, static_cast<uint32_t>(index));
-  for (const KeepRanks::Rank& one :
+  for (const RetentionPriorities::SamplePriority& one :
        plans_->importance.on_read(owner.id, process, dataset, index, was_retained)) {
-    plans_->scheduler.store().set_importance(dataset, one.sample, one.rank);
+    plans_->scheduler.store().set_importance(dataset, one.sample, one.priority);
   }
 }
 

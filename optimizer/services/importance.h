@@ -34,20 +34,20 @@ class Importance : Service {
  private:
   struct Chosen {
     uint64_t connection = 0;
-    ImportanceBook::Who who;
+    ImportanceBook::Requester requester;
     std::shared_ptr<EpochChoice> choice;  // nullptr: its rank has ended
     std::shared_ptr<UniqueFd> memory;     // receives the answer
   };
 
-  bool report(const ImportanceBook::Who& who, const protocol::Samples& request, int fd);
+  bool report(const ImportanceBook::Requester& requester, const protocol::Samples& request, int fd);
   void answer(uint64_t connection, bool good);
   // True: the answer is sent later.
-  bool select(const Peer& peer, Session* session, const ImportanceBook::Who& who,
+  bool select(const Peer& peer, Session* session, const ImportanceBook::Requester& requester,
               const protocol::Samples& request, UniqueFd memory);
-  bool serve(const Session& session, const ImportanceBook::Who& who,
-             const protocol::Samples& request, int fd);
+  bool deliver(const Session& session, const ImportanceBook::Requester& requester,
+               const protocol::Samples& request, int fd);
   uint64_t capacity(uint32_t dataset);
-  void judge_benefit(Session* session, const ImportanceBook::Who& who);
+  void judge_benefit(Session* session, const ImportanceBook::Requester& requester);
   double storage_ns(uint32_t dataset, uint64_t samples);
   uint64_t job_of(const Session& session, uint64_t group) const;
 

@@ -82,7 +82,8 @@ void add_plans(const Plans& plans, json* root) {
   }
   json& importance = (*root)["importance"] = json::array();
   for (const ImportanceBook::View& view : plans.importance.views()) {
-    const uint64_t misses = view.served.of(Served::kMiss) + view.served.of(Served::kMissOther);
+    const uint64_t misses =
+        view.deliveries.of(DeliveryKind::kMiss) + view.deliveries.of(DeliveryKind::kMissOther);
     importance.push_back({{"session", view.session},
                           {"dataset", view.dataset},
                           {"reported", view.reported},
@@ -90,9 +91,9 @@ void add_plans(const Plans& plans, json* root) {
                           {"known", view.known},
                           {"epoch", view.epoch},
                           {"selected", view.selected},
-                          {"h_hits", view.served.of(Served::kHHit)},
-                          {"l_exact", view.served.of(Served::kLExact)},
-                          {"l_substituted", view.served.of(Served::kSubstituted)},
+                          {"h_hits", view.deliveries.of(DeliveryKind::kHHit)},
+                          {"l_exact", view.deliveries.of(DeliveryKind::kLExact)},
+                          {"l_substituted", view.deliveries.of(DeliveryKind::kSubstituted)},
                           {"misses", misses},
                           {"broken", view.broken},
                           {"displaced", view.displaced},

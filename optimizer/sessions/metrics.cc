@@ -15,11 +15,11 @@ void count_importance(std::span<const ImportanceBook::View> views, uint32_t sess
     if (view.session != session) continue;
     sums[SessionMetric::samples_offered] += view.all_offered;
     sums[SessionMetric::samples_selected] += view.all_selected;
-    sums[SessionMetric::h_hits] += view.served.of(Served::kHHit);
-    sums[SessionMetric::l_hits_exact] += view.served.of(Served::kLExact);
-    sums[SessionMetric::l_hits_substituted] += view.served.of(Served::kSubstituted);
+    sums[SessionMetric::h_hits] += view.deliveries.of(DeliveryKind::kHHit);
+    sums[SessionMetric::l_hits_exact] += view.deliveries.of(DeliveryKind::kLExact);
+    sums[SessionMetric::l_hits_substituted] += view.deliveries.of(DeliveryKind::kSubstituted);
     sums[SessionMetric::importance_misses] +=
-        view.served.of(Served::kMiss) + view.served.of(Served::kMissOther);
+        view.deliveries.of(DeliveryKind::kMiss) + view.deliveries.of(DeliveryKind::kMissOther);
     sums[SessionMetric::heap_swaps] += view.swaps;
     uint64_t& benefit = sums[SessionMetric::benefit_permille];  // of the dataset with the largest
     benefit = std::max(benefit, static_cast<uint64_t>(view.benefit * 1000));

@@ -5,31 +5,31 @@
 
 namespace sluice::optimizer {
 
-ImportanceBook::Entry* ImportanceBook::entry(const Who& who) {
-  const auto own = entries_.find({who.session, who.dataset});
+ImportanceBook::Entry* ImportanceBook::entry(const Requester& requester) {
+  const auto own = entries_.find({requester.session, requester.dataset});
   if (own != entries_.end()) return &own->second;
   std::shared_ptr<Known> known;
   std::set<const Known*> counted;
-  uint64_t all = who.samples;
+  uint64_t all = requester.samples;
   for (const auto& [key, other] : entries_) {
-    if (key.second == who.dataset && other.job == who.job) known = other.known;
+    if (key.second == requester.dataset && other.job == requester.job) known = other.known;
     if (counted.insert(other.known.get()).second) all += other.known->values.samples();
   }
   if (known == nullptr) {
-    if (who.samples > kMostSamples || all > kMostAll) return nullptr;
-    known = std::make_shared<Known>(who.samples);
+    if (requester.samples > kMostSamples || all > kMostAll) return nullptr;
+    known = std::make_shared<Known>(requester.samples);
   }
-  Entry& created = entries_[{who.session, who.dataset}];
-  created.job = who.job;
+  Entry& created = entries_[{requester.session, requester.dataset}];
+  created.job = requester.job;
   created.known = std::move(known);
   return &created;
 }
 
-ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
+ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* own,
                                            const ImportanceOptions& options) {
-  const auto known = own->ranks.find(who.process);
+  const auto known = own->ranks.find(requester.process);
   if (known != own->ranks.end()) return &known->second;
-  uint64_t all = who.samples;
+  uint64_t all = requester.samples;
   for (const auto& [key, other] : entries_)
     all += other.ranks.size() * other.known->values.samples();
   if (all > kMostSelectedAll || own->ranks.size() >= kMostRanks) return nullptr;
@@ -37,16 +37,16 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
   SelectionSettings selection = options.selection;
   selection.seed = own->known->seed.value_or(selection.seed);
   own->known->seed = selection.seed;
-  std::unique_ptr<ICacheSystem>& system = systems_[who.dataset];
+  std::unique_ptr<ICacheSystem>& system = systems_[requester.dataset];
   if (system == nullptr) {
-    const SystemSettings settings = {.samples = static_cast<uint32_t>(who.samples),
+    const SystemSettings settings = {.samples = static_cast<uint32_t>(requester.samples),
                                      .h_share = options.h_share,
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
                                      .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
   }
-  Rank& created = own->ranks[who.process];
+  Rank& created = own->ranks[requester.process];
   created.number = next_number_++;
   using Substitution = ImportanceOptions::Substitution;
   const SelectorInfo* info = find_selector(options.selector);
@@ -54,15 +54,16 @@ ImportanceBook::Rank* ImportanceBook::rank(const Who& who, Entry* own,
   Labels labels;
   if (options.substitution == Substitution::kSameLabel) {
     std::vector<uint32_t>& all_labels = own->known->labels;
-    if (all_labels.empty()) all_labels.assign(who.samples, kUnknownLabel);
+    if (all_labels.empty()) all_labels.assign(requester.samples, kUnknownLabel);
     labels = Labels(all_labels);
   }
   system->join(created.number, labels, options.substitution != Substitution::kNever, own->job);
   return &created;
 }
 
-bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint32_t label) {
-  Entry* const own = entry(who);
+bool ImportanceBook::report(const Requester& requester, uint64_t sample, double value,
+                            uint32_t label) {
+  Entry* const own = entry(requester);
   if (own == nullptr) return false;
   Known& known = *own->known;
   const bool good = sample < known.values.samples() &&
@@ -72,16 +73,16 @@ bool ImportanceBook::report(const Who& who, uint64_t sample, double value, uint3
   return good;
 }
 
-std::shared_ptr<EpochChoice> ImportanceBook::ask(const Who& who, uint32_t epoch,
-                                                 const ImportanceOptions& options,
-                                                 std::vector<uint8_t> candidates) {
-  Entry* const own = who.samples > kMostSelected ? nullptr : entry(who);
-  Rank* const asking = own == nullptr ? nullptr : rank(who, own, options);
+std::shared_ptr<EpochChoice> ImportanceBook::request(const Requester& requester, uint32_t epoch,
+                                                     const ImportanceOptions& options,
+                                                     std::vector<uint8_t> candidates) {
+  Entry* const own = requester.samples > kMostSelected ? nullptr : entry(requester);
+  Rank* const asking = own == nullptr ? nullptr : rank(requester, own, options);
   if (asking == nullptr || asking->choice != nullptr) return nullptr;
   auto choice = std::make_shared<EpochChoice>();
   choice->selector = asking->selector;
   choice->epoch = epoch;
-  choice->h_share = systems_.at(who.dataset)->h_share();
+  choice->h_share = systems_.at(requester.dataset)->h_share();
   const std::span<const float> values = own->known->values.all();
   choice->values.assign(values.begin(), values.end());
   choice->candidates = std::move(candidates);
@@ -89,98 +90,103 @@ std::shared_ptr<EpochChoice> ImportanceBook::ask(const Who& who, uint32_t epoch,
   return choice;
 }
 
-ImportanceBook::Rank* ImportanceBook::asker(const Who& who,
-                                            const std::shared_ptr<EpochChoice>& choice) {
-  const auto own = entries_.find({who.session, who.dataset});
+ImportanceBook::Rank* ImportanceBook::waiting_rank(const Requester& requester,
+                                                   const std::shared_ptr<EpochChoice>& choice) {
+  const auto own = entries_.find({requester.session, requester.dataset});
   if (own == entries_.end()) return nullptr;
-  const auto asking = own->second.ranks.find(who.process);
+  const auto asking = own->second.ranks.find(requester.process);
   return asking == own->second.ranks.end() || asking->second.choice != choice ? nullptr
                                                                               : &asking->second;
 }
 
-void ImportanceBook::drop(const Who& who, const std::shared_ptr<EpochChoice>& choice) {
-  if (Rank* const asking = asker(who, choice); asking != nullptr) asking->choice.reset();
+void ImportanceBook::drop(const Requester& requester, const std::shared_ptr<EpochChoice>& choice) {
+  if (Rank* const asking = waiting_rank(requester, choice); asking != nullptr)
+    asking->choice.reset();
 }
 
-bool ImportanceBook::begin(const Who& who, const std::shared_ptr<EpochChoice>& choice,
+bool ImportanceBook::begin(const Requester& requester, const std::shared_ptr<EpochChoice>& choice,
                            uint64_t capacity) {
-  Rank* const asking = asker(who, choice);
+  Rank* const asking = waiting_rank(requester, choice);
   if (asking == nullptr) return false;
-  Entry& entry = entries_.at({who.session, who.dataset});
+  Entry& entry = entries_.at({requester.session, requester.dataset});
   Rank& rank = *asking;
   rank.choice.reset();
   rank.begun = true;
   rank.epoch = entry.epoch = choice->epoch;
-  rank.asked = 0;
+  rank.requested = 0;
   entry.selected = choice->count_chosen;
   entry.all_selected += choice->count_chosen;
   entry.all_offered += choice->count_offered;
-  ICacheSystem& shared = *systems_.at(who.dataset);
-  for (const SampleId sample : rank.kept.end_epoch()) shared.drop(sample);
+  ICacheSystem& shared = *systems_.at(requester.dataset);
+  for (const SampleId sample : rank.priorities.end_epoch()) shared.drop(sample);
   shared.set_capacity(capacity);
   shared.begin_chosen(rank.number, choice.get());
-  rank.kept.begin_epoch(shared.evicted());
+  rank.priorities.begin_epoch(shared.evicted());
   return true;
 }
 
-void ImportanceBook::set_benefit(const Who& who, double benefit) {
-  const auto own = entries_.find({who.session, who.dataset});
-  const auto shared = systems_.find(who.dataset);
+void ImportanceBook::set_benefit(const Requester& requester, double benefit) {
+  const auto own = entries_.find({requester.session, requester.dataset});
+  const auto shared = systems_.find(requester.dataset);
   if (own == entries_.end() || shared == systems_.end()) return;
-  const auto asking = own->second.ranks.find(who.process);
+  const auto asking = own->second.ranks.find(requester.process);
   if (asking != own->second.ranks.end())
     shared->second->set_benefit(asking->second.number, benefit);
 }
 
-bool ImportanceBook::follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count) {
-  const auto own = entries_.find({who.session, who.dataset});
+bool ImportanceBook::follows(const Requester& requester, uint32_t epoch, uint64_t first,
+                             uint64_t count) {
+  const auto own = entries_.find({requester.session, requester.dataset});
   if (own == entries_.end()) return false;
-  const auto at = own->second.ranks.find(who.process);
+  const auto at = own->second.ranks.find(requester.process);
   if (at == own->second.ranks.end() || !at->second.begun || at->second.epoch != epoch ||
-      at->second.asked != first || first + count > kMostAsked * who.samples) {
+      at->second.requested != first || first + count > kMostRequested * requester.samples) {
     return false;
   }
-  at->second.asked += count;
+  at->second.requested += count;
   return true;
 }
 
-void ImportanceBook::forget_lost(uint32_t dataset,
+void ImportanceBook::drop_absent(uint32_t dataset,
                                  const std::function<bool(SampleId sample)>& in_memory) {
   const auto shared = systems_.find(dataset);
   if (shared == systems_.end()) return;
-  std::vector<const KeepRanks*> decided;
+  std::vector<const RetentionPriorities*> decided;
   for (const auto& [key, entry] : entries_) {
     if (key.second != dataset) continue;
-    for (const auto& [process, rank] : entry.ranks) decided.push_back(&rank.kept);
+    for (const auto& [process, rank] : entry.ranks) decided.push_back(&rank.priorities);
   }
-  const std::vector<SampleId> kept = shared->second->kept();
-  for (size_t left = std::min(kept.size(), kMostLooked); left != 0; --left, ++looked_) {
-    const SampleId sample = kept[looked_ % kept.size()];
+  const std::vector<SampleId> retained = shared->second->kept();
+  for (size_t left = std::min(retained.size(), kMostChecked); left != 0; --left, ++checked_) {
+    const SampleId sample = retained[checked_ % retained.size()];
     if (in_memory(sample)) continue;
-    const bool comes = std::any_of(decided.begin(), decided.end(),
-                                   [sample](const auto* kept) { return kept->awaits(sample); });
+    const bool comes =
+        std::any_of(decided.begin(), decided.end(),
+                    [sample](const auto* priorities) { return priorities->awaits(sample); });
     if (!comes) shared->second->drop(sample);
   }
 }
 
-Answer ImportanceBook::serve(const Who& who, SampleId requested, const BytesOf& bytes) {
-  Entry& own = entries_.at({who.session, who.dataset});
-  Rank& asking = own.ranks.at(who.process);
-  Answer answer{requested, Served::kMiss};
+Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
+                                 const BytesOf& bytes) {
+  Entry& own = entries_.at({requester.session, requester.dataset});
+  Rank& asking = own.ranks.at(requester.process);
+  Delivery delivery{requested, DeliveryKind::kMiss};
   const uint64_t size = bytes(requested);
-  ICacheSystem& shared = *systems_.at(who.dataset);
+  ICacheSystem& shared = *systems_.at(requester.dataset);
   // A sample that was delivered as a substitute before is not delivered again, even if it cannot
   // be retained now.
   const Ledger* ledger = shared.cache().ledger(asking.number);
-  if (size != 0 || (ledger != nullptr && ledger->served(requested))) {
+  if (size != 0 || (ledger != nullptr && ledger->delivered(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
-    answer = shared.request(asking.number, requested, known);
-    asking.kept.decide(answer.sample, shared.rank(answer.sample), answer.how, shared.evicted());
-    return answer;  // counted when it is read
+    delivery = shared.request(asking.number, requested, known);
+    asking.priorities.decide(delivery.sample, shared.priority(delivery.sample), delivery.kind,
+                             shared.evicted());
+    return delivery;  // counted when it is read
   }
-  if (ledger != nullptr) shared.serve_itself(asking.number, requested);
-  ++own.served.by_kind[static_cast<size_t>(answer.how)];
-  return answer;
+  if (ledger != nullptr) shared.deliver_itself(asking.number, requested);
+  ++own.deliveries.by_kind[static_cast<size_t>(delivery.kind)];
+  return delivery;
 }
 
 bool ImportanceBook::shares(uint32_t session) const {
@@ -209,30 +215,30 @@ bool ImportanceBook::is_rank(uint32_t session, uint32_t process, uint32_t datase
   return own != entries_.end() && own->second.ranks.count(process) != 0;
 }
 
-std::span<const KeepRanks::Rank> ImportanceBook::on_read(uint32_t session, uint32_t process,
-                                                         uint32_t dataset, uint64_t sample,
-                                                         bool retained) {
+std::span<const RetentionPriorities::SamplePriority> ImportanceBook::on_read(
+    uint32_t session, uint32_t process, uint32_t dataset, uint64_t sample, bool retained) {
   const auto own = entries_.find({session, dataset});
   if (own == entries_.end() || sample >= own->second.known->values.samples()) return {};
   std::map<uint32_t, Rank>& ranks = own->second.ranks;
   const auto reading = ranks.size() == 1 ? ranks.begin() : ranks.find(process);
   if (reading == ranks.end()) return {};
-  KeepRanks& kept = reading->second.kept;
-  const size_t promised = kept.promised(static_cast<SampleId>(sample));
-  if (promised < kServedKinds) {
-    const auto how = static_cast<Served>(promised);
-    const bool hit = how != Served::kMiss && how != Served::kMissOther;
+  RetentionPriorities& priorities = reading->second.priorities;
+  const size_t promised = priorities.promised(static_cast<SampleId>(sample));
+  if (promised < kDeliveryKinds) {
+    const auto kind = static_cast<DeliveryKind>(promised);
+    const bool hit = kind != DeliveryKind::kMiss && kind != DeliveryKind::kMissOther;
     if (hit && !retained) ++own->second.broken;
-    ++own->second.served.by_kind[hit && !retained ? static_cast<size_t>(Served::kMiss) : promised];
+    ++own->second.deliveries
+          .by_kind[hit && !retained ? static_cast<size_t>(DeliveryKind::kMiss) : promised];
   }
-  return kept.on_read(static_cast<SampleId>(sample));
+  return priorities.on_read(static_cast<SampleId>(sample));
 }
 
 uint64_t ImportanceBook::displaced(uint32_t dataset, const Rank& rank) const {
   const auto shared = systems_.find(dataset);
   if (shared == systems_.end()) return 0;
   const Ledger* ledger = shared->second->cache().ledger(rank.number);
-  return ledger != nullptr ? ledger->lost() + ledger->owed() : 0;
+  return ledger != nullptr ? ledger->lost() + ledger->outstanding() : 0;
 }
 
 void ImportanceBook::end_rank(uint32_t dataset, Entry* own,
@@ -290,7 +296,7 @@ std::vector<ImportanceBook::View> ImportanceBook::views() const {
               .selected = own.selected,
               .all_offered = own.all_offered,
               .all_selected = own.all_selected,
-              .served = own.served,
+              .deliveries = own.deliveries,
               .broken = own.broken,
               .displaced = own.displaced,
               .swaps = own.swaps};

@@ -15,7 +15,7 @@
 
 #include "policy/importance/choice.h"
 #include "policy/importance/icache_system.h"
-#include "policy/importance/keep_ranks.h"
+#include "policy/importance/retention_priorities.h"
 #include "policy/importance/selector.h"
 #include "policy/importance/values.h"
 
@@ -33,9 +33,9 @@ struct ImportanceOptions {
 };
 
 // Outcomes of the requests of all epochs, counted when the samples are read.
-struct ServedCounts {
-  std::array<uint64_t, kServedKinds> by_kind{};  // by Served
-  uint64_t of(Served how) const { return by_kind[static_cast<size_t>(how)]; }
+struct DeliveryCounts {
+  std::array<uint64_t, kDeliveryKinds> by_kind{};  // by DeliveryKind
+  uint64_t of(DeliveryKind kind) const { return by_kind[static_cast<size_t>(kind)]; }
 };
 
 class ImportanceBook {
@@ -47,7 +47,7 @@ class ImportanceBook {
   // The origin of a call. Importance values belong to a job: the processes that train one model.
   // What an epoch fetches, receives and retains belongs to a rank: a process that iterates over
   // epochs. The caller assigns all numbers; a session remains in the job that it was in first.
-  struct Who {
+  struct Requester {
     uint64_t job = 0;
     uint32_t session = 0, process = 0;
     uint32_t dataset = 0;
@@ -56,37 +56,41 @@ class ImportanceBook {
 
   // Records the importance value of a sample of the job's dataset, and its label unless that is
   // kUnknownLabel. False: refused, see ImportanceValues::observe().
-  bool report(const Who& who, uint64_t sample, double value, uint32_t label = kUnknownLabel);
+  bool report(const Requester& requester, uint64_t sample, double value,
+              uint32_t label = kUnknownLabel);
 
   // Selects the samples that epoch `epoch` of the rank fetches, from the values known now, in three
-  // steps: ask(), choose() on any thread, begin(). `candidates`: by sample, 0 for samples outside
-  // the rank's part; empty: all are in it. nullptr: too many samples, ranks or datasets, or the
-  // rank's previous choice has neither begun nor been dropped. A choice to which only the caller
-  // still holds a reference has lost its rank and need not be computed.
-  std::shared_ptr<EpochChoice> ask(const Who& who, uint32_t epoch, const ImportanceOptions& options,
-                                   std::vector<uint8_t> candidates);
+  // steps: request(), choose() on any thread, begin(). `candidates`: by sample, 0 for samples
+  // outside the rank's part; empty: all are in it. nullptr: too many samples, ranks or datasets, or
+  // the rank's previous choice has neither begun nor been dropped. A choice to which only the
+  // caller still holds a reference has lost its rank and need not be computed.
+  std::shared_ptr<EpochChoice> request(const Requester& requester, uint32_t epoch,
+                                       const ImportanceOptions& options,
+                                       std::vector<uint8_t> candidates);
   // Begins the rank's epoch with the choice. `capacity`: bytes of the dataset that may be retained.
   // False: the rank does not exist any more, or does not wait for this choice.
-  bool begin(const Who& who, const std::shared_ptr<EpochChoice>& choice, uint64_t capacity);
-  // Cancels the choice: the rank may ask again.
-  void drop(const Who& who, const std::shared_ptr<EpochChoice>& choice);
+  bool begin(const Requester& requester, const std::shared_ptr<EpochChoice>& choice,
+             uint64_t capacity);
+  // Cancels the choice: the rank may request another.
+  void drop(const Requester& requester, const std::shared_ptr<EpochChoice>& choice);
 
   // The rank's benefit from a cache that several share (BenefitEstimate): used from the next epoch
-  // that begins. No effect before the rank's first ask().
-  void set_benefit(const Who& who, double benefit);
+  // that begins. No effect before the rank's first request().
+  void set_benefit(const Requester& requester, double benefit);
 
   // Whether `first` is the rank's next position in `epoch`, which begin() has begun. If so, counts
-  // `count` positions as requested: serve() may be called for them.
-  bool follows(const Who& who, uint32_t epoch, uint64_t first, uint64_t count);
+  // `count` positions as requested: deliver() may be called for them.
+  bool follows(const Requester& requester, uint32_t epoch, uint64_t first, uint64_t count);
   // Samples leave memory for reasons beyond the lists: budgets shrink, files change, jobs share.
   // Drops samples that were to be retained, have been read and are not in memory, so that no later
-  // request counts on them. Checks at most kMostLooked samples a call, in turn: a few milliseconds.
-  void forget_lost(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
+  // request counts on them. Checks at most kMostChecked samples a call, in turn: a few
+  // milliseconds.
+  void drop_absent(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
   // The sample to deliver for `requested`, the next position of the rank's epoch. `bytes`: a
   // sample's size in memory; 0: it cannot be retained and is not substituted. REQUIRES:
   // `requested` is below who.samples, and follows() was true.
   using BytesOf = std::function<uint64_t(SampleId sample)>;
-  Answer serve(const Who& who, SampleId requested, const BytesOf& bytes);
+  Delivery deliver(const Requester& requester, SampleId requested, const BytesOf& bytes);
 
   // Whether another job selects from a dataset that the session selects from.
   bool shares(uint32_t session) const;
@@ -97,8 +101,9 @@ class ImportanceBook {
   // is one rank). `retained`: its data has been in memory since its last read; only then a promised
   // hit counts as a hit. Returns the retention priorities that change: higher is retained first,
   // 0 is not worth retaining.
-  std::span<const KeepRanks::Rank> on_read(uint32_t session, uint32_t process, uint32_t dataset,
-                                           uint64_t sample, bool retained);
+  std::span<const RetentionPriorities::SamplePriority> on_read(uint32_t session, uint32_t process,
+                                                               uint32_t dataset, uint64_t sample,
+                                                               bool retained);
   // The number of datasets retained by these priorities: they share the memory.
   size_t datasets() const { return systems_.size(); }
 
@@ -114,7 +119,7 @@ class ImportanceBook {
     uint64_t known = 0;                  // samples with a value, from any session of the job
     uint64_t selected = 0;               // in `epoch`, the latest that began
     uint64_t all_offered = 0, all_selected = 0;  // candidates and selected, of all epochs
-    ServedCounts served;
+    DeliveryCounts deliveries;
     uint64_t broken = 0;     // promised as hits and not in memory when read; counted as misses
     uint64_t displaced = 0;  // samples replaced by substitutes and not trained in that epoch
     double benefit = 1;
@@ -129,8 +134,8 @@ class ImportanceBook {
   static constexpr uint64_t kMostSelected = 4'000'000;
   static constexpr uint64_t kMostSelectedAll = 1 << 24;  // by all ranks: 0.4 to 1.5 GB
   static constexpr size_t kMostRanks = 256;              // of a session and dataset
-  static constexpr size_t kMostLooked = 1 << 15;
-  static constexpr uint64_t kMostAsked = 4;  // positions of an epoch, in multiples of the samples
+  static constexpr size_t kMostChecked = 1 << 15;
+  static constexpr uint64_t kMostRequested = 4;  // positions of an epoch, in multiples of samples
 
  private:
   struct Known {  // shared by the sessions of a job
@@ -142,17 +147,17 @@ class ImportanceBook {
   struct Rank {
     uint32_t number = 0;  // its job number in the ICacheSystem
     std::shared_ptr<Selector> selector;
-    std::shared_ptr<EpochChoice> choice;  // asked for, not begun yet
+    std::shared_ptr<EpochChoice> choice;  // requested, not begun yet
     bool begun = false;                   // an epoch has begun
-    KeepRanks kept;
-    uint32_t epoch = 0;  // the latest that began
-    uint64_t asked = 0;  // positions of it that were requested
+    RetentionPriorities priorities;
+    uint32_t epoch = 0;      // the latest that began
+    uint64_t requested = 0;  // positions of it that were requested
   };
   struct Entry {
     uint64_t job = 0;
     std::shared_ptr<Known> known;    // outlives the ranks, which refer to its labels
     std::map<uint32_t, Rank> ranks;  // by process
-    ServedCounts served;
+    DeliveryCounts deliveries;
     uint64_t broken = 0;
     uint64_t reported = 0, refused = 0, selected = 0;
     uint64_t all_offered = 0, all_selected = 0;
@@ -161,10 +166,10 @@ class ImportanceBook {
   };
   using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
   // nullptr: too many.
-  Entry* entry(const Who& who);
+  Entry* entry(const Requester& requester);
   // The rank that waits for the choice; nullptr: none.
-  Rank* asker(const Who& who, const std::shared_ptr<EpochChoice>& choice);
-  Rank* rank(const Who& who, Entry* own, const ImportanceOptions& options);
+  Rank* waiting_rank(const Requester& requester, const std::shared_ptr<EpochChoice>& choice);
+  Rank* rank(const Requester& requester, Entry* own, const ImportanceOptions& options);
   uint64_t displaced(uint32_t dataset, const Rank& rank) const;
   void end_rank(uint32_t dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);
   void drop_unused(uint32_t dataset);
@@ -172,7 +177,7 @@ class ImportanceBook {
   std::map<Key, Entry> entries_;
   std::map<uint32_t, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
   uint32_t next_number_ = 1;
-  size_t looked_ = 0;  // where forget_lost() continues
+  size_t checked_ = 0;  // where drop_absent() continues
 };
 
 }  // namespace sluice::optimizer

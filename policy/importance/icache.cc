@@ -28,7 +28,7 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   const double most = settings_.most_substituted * static_cast<double>(job.ledger.requests());
   const bool bounded =
       most > 0 && settings_.substitute == Substitute::kL && settings_.reads_packages &&
-      static_cast<double>(job.ledger.count(Served::kSubstituted)) >= kNearlyAll * most;
+      static_cast<double>(job.ledger.count(DeliveryKind::kSubstituted)) >= kNearlyAll * most;
   job.bytes_before = std::exchange(job.bytes, 0);
   if (!settings_.reads_packages) limit_l();
   job.list = std::move(list);
@@ -98,59 +98,59 @@ bool ICache::may_substitute(uint32_t number) const {
   const Ledger& ledger = job.ledger;
   const double most = settings_.most_substituted * static_cast<double>(ledger.requests() + 1);
   return settings_.substitute == Substitute::kL && job.substitutes &&
-         static_cast<double>(ledger.count(Served::kSubstituted) + 1) <= most;
+         static_cast<double>(ledger.count(DeliveryKind::kSubstituted) + 1) <= most;
 }
 
 // Lines 19 to 24 of Algorithm 1: an L-sample is delivered from memory, itself or a substitute.
-std::optional<Answer> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
-  const bool taken = job.ledger.served(requested);
+std::optional<Delivery> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
+  const bool taken = job.ledger.delivered(requested);
   if (!taken && (l_.kept(requested) || h_.kept(requested))) {
-    return Answer{requested, Served::kLExact};
+    return Delivery{requested, DeliveryKind::kLExact};
   }
   if (settings_.substitute == Substitute::kL) {
     if (!may_substitute(number)) return std::nullopt;
     const SampleId other = l_.pick_substitute(number, requested, &random_);
-    if (other != kNoSample) return Answer{other, Served::kSubstituted};
+    if (other != kNoSample) return Delivery{other, DeliveryKind::kSubstituted};
   } else if (settings_.substitute == Substitute::kH && h_.count() != 0) {
-    return Answer{h_.at(random_.below(h_.count())), Served::kHForL};
+    return Delivery{h_.at(random_.below(h_.count())), DeliveryKind::kHForL};
   }
   return std::nullopt;
 }
 
-Answer ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
-                       std::vector<SampleId>* evicted) {
+Delivery ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
+                         std::vector<SampleId>* evicted) {
   evicted->clear();
   Job& job = jobs_.at(number);
   const bool is_h = job.list->contains(requested);
   split_.access(is_h);
   job.bytes += bytes;
-  Answer answer{requested, Served::kMiss};
+  Delivery delivery{requested, DeliveryKind::kMiss};
   // A second request for a sample in an epoch comes from a sampler with replacement.
   if (is_h || job.ledger.requested(requested)) {
     const bool in_memory = h_.kept(requested) || l_.kept(requested);
-    if (in_memory) answer.how = is_h ? Served::kHHit : Served::kLExact;
+    if (in_memory) delivery.kind = is_h ? DeliveryKind::kHHit : DeliveryKind::kLExact;
   } else if (const auto found = l_from_memory(number, job, requested)) {
-    answer = *found;
-  } else if (job.ledger.served(requested)) {
+    delivery = *found;
+  } else if (job.ledger.delivered(requested)) {
     // It was delivered before, as a substitute: a sample that a substitute displaced is due now.
     const SampleId due = job.ledger.displaced(requested);
-    if (due != kNoSample) answer = {due, Served::kMissOther};
+    if (due != kNoSample) delivery = {due, DeliveryKind::kMissOther};
   }
-  if (answer.sample == requested) {
-    const bool was_kept = h_.kept(requested);
+  if (delivery.sample == requested) {
+    const bool was_retained = h_.kept(requested);
     const Decision decision = h_.access(number, requested, bytes, evicted);
-    answer.keep = decision == Decision::kKeep;
-    if (answer.keep && !was_kept) l_.drop(requested);
+    delivery.retain = decision == Decision::kKeep;
+    if (delivery.retain && !was_retained) l_.drop(requested);
     spare(requested, evicted);
   }
-  job.ledger.serve(requested, answer.sample, answer.how);
-  l_.served(number, answer.sample);
-  return answer;
+  job.ledger.deliver(requested, delivery.sample, delivery.kind);
+  l_.delivered(number, delivery.sample);
+  return delivery;
 }
 
-void ICache::serve_itself(uint32_t number, SampleId requested) {
-  jobs_.at(number).ledger.serve(requested, requested, Served::kMiss);
-  l_.served(number, requested);
+void ICache::deliver_itself(uint32_t number, SampleId requested) {
+  jobs_.at(number).ledger.deliver(requested, requested, DeliveryKind::kMiss);
+  l_.delivered(number, requested);
 }
 
 }  // namespace sluice::optimizer

@@ -47,10 +47,10 @@ struct ICacheSettings {
   uint64_t seed = 1;
 };
 
-struct Answer {
+struct Delivery {
   SampleId sample = kNoSample;  // to be delivered
-  Served how = Served::kMiss;
-  bool keep = false;  // it is read, and retained from now on
+  DeliveryKind kind = DeliveryKind::kMiss;
+  bool retain = false;  // it is read, and retained from now on
 };
 
 class ICache {
@@ -70,13 +70,14 @@ class ICache {
   // importance (adjusted_importance()).
   void set_cache_list(std::shared_ptr<const HList> list) { h_.set_list(std::move(list)); }
 
-  // The job requests a sample of `bytes` bytes. The answer's sample counts as delivered. *evicted
+  // The job requests a sample of `bytes` bytes. The returned sample counts as delivered. *evicted
   // as above. REQUIRES: the job has begun an epoch, and there is such a sample.
-  Answer request(uint32_t job, SampleId requested, uint32_t bytes, std::vector<SampleId>* evicted);
+  Delivery request(uint32_t job, SampleId requested, uint32_t bytes,
+                   std::vector<SampleId>* evicted);
 
   // The job reads the requested sample, whatever is in memory, and it is not retained. REQUIRES as
   // above.
-  void serve_itself(uint32_t job, SampleId requested);
+  void deliver_itself(uint32_t job, SampleId requested);
 
   // Bytes of both caches from the next epoch on.
   void set_capacity(uint64_t bytes) { split_.set_capacity(bytes); }
@@ -109,7 +110,7 @@ class ICache {
   void limit_l();
   // Removes from *evicted what either cache still retains, but for `changed`.
   void spare(SampleId changed, std::vector<SampleId>* evicted) const;
-  std::optional<Answer> l_from_memory(uint32_t number, const Job& job, SampleId requested);
+  std::optional<Delivery> l_from_memory(uint32_t number, const Job& job, SampleId requested);
 
   const ICacheSettings settings_;
   CacheSplit split_;

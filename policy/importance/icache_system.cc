@@ -117,30 +117,30 @@ double ICacheSystem::benefit(uint32_t number) const {
   return at == jobs_.end() ? 1 : at->second.benefit;
 }
 
-Answer ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
+Delivery ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   bytes_[sample] = bytes;
-  Answer answer = cache_.request(number, sample, bytes, &evicted_);
+  Delivery delivery = cache_.request(number, sample, bytes, &evicted_);
   // With several jobs a sample that the H-cache evicts may be in passing_, for the L-cache.
   std::erase_if(evicted_, [&](SampleId gone) { return gone != sample && is_passing_[gone]; });
   const Job& job = jobs_.at(number);
-  if (!packs_ || job.list->contains(sample)) return answer;
+  if (!packs_ || job.list->contains(sample)) return delivery;
   if (settings_.reads_packages) {
-    if (answer.how != Served::kLExact) packer_.missed(sample);
+    if (delivery.kind != DeliveryKind::kLExact) packer_.missed(sample);
     pack_and_load(number, job, sample);
-  } else if (answer.how == Served::kSubstituted) {
-    cache_.retire(answer.sample);
-    evicted_.push_back(answer.sample);
-  } else if (answer.how == Served::kMiss || answer.how == Served::kMissOther) {
-    answer.keep = answer.keep || keep_in_passing(job, answer.sample);
+  } else if (delivery.kind == DeliveryKind::kSubstituted) {
+    cache_.retire(delivery.sample);
+    evicted_.push_back(delivery.sample);
+  } else if (delivery.kind == DeliveryKind::kMiss || delivery.kind == DeliveryKind::kMissOther) {
+    delivery.retain = delivery.retain || retain_in_passing(job, delivery.sample);
   }
-  return answer;
+  return delivery;
 }
 
 // A sample that was read and delivered may substitute from the next epoch on, once, and then makes
 // room for one that was just read: nothing is read only to substitute, and each epoch has other
 // substitutes. The gain of the paper's packages, few large requests instead of many small ones,
 // prefetching has anyway.
-bool ICacheSystem::keep_in_passing(const Job& job, SampleId sample) {
+bool ICacheSystem::retain_in_passing(const Job& job, SampleId sample) {
   const LCache& l_cache = cache_.l_cache();
   if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
       l_cache.used() + passing_bytes_ + bytes_[sample] > l_cache.capacity()) {
@@ -184,7 +184,7 @@ void ICacheSystem::load(std::span<const Packed> package) {
   evicted_.insert(evicted_.end(), more_evicted_.begin(), more_evicted_.end());
 }
 
-float ICacheSystem::rank(SampleId sample) const {
+float ICacheSystem::priority(SampleId sample) const {
   if (!cache_.h_cache().kept(sample)) {
     return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
   }
@@ -199,15 +199,15 @@ void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sampl
   // Without values all samples are alike: the first epoch is read without packages.
   if (job.list->size() == 0) return;
   if (packer_.should_pack()) background_.written_bytes += packer_.pack(*job.list).bytes;
-  if (cache_.l_cache().unserved(number, sample) != 0 || !cache_.may_substitute(number)) return;
+  if (cache_.l_cache().undelivered(number, sample) != 0 || !cache_.may_substitute(number)) return;
   const Ledger& ledger = *cache_.ledger(number);
   const Package* package = packer_.next_to_load(
-      *job.list, cache_.l_cache(), [&ledger](SampleId other) { return ledger.served(other); });
+      *job.list, cache_.l_cache(), [&ledger](SampleId other) { return ledger.delivered(other); });
   if (package == nullptr) return;
   ++background_.packages;
   background_.bytes += package->bytes;
   for (const Packed& packed : package->samples) {
-    const bool useful = !job.list->contains(packed.sample) && !ledger.served(packed.sample);
+    const bool useful = !job.list->contains(packed.sample) && !ledger.delivered(packed.sample);
     background_.useful_bytes += useful ? packed.bytes : 0;
   }
   load(package->samples);

@@ -33,16 +33,16 @@ class ICacheSystem : public System {
   // `candidates` and `chosen` of `choice` remain; values and lists are moved out of it.
   void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
-  Answer request(uint32_t job, SampleId sample, uint32_t bytes) override;
+  Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override;
   // request() for a sample that cannot be retained: it is delivered itself.
-  void serve_itself(uint32_t job, SampleId sample) { cache_.serve_itself(job, sample); }
+  void deliver_itself(uint32_t job, SampleId sample) { cache_.deliver_itself(job, sample); }
   Background background() override;
   // Samples that must leave memory by the last begin_epoch(), begin_chosen() or request().
   std::span<const SampleId> evicted() const { return evicted_; }
   void set_capacity(uint64_t bytes) { cache_.set_capacity(bytes); }
   // The sample's retention priority, for a store with less room than was promised: H-samples above
   // L-samples, and all retained samples above 0.
-  float rank(SampleId sample) const;
+  float priority(SampleId sample) const;
   // The sample is not in memory after all.
   void drop(SampleId sample);
   // Samples that are retained by decisions made here, each once or twice, in no order.
@@ -71,7 +71,7 @@ class ICacheSystem : public System {
   std::shared_ptr<const HList> list_of_team() const;
   void choose_cache_list(const std::vector<bool>& chosen);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);
-  bool keep_in_passing(const Job& job, SampleId sample);
+  bool retain_in_passing(const Job& job, SampleId sample);
   void load_passing();
   void load(std::span<const Packed> package);
 

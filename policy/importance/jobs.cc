@@ -59,9 +59,9 @@ std::vector<float> relative_importance(std::span<const float> values) {
   std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), is_known);
   // Of very many values a few thousand give the percentiles as well, in a tenth of the time.
   if (const size_t step = sorted.size() / kMostRanked; step > 1) {
-    size_t kept = 0;
-    for (size_t at = 0; at < sorted.size(); at += step) sorted[kept++] = sorted[at];
-    sorted.resize(kept);
+    size_t count = 0;
+    for (size_t at = 0; at < sorted.size(); at += step) sorted[count++] = sorted[at];
+    sorted.resize(count);
   }
   std::sort(sorted.begin(), sorted.end());
   std::vector<float> relative(values.size());

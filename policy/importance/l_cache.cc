@@ -16,7 +16,7 @@ void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicte
     if (place.package != loaded.number) {
       if (!is_new) leave(place.package);
       loaded.samples.push_back(packed.sample);
-      ++loaded.kept;
+      ++loaded.remaining;
     }
     place = {loaded.number, packed.bytes};
     if (!is_new) continue;
@@ -30,8 +30,8 @@ void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicte
 void LCache::leave(uint64_t number) {
   if (packages_.empty() || number < packages_.front().number) return;
   Package& package = packages_[number - packages_.front().number];
-  if (--package.kept == 0) package.samples = {};
-  while (packages_.size() > 1 && packages_.front().kept == 0) packages_.pop_front();
+  if (--package.remaining == 0) package.samples = {};
+  while (packages_.size() > 1 && packages_.front().remaining == 0) packages_.pop_front();
 }
 
 void LCache::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
@@ -69,9 +69,9 @@ void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list, Lab
   job = {};
   job.list = std::move(list);
   job.labels = labels;
-  job.served.resize(candidates.size());
+  job.delivered.resize(candidates.size());
   for (size_t sample = 0; sample < candidates.size(); ++sample) {
-    if (candidates[sample] == 0) job.served[sample] = true;
+    if (candidates[sample] == 0) job.delivered[sample] = true;
   }
   for (const Package& package : packages_) {
     for (const SampleId sample : package.samples) {
@@ -81,10 +81,10 @@ void LCache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list, Lab
   }
 }
 
-void LCache::served(uint32_t number, SampleId sample) {
+void LCache::delivered(uint32_t number, SampleId sample) {
   Job& job = jobs_.at(number);
-  if (sample >= job.served.size()) job.served.resize(size_t{sample} + 1);
-  job.served[sample] = true;
+  if (sample >= job.delivered.size()) job.delivered.resize(size_t{sample} + 1);
+  job.delivered[sample] = true;
   remove_from(&job, sample);
 }
 
@@ -95,7 +95,7 @@ const LCache::Pool* LCache::pool(uint32_t number, SampleId requested) const {
   return at == job.pools.end() || at->second.empty() ? nullptr : &at->second;
 }
 
-uint32_t LCache::unserved(uint32_t job, SampleId requested) const {
+uint32_t LCache::undelivered(uint32_t job, SampleId requested) const {
   const Pool* const found = pool(job, requested);
   return found == nullptr ? 0 : static_cast<uint32_t>(found->size());
 }
@@ -107,7 +107,8 @@ SampleId LCache::pick_substitute(uint32_t job, SampleId requested, Random* rando
 }
 
 void LCache::add_to(Job* job, SampleId sample) {
-  if ((sample < job->served.size() && job->served[sample]) || job->list->contains(sample)) return;
+  if ((sample < job->delivered.size() && job->delivered[sample]) || job->list->contains(sample))
+    return;
   const uint32_t label = job->labels.of(sample);
   Pool& pool = job->pools[label];
   const Pooled place{label, static_cast<uint32_t>(pool.size())};

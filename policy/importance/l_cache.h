@@ -60,10 +60,10 @@ class LCache {
                    std::span<const uint8_t> candidates = {});
   void end_job(uint32_t job) { jobs_.erase(job); }
   // The sample was delivered to the job: it is no substitute until the job's next epoch.
-  void served(uint32_t job, SampleId sample);
+  void delivered(uint32_t job, SampleId sample);
   // The number of possible substitutes for `requested`: retained, of its label, not delivered in
   // the job's epoch.
-  uint32_t unserved(uint32_t job, SampleId requested) const;
+  uint32_t undelivered(uint32_t job, SampleId requested) const;
   // One of them, uniformly at random; kNoSample if there is none.
   SampleId pick_substitute(uint32_t job, SampleId requested, Random* random) const;
 
@@ -75,7 +75,7 @@ class LCache {
   struct Job {
     std::map<uint32_t, Pool> pools;              // by label: retained, not delivered in this epoch
     std::unordered_map<SampleId, Pooled> place;  // in its pool
-    std::vector<bool> served;                    // by sample; true for non-candidates too
+    std::vector<bool> delivered;                 // by sample; true for non-candidates too
     std::shared_ptr<const HList> list;
     Labels labels;
   };
@@ -86,7 +86,7 @@ class LCache {
   struct Package {
     uint64_t number = 0;
     std::vector<SampleId> samples;
-    size_t kept = 0;  // of these, how many still belong to this package
+    size_t remaining = 0;  // of these, how many still belong to this package
   };
 
   const Pool* pool(uint32_t job, SampleId requested) const;

@@ -113,14 +113,15 @@ void Packer::lose(uint64_t number) {
 }
 
 const Package* Packer::next_to_load(const HList& list, const LCache& cache,
-                                    const std::function<bool(SampleId)>& served) const {
+                                    const std::function<bool(SampleId)>& delivered) const {
   const Package* best = nullptr;
   uint64_t most = 0;
   for (const auto& [number, package] : packages_) {
     uint64_t bytes = 0;
     for (const Packed& packed : package.samples) {
       const SampleId sample = packed.sample;
-      if (!list.contains(sample) && !cache.kept(sample) && !served(sample)) bytes += packed.bytes;
+      if (!list.contains(sample) && !cache.kept(sample) && !delivered(sample))
+        bytes += packed.bytes;
     }
     if (bytes <= most) continue;
     most = bytes;

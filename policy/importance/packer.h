@@ -53,10 +53,10 @@ class Packer {
   // The package is damaged or missing: its samples are as if they had never been packed.
   void lose(uint64_t number);
 
-  // The package to read next: the one with most bytes of L-samples that are not in the cache and
-  // not `served` (delivered samples are no substitutes). nullptr: no package has any.
+  // The package to read next: the one with most bytes of L-samples that are neither in the cache
+  // nor `delivered` (those are no substitutes). nullptr: no package has any.
   const Package* next_to_load(const HList& list, const LCache& cache,
-                              const std::function<bool(SampleId)>& served) const;
+                              const std::function<bool(SampleId)>& delivered) const;
 
   const std::map<uint64_t, Package>& packages() const { return packages_; }
   uint64_t bytes() const { return bytes_; }  // of all packages

@@ -14,7 +14,7 @@ namespace {
 // Selection by loss percentile: Jiang et al., "Accelerating deep learning by focusing on the
 // biggest losers" (arXiv 1910.00762), reference [18] of iCache. A candidate is selected with the
 // probability CDF(loss)^beta, the CDF being that of the losses of the last candidates, selected or
-// not. That paper computes the loss anew for every candidate; here it is the one observed when the
+// not. That paper recomputes the loss of every candidate; here it is the one observed when the
 // sample was last trained, since computing it would require a fetch. Candidates come in random
 // order, so that the history is a sample of all of them.
 class LossPercentile : public Selector {

@@ -33,9 +33,9 @@ class Plain : public System {
     policy_->end_job(job);
     selectors_.erase(job);
   }
-  Answer request(uint32_t job, SampleId sample, uint32_t bytes) override {
+  Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override {
     const Decision decision = policy_->access(job, sample, bytes, &evicted_);
-    return {sample, decision == Decision::kHit ? Served::kLExact : Served::kMiss,
+    return {sample, decision == Decision::kHit ? DeliveryKind::kLExact : DeliveryKind::kMiss,
             decision == Decision::kKeep};
   }
 
@@ -56,8 +56,8 @@ class Oracle : public System {
     return selector_->select(epoch, values);
   }
   void end_job(uint32_t) override {}
-  Answer request(uint32_t, SampleId sample, uint32_t) override {
-    return {sample, Served::kLExact, false};
+  Delivery request(uint32_t, SampleId sample, uint32_t) override {
+    return {sample, DeliveryKind::kLExact, false};
   }
 
  private:
@@ -89,23 +89,23 @@ class Substituting : public System {
     policy_.end_job(number);
     jobs_.erase(number);
   }
-  Answer request(uint32_t number, SampleId sample, uint32_t bytes) override {
+  Delivery request(uint32_t number, SampleId sample, uint32_t bytes) override {
     Job& job = jobs_.at(number);
-    Answer answer{sample, Served::kMiss};
-    if (!job.ledger.served(sample) && policy_.kept(sample)) {
-      answer.how = Served::kLExact;
+    Delivery delivery{sample, DeliveryKind::kMiss};
+    if (!job.ledger.delivered(sample) && policy_.kept(sample)) {
+      delivery.kind = DeliveryKind::kLExact;
     } else if (const SampleId other = pick_substitute(&job); other != kNoSample) {
-      answer = {other, Served::kSubstituted};
-    } else if (job.ledger.served(sample)) {
+      delivery = {other, DeliveryKind::kSubstituted};
+    } else if (job.ledger.delivered(sample)) {
       const SampleId due = job.ledger.displaced(sample);
-      if (due != kNoSample) answer = {due, Served::kMissOther};
+      if (due != kNoSample) delivery = {due, DeliveryKind::kMissOther};
     }
     sizes_[sample] = bytes;
     const Decision decision =
-        policy_.access(number, answer.sample, sizes_[answer.sample], &evicted_);
-    answer.keep = decision == Decision::kKeep;
-    job.ledger.serve(sample, answer.sample, answer.how);
-    return answer;
+        policy_.access(number, delivery.sample, sizes_[delivery.sample], &evicted_);
+    delivery.retain = decision == Decision::kKeep;
+    job.ledger.deliver(sample, delivery.sample, delivery.kind);
+    return delivery;
   }
 
  private:
@@ -119,7 +119,7 @@ class Substituting : public System {
       std::swap(job->pool[random_.below(job->pool.size())], job->pool.back());
       const SampleId sample = job->pool.back();
       job->pool.pop_back();
-      if (policy_.kept(sample) && !job->ledger.served(sample)) return sample;
+      if (policy_.kept(sample) && !job->ledger.delivered(sample)) return sample;
     }
     return kNoSample;
   }
@@ -158,17 +158,18 @@ constexpr SystemInfo kSystems[] = {
     {"default", "every sample, LRU", false, plain<Lru, false>},
     {"base", "every sample is fetched, the important ones are computed; LRU", false,
      plain<Lru, false>},
-    {"quiver", "every sample; any that is in memory stands in", false, whole<Substituting>},
-    {"coordl", "every sample, nobody goes from memory", false, plain<MinIo, false>},
+    {"quiver", "every sample; any that is in memory is a substitute", false, whole<Substituting>},
+    {"coordl", "every sample, nothing is evicted", false, plain<MinIo, false>},
     {"ilfu", "IIS, LFU", true, plain<Lfu, true>},
     {"iis", "IIS, LRU (iCache's ablation +IIS)", true, plain<Lru, true>},
     {"hc", "IIS and the H-cache (+HC)", true, icache<Substitute::kNever, false>},
-    {"icache", "IIS, H-cache and L-cache; an L-sample stands in for another", true,
+    {"icache", "IIS, H-cache and L-cache; an L-sample may substitute for another", true,
      icache<Substitute::kL, true>},
-    {"sluice", "the same, what stands in was read in passing: no packages are read", true,
+    {"sluice", "the same, substitutes were read in passing: no packages are read", true,
      in_passing},
-    {"icache-h", "the same, but a kept H-sample stands in for an L-sample, repeats allowed (ST_HC)",
-     true, icache<Substitute::kH, true>},
+    {"icache-h",
+     "the same, but a retained H-sample substitutes for an L-sample, repeats allowed (ST_HC)", true,
+     icache<Substitute::kH, true>},
     {"oracle", "IIS, and everything is in memory", true, whole<Oracle>},
 };
 

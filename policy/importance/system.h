@@ -52,7 +52,7 @@ class System {
   virtual void end_job(uint32_t job) = 0;
   // The job requests a sample of `bytes` bytes. REQUIRES: the sample was chosen for the job's
   // present epoch.
-  virtual Answer request(uint32_t job, SampleId sample, uint32_t bytes) = 0;
+  virtual Delivery request(uint32_t job, SampleId sample, uint32_t bytes) = 0;
   // Since the last call.
   virtual Background background() { return {}; }
 };

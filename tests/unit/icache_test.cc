@@ -58,20 +58,20 @@ TEST(LCache, EachThatWasNotReadIsAsLikelyAsEveryOther) {
   cache.load(package_of({1, 2, 3, 4, 5}), &evicted);
   cache.begin_epoch(0, none);
   cache.begin_epoch(1, none);
-  cache.served(0, 2);
-  EXPECT_EQ(cache.unserved(0, 9), 4U);
-  EXPECT_EQ(cache.unserved(1, 9), 5U) << "another job has not had it";
+  cache.delivered(0, 2);
+  EXPECT_EQ(cache.undelivered(0, 9), 4U);
+  EXPECT_EQ(cache.undelivered(1, 9), 5U) << "another job has not had it";
   Random random(1);
   std::map<SampleId, int> times;
   for (int i = 0; i < 4000; ++i) ++times[cache.pick_substitute(0, 9, &random)];
   EXPECT_EQ(times.size(), 4U);
   for (const auto& [sample, count] : times) EXPECT_NEAR(count, 1000, 150) << sample;
-  for (const SampleId sample : {1U, 3U, 4U, 5U}) cache.served(0, sample);
+  for (const SampleId sample : {1U, 3U, 4U, 5U}) cache.delivered(0, sample);
   EXPECT_EQ(cache.pick_substitute(0, 9, &random), kNoSample);
   cache.load(package_of({2, 6}), &evicted);
   EXPECT_EQ(cache.pick_substitute(0, 9, &random), 6U) << "2 was delivered, in another package";
   cache.begin_epoch(0, none);
-  EXPECT_EQ(cache.unserved(0, 9), 6U);
+  EXPECT_EQ(cache.undelivered(0, 9), 6U);
 }
 
 TEST(Packer, PacksWhatWasMissedFirstAndAtLeastAPackageFull) {
@@ -129,10 +129,10 @@ TEST(Packer, GivesUpWhatHasBecomeImportantAndPacksTheRestAgain) {
 
 // One job over a dataset, with what the paper's threads do done at once.
 struct Outcome {
-  double hits[kServedKinds] = {};
+  double hits[kDeliveryKinds] = {};
   double requests = 0, fetched = 0;  // samples; fetched: of the dataset
   uint64_t lost = 0;
-  double share(Served how) const { return hits[static_cast<size_t>(how)] / requests; }
+  double share(DeliveryKind kind) const { return hits[static_cast<size_t>(kind)] / requests; }
 };
 
 struct Settings {
@@ -181,24 +181,26 @@ Outcome train(const Settings& settings) {
     random.shuffle(&order);
     std::set<SampleId> delivered;
     for (const SampleId wanted : order) {
-      const Answer answer = cache.request(3, wanted, kBytes, &evicted);
+      const Delivery delivery = cache.request(3, wanted, kBytes, &evicted);
       EXPECT_LE(cache.h_cache().used() + cache.l_cache().used(), capacity);
-      if (answer.how != Served::kHForL) {
-        EXPECT_TRUE(delivered.insert(answer.sample).second) << "delivered twice: " << answer.sample;
+      if (delivery.kind != DeliveryKind::kHForL) {
+        EXPECT_TRUE(delivered.insert(delivery.sample).second)
+            << "delivered twice: " << delivery.sample;
       }
-      if (answer.how == Served::kSubstituted || answer.how == Served::kMissOther) {
-        EXPECT_FALSE(list->contains(answer.sample)) << "an H-sample was a substitute";
+      if (delivery.kind == DeliveryKind::kSubstituted ||
+          delivery.kind == DeliveryKind::kMissOther) {
+        EXPECT_FALSE(list->contains(delivery.sample)) << "an H-sample was a substitute";
         EXPECT_FALSE(list->contains(wanted)) << "for an H-sample";
         if (!labels.empty()) {
-          EXPECT_EQ(labels[answer.sample], labels[wanted]);
+          EXPECT_EQ(labels[delivery.sample], labels[wanted]);
         }
       }
-      if (!list->contains(wanted) && answer.how != Served::kLExact) packer.missed(wanted);
+      if (!list->contains(wanted) && delivery.kind != DeliveryKind::kLExact) packer.missed(wanted);
       if (epoch == 0 || !settings.l_cache) continue;
       if (packer.should_pack()) packer.pack(*list);
-      if (cache.l_cache().unserved(3, wanted) == 0) {
+      if (cache.l_cache().undelivered(3, wanted) == 0) {
         const Package* next = packer.next_to_load(*list, cache.l_cache(), [&](SampleId sample) {
-          return cache.ledger(3)->served(sample);
+          return cache.ledger(3)->delivered(sample);
         });
         if (next != nullptr) cache.load(next->samples, &evicted);
       }
@@ -208,13 +210,13 @@ Outcome train(const Settings& settings) {
     if (settings.substitute != Substitute::kH) {
       EXPECT_EQ(delivered.size(), order.size());
     }
-    uint64_t unserved = 0;
-    for (const SampleId wanted : order) unserved += ledger.served(wanted) ? 0 : 1;
-    EXPECT_EQ(ledger.owed(), unserved);
+    uint64_t undelivered = 0;
+    for (const SampleId wanted : order) undelivered += ledger.delivered(wanted) ? 0 : 1;
+    EXPECT_EQ(ledger.outstanding(), undelivered);
     run.fetched += static_cast<double>(order.size()) / samples / settings.epochs;
     run.requests += static_cast<double>(order.size());
-    for (size_t how = 0; how < kServedKinds; ++how) {
-      run.hits[how] += static_cast<double>(ledger.count(static_cast<Served>(how)));
+    for (size_t kind = 0; kind < kDeliveryKinds; ++kind) {
+      run.hits[kind] += static_cast<double>(ledger.count(static_cast<DeliveryKind>(kind)));
     }
   }
   return run;
@@ -229,22 +231,22 @@ TEST(ICache, EverySampleIsReadOnceAndItsSubstituteIsKnown) {
 
 TEST(ICache, WithoutSubstitutionEverybodyGetsHisOwn) {
   const Outcome run = train({.epochs = 10, .substitute = Substitute::kNever});
-  EXPECT_EQ(run.share(Served::kSubstituted), 0);
-  EXPECT_EQ(run.share(Served::kHForL), 0);
-  EXPECT_EQ(run.share(Served::kMissOther), 0);
+  EXPECT_EQ(run.share(DeliveryKind::kSubstituted), 0);
+  EXPECT_EQ(run.share(DeliveryKind::kHForL), 0);
+  EXPECT_EQ(run.share(DeliveryKind::kMissOther), 0);
 }
 
 TEST(ICache, HForLReadsFromTheHCacheAndSaysSo) {
   const Outcome run = train({.epochs = 10, .substitute = Substitute::kH});
-  EXPECT_GT(run.share(Served::kHForL), 0.05);
-  EXPECT_EQ(run.share(Served::kSubstituted), 0);
+  EXPECT_GT(run.share(DeliveryKind::kHForL), 0.05);
+  EXPECT_EQ(run.share(DeliveryKind::kSubstituted), 0);
 }
 
 // iCache, Figure 11: +HC alone hits more than 25 % of the time at 20 %. With values that stay as
 // they are the top fifth is requested with a probability of 0.9 where the mean is 0.5.
 TEST(ICache, TheHCacheAloneHitsAsOftenAsThePaperSays) {
   const Outcome run = train({.epochs = 90, .substitute = Substitute::kNever, .l_cache = false});
-  const double hits = run.share(Served::kHHit) + run.share(Served::kLExact);
+  const double hits = run.share(DeliveryKind::kHHit) + run.share(DeliveryKind::kLExact);
   EXPECT_GT(hits, 0.25);
   EXPECT_LT(hits, 0.271) << "no more than a fifth of the memory can give";
   EXPECT_NEAR(run.fetched, 0.683, 0.005);
@@ -253,9 +255,10 @@ TEST(ICache, TheHCacheAloneHitsAsOftenAsThePaperSays) {
 TEST(ICache, SubstitutesAddToWhatTheHCacheHits) {
   const Outcome alone = train({.substitute = Substitute::kNever}), all = train({});
   const auto hits = [](const Outcome& run) {
-    return run.share(Served::kHHit) + run.share(Served::kLExact) + run.share(Served::kSubstituted);
+    return run.share(DeliveryKind::kHHit) + run.share(DeliveryKind::kLExact) +
+           run.share(DeliveryKind::kSubstituted);
   };
-  EXPECT_GT(all.share(Served::kSubstituted), 0.1);
+  EXPECT_GT(all.share(DeliveryKind::kSubstituted), 0.1);
   EXPECT_GT(hits(all), hits(alone) + 0.1);
   EXPECT_GT(hits(all), 0.37) << "Figure 16";
 }
@@ -263,16 +266,16 @@ TEST(ICache, SubstitutesAddToWhatTheHCacheHits) {
 TEST(Ledger, WhatIsRequestedTwiceIsReadTwice) {
   Ledger ledger(10);
   ledger.begin_epoch();
-  ledger.serve(1, 2, Served::kSubstituted);
-  EXPECT_EQ(ledger.owed(), 1U);
+  ledger.deliver(1, 2, DeliveryKind::kSubstituted);
+  EXPECT_EQ(ledger.outstanding(), 1U);
   EXPECT_EQ(ledger.displaced(9), 1U);
-  ledger.serve(1, 1, Served::kMiss);  // a sampler with replacement
-  EXPECT_EQ(ledger.owed(), 0U);
+  ledger.deliver(1, 1, DeliveryKind::kMiss);  // a sampler with replacement
+  EXPECT_EQ(ledger.outstanding(), 0U);
   EXPECT_EQ(ledger.displaced(9), kNoSample);
-  ledger.serve(3, 4, Served::kSubstituted);
-  ledger.serve(4, 3, Served::kMissOther);
-  EXPECT_EQ(ledger.owed(), 0U);
-  ledger.serve(5, 6, Served::kSubstituted);
+  ledger.deliver(3, 4, DeliveryKind::kSubstituted);
+  ledger.deliver(4, 3, DeliveryKind::kMissOther);
+  EXPECT_EQ(ledger.outstanding(), 0U);
+  ledger.deliver(5, 6, DeliveryKind::kSubstituted);
   ledger.begin_epoch();
   EXPECT_EQ(ledger.lost(), 1U) << "5 was never trained";
   EXPECT_EQ(ledger.requests(), 0U);

@@ -17,10 +17,10 @@ inline uint64_t count(const std::vector<bool>& chosen) {
   return static_cast<uint64_t>(std::count(chosen.begin(), chosen.end(), true));
 }
 
-using Who = ImportanceBook::Who;
+using Requester = ImportanceBook::Requester;
 
 // A job of one session and process.
-inline Who of(uint32_t job, uint32_t dataset, uint64_t samples = kSamples) {
+inline Requester of(uint32_t job, uint32_t dataset, uint64_t samples = kSamples) {
   return {job, job, 100 + job, dataset, samples};
 }
 
@@ -31,8 +31,8 @@ inline void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {
   }
 }
 
-inline std::vector<bool> select(ImportanceBook* book, const Who& who, uint32_t epoch) {
-  return test::selected(book, who, epoch, {}, {}, 0);
+inline std::vector<bool> select(ImportanceBook* book, const Requester& requester, uint32_t epoch) {
+  return test::selected(book, requester, epoch, {}, {}, 0);
 }
 
 }  // namespace sluice::optimizer

@@ -62,20 +62,20 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   const uint64_t large = ImportanceBook::kMostSelected;
   const auto most = static_cast<uint32_t>(ImportanceBook::kMostSelectedAll / large);
   for (uint32_t rank = 0; rank < most; ++rank) {
-    const auto choice = book.ask({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {});
+    const auto choice = book.request({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {});
     EXPECT_NE(choice, nullptr) << rank;
     book.drop({1, 1 + rank, 100 + rank, 7, large}, choice);
   }
-  EXPECT_EQ(book.ask({1, 99, 199, 7, large}, 0, {}, {}), nullptr);
+  EXPECT_EQ(book.request({1, 99, 199, 7, large}, 0, {}, {}), nullptr);
   EXPECT_FALSE(select(&book, of(2, 8), 0).empty()) << "a small one";
 }
 
 TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  auto choice = book.ask(of(1, 7), 5, {}, {});
+  auto choice = book.request(of(1, 7), 5, {}, {});
   ASSERT_NE(choice, nullptr);
-  EXPECT_EQ(book.ask(of(1, 7), 6, {}, {}), nullptr) << "it is being decided";
+  EXPECT_EQ(book.request(of(1, 7), 6, {}, {}), nullptr) << "it is being decided";
   EXPECT_FALSE(select(&book, {1, 1, 102, 7, kSamples}, 5).empty()) << "another rank";
   choose(choice.get());
   EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
@@ -83,18 +83,18 @@ TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   EXPECT_TRUE(book.begin(of(1, 7), choice, 0));
   EXPECT_TRUE(book.follows(of(1, 7), 5, 0, 1));
   EXPECT_FALSE(book.begin(of(1, 7), choice, 0)) << "twice";
-  EXPECT_NE(book.ask(of(1, 7), 6, {}, {}), nullptr);
+  EXPECT_NE(book.request(of(1, 7), 6, {}, {}), nullptr);
 }
 
 TEST(ImportanceBook, ARankWhoseChoiceWasAbandonedMayAskAgain) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  const auto choice = book.ask(of(1, 7), 5, {}, {});
+  const auto choice = book.request(of(1, 7), 5, {}, {});
   book.drop(of(1, 7), choice);
   EXPECT_FALSE(book.begin(of(1, 7), choice, 0));
-  EXPECT_NE(book.ask(of(1, 7), 5, {}, {}), nullptr);
+  EXPECT_NE(book.request(of(1, 7), 5, {}, {}), nullptr);
   book.drop(of(1, 7), choice);
-  EXPECT_EQ(book.ask(of(1, 7), 5, {}, {}), nullptr) << "the new one is no matter of the old";
+  EXPECT_EQ(book.request(of(1, 7), 5, {}, {}), nullptr) << "the new one is no matter of the old";
 }
 
 // The list of the remaining job was taken, which it did not have.
@@ -102,10 +102,11 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   ImportanceBook book;
   ImportanceOptions options;
   options.substitution = ImportanceOptions::Substitution::kAny;
-  const auto serve_all = [&](const Who& who, const std::vector<bool>& chosen) {
+  const auto serve_all = [&](const Requester& requester, const std::vector<bool>& chosen) {
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       if (!chosen[sample]) continue;
-      EXPECT_NE(book.serve(who, sample, [](SampleId) { return uint64_t{4096}; }).sample, kNoSample);
+      EXPECT_NE(book.deliver(requester, sample, [](SampleId) { return uint64_t{4096}; }).sample,
+                kNoSample);
     }
   };
   for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
@@ -113,7 +114,7 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   for (uint32_t epoch = 5; epoch < 7; ++epoch) {
     serve_all(of(1, 7), test::selected(&book, of(1, 7), epoch, options, {}, capacity));
   }
-  const auto choice = book.ask(of(2, 7), 5, options, {});
+  const auto choice = book.request(of(2, 7), 5, options, {});
   ASSERT_NE(choice, nullptr);
   book.forget_session(1);
   choose(choice.get());
@@ -129,7 +130,7 @@ TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {
   EXPECT_FALSE(book.shares(1)) << "the other only reports";
   EXPECT_FALSE(book.shares(2));
   // Ranks of one model, each a session.
-  Who rank = of(1, 7);
+  Requester rank = of(1, 7);
   rank.session = 3;
   select(&book, rank, 0);
   EXPECT_FALSE(book.shares(1));
@@ -154,7 +155,7 @@ TEST(ImportanceBook, ARankThatEndsWhileItsEpochIsChosenBeginsNone) {
   for (const auto& leave : ways) {
     ImportanceBook book;
     report_all(&book, 1, 7);
-    auto choice = book.ask(of(1, 7), 5, {}, {});
+    auto choice = book.request(of(1, 7), 5, {}, {});
     ASSERT_NE(choice, nullptr);
     leave(&book);
     choose(choice.get());

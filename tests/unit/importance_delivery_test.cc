@@ -15,35 +15,39 @@ namespace {
 // Epochs of a job whose samples are of one size, a fifth of which fits.
 struct Job {
   explicit Job(const ImportanceOptions& asked, ImportanceBook* shared = nullptr, uint32_t job = 1)
-      : who(of(job, 7)), options(asked), book(shared != nullptr ? *shared : own) {
+      : requester(of(job, 7)), options(asked), book(shared != nullptr ? *shared : own) {
     report_all(&book, job, 7);
   }
 
   // Which sample is read for which, in the order of the epoch.
-  std::vector<std::pair<SampleId, Answer>> epoch(uint32_t number,
-                                                 std::span<const uint8_t> candidates = {},
-                                                 bool reads = true) {
-    const std::vector<bool> chosen = test::selected(
-        &book, who, number, options, {candidates.begin(), candidates.end()}, kBytes * kSamples / 5);
+  std::vector<std::pair<SampleId, Delivery>> epoch(uint32_t number,
+                                                   std::span<const uint8_t> candidates = {},
+                                                   bool reads = true) {
+    const std::vector<bool> chosen =
+        test::selected(&book, requester, number, options, {candidates.begin(), candidates.end()},
+                       kBytes * kSamples / 5);
     std::vector<SampleId> order;
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       if (chosen[sample]) order.push_back(sample);
     }
     Random random(number);
     random.shuffle(&order);
-    std::vector<std::pair<SampleId, Answer>> answers;
-    answers.reserve(order.size());
+    std::vector<std::pair<SampleId, Delivery>> deliveries;
+    deliveries.reserve(order.size());
     for (const SampleId sample : order) {
-      answers.emplace_back(sample, book.serve(who, sample, [](SampleId) { return kBytes; }));
-      if (reads) read(answers.back().second.sample);
+      deliveries.emplace_back(sample,
+                              book.deliver(requester, sample, [](SampleId) { return kBytes; }));
+      if (reads) read(deliveries.back().second.sample);
     }
-    return answers;
+    return deliveries;
   }
 
-  void read(SampleId sample) { book.on_read(who.session, who.process, who.dataset, sample, true); }
+  void read(SampleId sample) {
+    book.on_read(requester.session, requester.process, requester.dataset, sample, true);
+  }
 
   static constexpr uint64_t kBytes = 8192;
-  const Who who;
+  const Requester requester;
   const ImportanceOptions options;
   ImportanceBook own;
   ImportanceBook& book;
@@ -61,16 +65,16 @@ TEST(ImportanceBook, AnEpochReadsNoSampleTwiceAndSubstitutesAreBounded) {
   for (uint32_t epoch = 0; epoch < 20; ++epoch) {
     std::set<SampleId> delivered;
     uint64_t substituted = 0;
-    const auto answers = job.epoch(epoch);
-    for (const auto& [asked, answer] : answers) {
-      EXPECT_TRUE(delivered.insert(answer.sample).second) << "epoch " << epoch;
-      substituted += answer.how == Served::kSubstituted ? 1 : 0;
+    const auto deliveries = job.epoch(epoch);
+    for (const auto& [asked, delivery] : deliveries) {
+      EXPECT_TRUE(delivered.insert(delivery.sample).second) << "epoch " << epoch;
+      substituted += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
     }
-    EXPECT_LE(substituted, answers.size() * 12 / 100 + 1);
+    EXPECT_LE(substituted, deliveries.size() * 12 / 100 + 1);
   }
   const ImportanceBook::View view = job.book.views()[0];
-  EXPECT_GT(view.served.of(Served::kSubstituted), 200U);
-  EXPECT_GT(view.served.of(Served::kHHit), 1000U);
+  EXPECT_GT(view.deliveries.of(DeliveryKind::kSubstituted), 200U);
+  EXPECT_GT(view.deliveries.of(DeliveryKind::kHHit), 1000U);
 }
 
 TEST(ImportanceBook, WhatIsNotTheJobsIsNoSubstitute) {
@@ -80,8 +84,8 @@ TEST(ImportanceBook, WhatIsNotTheJobsIsNoSubstitute) {
   std::vector<uint8_t> even(kSamples);
   for (size_t i = 0; i < kSamples; i += 2) even[i] = 1;
   for (uint32_t epoch = 4; epoch < 9; ++epoch) {
-    for (const auto& [asked, answer] : job.epoch(epoch, even)) {
-      EXPECT_EQ(answer.sample % 2, 0U) << "a validation's, say";
+    for (const auto& [asked, delivery] : job.epoch(epoch, even)) {
+      EXPECT_EQ(delivery.sample % 2, 0U) << "a validation's, say";
     }
   }
 }
@@ -90,10 +94,10 @@ TEST(ImportanceBook, OfOneClassOnlyWhatIsKnownToBe) {
   Job job(asking_for(ImportanceOptions::Substitution::kSameLabel));
   uint64_t substituted = 0;
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
-    for (const auto& [asked, answer] : job.epoch(epoch)) {
-      EXPECT_TRUE(epoch >= 4 || answer.sample == asked) << "no label is known yet";
-      EXPECT_EQ(answer.sample % 3, asked % 3);
-      substituted += answer.how == Served::kSubstituted ? 1 : 0;
+    for (const auto& [asked, delivery] : job.epoch(epoch)) {
+      EXPECT_TRUE(epoch >= 4 || delivery.sample == asked) << "no label is known yet";
+      EXPECT_EQ(delivery.sample % 3, asked % 3);
+      substituted += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
     }
     if (epoch == 3)
       report_all(&job.book, 1, 7);  // those before the first selection were not retained
@@ -109,15 +113,15 @@ TEST(ImportanceBook, EachJobOfADatasetGetsItsOwnSubstitution) {
   Job of_class(asking_for(Substitution::kSameLabel), &book, 3);
   uint64_t substituted[2] = {0, 0};
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
-    for (const auto& [asked, answer] : any.epoch(epoch)) {
-      substituted[0] += answer.how == Served::kSubstituted ? 1 : 0;
+    for (const auto& [asked, delivery] : any.epoch(epoch)) {
+      substituted[0] += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
     }
-    for (const auto& [asked, answer] : never.epoch(epoch)) {
-      EXPECT_EQ(answer.sample, asked) << "another job's choice";
+    for (const auto& [asked, delivery] : never.epoch(epoch)) {
+      EXPECT_EQ(delivery.sample, asked) << "another job's choice";
     }
-    for (const auto& [asked, answer] : of_class.epoch(epoch)) {
-      EXPECT_EQ(answer.sample % 3, asked % 3) << "another job's choice";
-      substituted[1] += answer.how == Served::kSubstituted ? 1 : 0;
+    for (const auto& [asked, delivery] : of_class.epoch(epoch)) {
+      EXPECT_EQ(delivery.sample % 3, asked % 3) << "another job's choice";
+      substituted[1] += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
     }
     report_all(&book, 3, 7);
   }
@@ -125,7 +129,7 @@ TEST(ImportanceBook, EachJobOfADatasetGetsItsOwnSubstitution) {
   EXPECT_GT(substituted[1], 50U);
   book.forget_session(1);
   book.forget_session(3);
-  for (const auto& [asked, answer] : never.epoch(12)) EXPECT_EQ(answer.sample, asked);
+  for (const auto& [asked, delivery] : never.epoch(12)) EXPECT_EQ(delivery.sample, asked);
   book.forget_session(2);
   EXPECT_TRUE(book.views().empty());
   EXPECT_EQ(book.datasets(), 0U);
@@ -135,8 +139,8 @@ TEST(ImportanceBook, WhatWasDecidedAndNeverReadIsNotInMemory) {
   Job job(asking_for(ImportanceOptions::Substitution::kNever));
   job.epoch(0, {}, false);
   for (uint32_t epoch = 1; epoch < 6; ++epoch) {
-    for (const auto& [asked, answer] : job.epoch(epoch, {}, false)) {  // it breaks off
-      EXPECT_EQ(answer.how, Served::kMiss) << "epoch " << epoch;
+    for (const auto& [asked, delivery] : job.epoch(epoch, {}, false)) {  // it breaks off
+      EXPECT_EQ(delivery.kind, DeliveryKind::kMiss) << "epoch " << epoch;
     }
   }
 }
@@ -147,59 +151,63 @@ TEST(ImportanceBook, WhatWasReadAndIsNotInMemoryIsNoHit) {
   report_all(&book, 1, 7);
   ImportanceOptions options;
   options.substitution = ImportanceOptions::Substitution::kAny;
-  const Who who = of(1, 7);
+  const Requester requester = of(1, 7);
   const auto bytes = [](SampleId) { return uint64_t{4096}; };
   const auto epoch = [&](uint32_t number, SampleId end) {
-    const auto chosen = test::selected(&book, who, number, options, {}, 4096 * kSamples / 2);
-    std::array<uint64_t, kServedKinds> how{};
+    const auto chosen = test::selected(&book, requester, number, options, {}, 4096 * kSamples / 2);
+    std::array<uint64_t, kDeliveryKinds> kind{};
     for (SampleId sample = 0; sample < end; ++sample) {
       if (!chosen[sample]) continue;
-      const Answer answer = book.serve(who, sample, bytes);
-      ++how[static_cast<size_t>(answer.how)];
-      if (sample % 2 == 0) book.on_read(who.session, who.process, 7, answer.sample, true);
+      const Delivery delivery = book.deliver(requester, sample, bytes);
+      ++kind[static_cast<size_t>(delivery.kind)];
+      if (sample % 2 == 0)
+        book.on_read(requester.session, requester.process, 7, delivery.sample, true);
     }
-    return how;
+    return kind;
   };
-  const auto hits = [](const std::array<uint64_t, kServedKinds>& how) {
-    return how[static_cast<size_t>(Served::kHHit)] + how[static_cast<size_t>(Served::kLExact)] +
-           how[static_cast<size_t>(Served::kSubstituted)];
+  const auto hits = [](const std::array<uint64_t, kDeliveryKinds>& kind) {
+    return kind[static_cast<size_t>(DeliveryKind::kHHit)] +
+           kind[static_cast<size_t>(DeliveryKind::kLExact)] +
+           kind[static_cast<size_t>(DeliveryKind::kSubstituted)];
   };
   for (const uint32_t number : {5U, 6U, 7U}) epoch(number, kSamples);
-  book.forget_lost(8, [](SampleId) { return false; });  // another dataset
+  book.drop_absent(8, [](SampleId) { return false; });  // another dataset
   EXPECT_GT(hits(epoch(8, kSamples)), 100U);
   const auto counted_on = [&] {
     std::set<SampleId> all;
-    book.forget_lost(7, [&](SampleId sample) { return all.insert(sample), true; });
+    book.drop_absent(7, [&](SampleId sample) { return all.insert(sample), true; });
     return all.size();
   };
   const size_t before = counted_on();
   EXPECT_EQ(counted_on(), before) << "all are there: nothing changes";
   EXPECT_GT(hits(epoch(9, kSamples)), 100U);
-  book.forget_lost(7, [&](SampleId) { return false; });
+  book.drop_absent(7, [&](SampleId) { return false; });
   // What was decided and not read yet is no loss.
   EXPECT_GT(counted_on(), 0U);
   EXPECT_LT(counted_on(), before);
-  test::selected(&book, who, 10, options, {}, 4096 * kSamples / 2);  // nor is anything awaited now
-  book.forget_lost(7, [&](SampleId) { return false; });
+  test::selected(&book, requester, 10, options, {},
+                 4096 * kSamples / 2);  // nor is anything awaited now
+  book.drop_absent(7, [&](SampleId) { return false; });
   EXPECT_EQ(counted_on(), 0U);
-  const auto chosen = test::selected(&book, who, 11, options, {}, 4096 * kSamples / 2);
+  const auto chosen = test::selected(&book, requester, 11, options, {}, 4096 * kSamples / 2);
   const auto first = std::find(chosen.begin(), chosen.end(), true) - chosen.begin();
-  EXPECT_EQ(book.serve(who, static_cast<SampleId>(first), bytes).how, Served::kMiss);
+  EXPECT_EQ(book.deliver(requester, static_cast<SampleId>(first), bytes).kind, DeliveryKind::kMiss);
 }
 
 TEST(ImportanceBook, ASubstituteIsNotReadAgainWhereNothingIsRetainedAnyMore) {
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 4; ++epoch) job.epoch(epoch);
   const std::vector<bool> chosen =
-      test::selected(&job.book, job.who, 4, job.options, {}, Job::kBytes * kSamples / 5);
+      test::selected(&job.book, job.requester, 4, job.options, {}, Job::kBytes * kSamples / 5);
   std::set<SampleId> delivered;
   uint32_t requests = 0;
   for (SampleId sample = 0; sample < kSamples; ++sample) {
     if (!chosen[sample]) continue;
     // From some request on the memory is taken.
     const uint64_t bytes = ++requests < 200 ? Job::kBytes : 0;
-    const Answer answer = job.book.serve(job.who, sample, [bytes](SampleId) { return bytes; });
-    EXPECT_TRUE(delivered.insert(answer.sample).second) << "twice in an epoch";
+    const Delivery delivery =
+        job.book.deliver(job.requester, sample, [bytes](SampleId) { return bytes; });
+    EXPECT_TRUE(delivered.insert(delivery.sample).second) << "twice in an epoch";
   }
 }
 
@@ -208,7 +216,7 @@ TEST(ImportanceBook, WhatWasReadWhileNothingIsRetainedByImportanceIsNoSubstitute
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 8; ++epoch) job.epoch(epoch);
   const auto chosen =
-      test::selected(&job.book, job.who, 9, job.options, {}, Job::kBytes * kSamples / 5);
+      test::selected(&job.book, job.requester, 9, job.options, {}, Job::kBytes * kSamples / 5);
   std::vector<SampleId> order;
   for (SampleId sample = 0; sample < kSamples; ++sample) {
     if (chosen[sample]) order.push_back(sample);
@@ -220,9 +228,9 @@ TEST(ImportanceBook, WhatWasReadWhileNothingIsRetainedByImportanceIsNoSubstitute
   for (size_t at = 0; at < order.size(); ++at) {
     const bool retained = at >= order.size() / 2;
     const auto bytes = [retained](SampleId) { return retained ? Job::kBytes : 0; };
-    const Answer answer = job.book.serve(job.who, order[at], bytes);
-    EXPECT_TRUE(delivered.insert(answer.sample).second) << answer.sample;
-    substituted += answer.how == Served::kSubstituted ? 1 : 0;
+    const Delivery delivery = job.book.deliver(job.requester, order[at], bytes);
+    EXPECT_TRUE(delivered.insert(delivery.sample).second) << delivery.sample;
+    substituted += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
   }
   EXPECT_GT(substituted, 5U);
 }
@@ -230,9 +238,9 @@ TEST(ImportanceBook, WhatWasReadWhileNothingIsRetainedByImportanceIsNoSubstitute
 TEST(ImportanceBook, ASampleOfUnknownSizeIsReadItself) {
   Job job(asking_for(ImportanceOptions::Substitution::kAny));
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
-    (void)test::selected(&job.book, job.who, epoch, job.options, {}, 1 << 20);
+    (void)test::selected(&job.book, job.requester, epoch, job.options, {}, 1 << 20);
     for (SampleId sample = 0; sample < kSamples; ++sample) {
-      EXPECT_EQ(job.book.serve(job.who, sample, [](SampleId) { return 0; }).sample, sample);
+      EXPECT_EQ(job.book.deliver(job.requester, sample, [](SampleId) { return 0; }).sample, sample);
     }
   }
 }
@@ -240,42 +248,43 @@ TEST(ImportanceBook, ASampleOfUnknownSizeIsReadItself) {
 TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   ImportanceBook book;
   report_all(&book, 1, 7);
-  const Who who = of(1, 7);
-  EXPECT_FALSE(book.follows(who, 0, 0, 10)) << "nothing was selected";
+  const Requester requester = of(1, 7);
+  EXPECT_FALSE(book.follows(requester, 0, 0, 10)) << "nothing was selected";
   EXPECT_FALSE(book.follows(of(2, 8), 0, 0, 10));
-  select(&book, who, 4);
-  EXPECT_FALSE(book.follows(who, 3, 0, 10)) << "another loader's epoch";
-  EXPECT_TRUE(book.follows(who, 4, 0, 10));
-  EXPECT_FALSE(book.follows(who, 4, 0, 10)) << "twice";
-  EXPECT_FALSE(book.follows(who, 4, 11, 10)) << "with a gap";
-  EXPECT_TRUE(book.follows(who, 4, 10, 5));
-  EXPECT_FALSE(book.follows(who, 4, 15, 5 * kSamples)) << "without end";
+  select(&book, requester, 4);
+  EXPECT_FALSE(book.follows(requester, 3, 0, 10)) << "another loader's epoch";
+  EXPECT_TRUE(book.follows(requester, 4, 0, 10));
+  EXPECT_FALSE(book.follows(requester, 4, 0, 10)) << "twice";
+  EXPECT_FALSE(book.follows(requester, 4, 11, 10)) << "with a gap";
+  EXPECT_TRUE(book.follows(requester, 4, 10, 5));
+  EXPECT_FALSE(book.follows(requester, 4, 15, 5 * kSamples)) << "without end";
   EXPECT_TRUE(book.on_read(1, 101, 7, 3, true).empty());
   EXPECT_TRUE(book.on_read(1, 101, 7, UINT64_MAX, true).empty());
 }
 
-TEST(KeepRanks, HoldFromWhenTheirPositionIsRead) {
-  KeepRanks ranks;
+TEST(RetentionPriorities, HoldFromWhenTheirPositionIsRead) {
+  RetentionPriorities priorities;
   const std::vector<SampleId> gone = {4, 5};
-  ranks.decide(1, 2.0F, Served::kMiss, gone);
-  EXPECT_TRUE(ranks.on_read(2).empty());
-  const auto now = ranks.on_read(1);
+  priorities.decide(1, 2.0F, DeliveryKind::kMiss, gone);
+  EXPECT_TRUE(priorities.on_read(2).empty());
+  const auto now = priorities.on_read(1);
   ASSERT_EQ(now.size(), 3U);
   EXPECT_EQ(now[0].sample, 4U);
-  EXPECT_EQ(now[2].rank, 2.0F);
-  EXPECT_TRUE(ranks.on_read(1).empty()) << "they hold once";
+  EXPECT_EQ(now[2].priority, 2.0F);
+  EXPECT_TRUE(priorities.on_read(1).empty()) << "they hold once";
 }
 
-TEST(KeepRanks, WhatIsGoneIsDroppedWithTheNextReadingAndWhatWasNeverReadIsReported) {
-  KeepRanks ranks;
-  ranks.decide(1, 2.0F, Served::kMiss, std::vector<SampleId>{4});
-  ranks.decide(2, 2.0F, Served::kHHit, {});
-  EXPECT_EQ(ranks.end_epoch(), std::vector<SampleId>{1}) << "2 was in memory, and is";
-  for (uint32_t again = 0; again < 100; ++again) ranks.begin_epoch(std::vector<SampleId>{4, 6});
-  const auto now = ranks.on_read(9);
+TEST(RetentionPriorities, WhatIsGoneIsDroppedWithTheNextReadingAndWhatWasNeverReadIsReported) {
+  RetentionPriorities priorities;
+  priorities.decide(1, 2.0F, DeliveryKind::kMiss, std::vector<SampleId>{4});
+  priorities.decide(2, 2.0F, DeliveryKind::kHHit, {});
+  EXPECT_EQ(priorities.end_epoch(), std::vector<SampleId>{1}) << "2 was in memory, and is";
+  for (uint32_t again = 0; again < 100; ++again)
+    priorities.begin_epoch(std::vector<SampleId>{4, 6});
+  const auto now = priorities.on_read(9);
   std::set<SampleId> gone;
-  for (const KeepRanks::Rank& one : now) {
-    EXPECT_EQ(one.rank, 0.0F);
+  for (const RetentionPriorities::SamplePriority& one : now) {
+    EXPECT_EQ(one.priority, 0.0F);
     gone.insert(one.sample);
   }
   EXPECT_EQ(gone, (std::set<SampleId>{1, 4, 6}));

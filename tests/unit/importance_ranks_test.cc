@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kSamples = 1000;
 
-using Who = ImportanceBook::Who;
+using Requester = ImportanceBook::Requester;
 
 // Two processes of one job that go through their halves of the dataset in turns, in sessions of
 // their own or in one.
@@ -25,7 +25,7 @@ class Ranks : public testing::TestWithParam<bool> {
 
   Ranks() {
     for (uint64_t sample = 0; sample < kSamples; ++sample) {  // one reports all
-      EXPECT_TRUE(book_.report(who(0), sample, static_cast<double>(sample)));
+      EXPECT_TRUE(book_.report(requester(0), sample, static_cast<double>(sample)));
     }
   }
 
@@ -35,7 +35,7 @@ class Ranks : public testing::TestWithParam<bool> {
     options.selection.warm_up = 1;
     return options;
   }
-  static Who who(uint32_t rank) {
+  static Requester requester(uint32_t rank) {
     const uint32_t session = GetParam() ? 1 : 1 + rank;
     return {50, session, 100 + rank, kDataset, kSamples};
   }
@@ -48,7 +48,7 @@ class Ranks : public testing::TestWithParam<bool> {
     std::vector<uint8_t> candidates(kSamples);
     for (SampleId i = 0; i < kSamples; ++i) candidates[i] = trains(rank, epoch, i) ? 1 : 0;
     const std::vector<bool> chosen =
-        test::selected(&book_, who(rank), epoch, options(), candidates, kKept);
+        test::selected(&book_, requester(rank), epoch, options(), candidates, kKept);
     order_[rank].clear();
     for (SampleId i = 0; i < kSamples; ++i) {
       EXPECT_TRUE(!chosen[i] || trains(rank, epoch, i));
@@ -57,21 +57,23 @@ class Ranks : public testing::TestWithParam<bool> {
     Random random(epoch);
     random.shuffle(&order_[rank]);
     asked_[rank] = 0;
-    served_[rank].clear();
+    delivered_[rank].clear();
   }
 
   // Up to `most` positions.
-  void serve(uint32_t rank, uint32_t epoch, size_t most) {
+  void deliver(uint32_t rank, uint32_t epoch, size_t most) {
     const size_t some = std::min(most, order_[rank].size() - asked_[rank]);
-    EXPECT_TRUE(book_.follows(who(rank), epoch, asked_[rank], some));
+    EXPECT_TRUE(book_.follows(requester(rank), epoch, asked_[rank], some));
     for (size_t i = 0; i < some; ++i) {
       const SampleId requested = order_[rank][asked_[rank]++];
-      const Answer answer = book_.serve(who(rank), requested, [](SampleId) { return kBytes; });
-      EXPECT_TRUE(trains(rank, epoch, answer.sample)) << "the other rank's";
-      EXPECT_TRUE(served_[rank].insert(answer.sample).second) << "twice in epoch " << epoch;
-      substituted_ += answer.how == Served::kSubstituted ? 1 : 0;
-      hits_ += answer.how == Served::kHHit ? 1 : 0;
-      book_.on_read(who(rank).session, who(rank).process, kDataset, answer.sample, true);
+      const Delivery delivery =
+          book_.deliver(requester(rank), requested, [](SampleId) { return kBytes; });
+      EXPECT_TRUE(trains(rank, epoch, delivery.sample)) << "the other rank's";
+      EXPECT_TRUE(delivered_[rank].insert(delivery.sample).second) << "twice in epoch " << epoch;
+      substituted_ += delivery.kind == DeliveryKind::kSubstituted ? 1 : 0;
+      hits_ += delivery.kind == DeliveryKind::kHHit ? 1 : 0;
+      book_.on_read(requester(rank).session, requester(rank).process, kDataset, delivery.sample,
+                    true);
     }
   }
 
@@ -79,21 +81,21 @@ class Ranks : public testing::TestWithParam<bool> {
   ImportanceBook book_;
   std::vector<SampleId> order_[2];
   size_t asked_[2] = {0, 0};
-  std::set<SampleId> served_[2];
+  std::set<SampleId> delivered_[2];
   uint64_t substituted_ = 0, hits_ = 0;
 };
 
 TEST_P(Ranks, InterleaveAndEachGetsItsOwn) {
   for (uint32_t epoch = 0; epoch < 12; ++epoch) {
     begin(0, epoch);
-    serve(0, epoch, 10);
+    deliver(0, epoch, 10);
     begin(1, epoch);
-    for (uint32_t turn = 0; turn < 100; ++turn) serve(turn % 2, epoch, 10 + turn);
+    for (uint32_t turn = 0; turn < 100; ++turn) deliver(turn % 2, epoch, 10 + turn);
     for (const uint32_t rank : {0U, 1U}) {
       EXPECT_EQ(asked_[rank], order_[rank].size());
-      EXPECT_EQ(served_[rank].size(), order_[rank].size());
+      EXPECT_EQ(delivered_[rank].size(), order_[rank].size());
     }
-    const size_t together = served_[0].size() + served_[1].size();
+    const size_t together = delivered_[0].size() + delivered_[1].size();
     // The values that one of them reported are known of both.
     if (epoch % 3 == 0) {
       EXPECT_EQ(together, kSamples);
@@ -108,37 +110,37 @@ TEST_P(Ranks, InterleaveAndEachGetsItsOwn) {
 TEST_P(Ranks, QuestionsFollowEachItsOwnEpoch) {
   begin(0, 4);
   begin(1, 2);
-  serve(0, 4, 10);
-  EXPECT_FALSE(book_.follows(who(1), 4, 10, 1)) << "the other's epoch";
-  EXPECT_FALSE(book_.follows(who(1), 2, 10, 1)) << "the other's position";
-  serve(1, 2, 20);
+  deliver(0, 4, 10);
+  EXPECT_FALSE(book_.follows(requester(1), 4, 10, 1)) << "the other's epoch";
+  EXPECT_FALSE(book_.follows(requester(1), 2, 10, 1)) << "the other's position";
+  deliver(1, 2, 20);
   begin(1, 3);
-  serve(0, 4, 10);
-  EXPECT_FALSE(book_.follows(who(0), 3, 0, 1));
+  deliver(0, 4, 10);
+  EXPECT_FALSE(book_.follows(requester(0), 3, 0, 1));
 }
 
 TEST_P(Ranks, OneThatEndsTakesItsOwnWithIt) {
   begin(0, 1);
   begin(1, 1);
-  serve(0, 1, 50);
-  serve(1, 1, 50);
-  book_.forget_process(who(0).session, who(0).process);
-  EXPECT_FALSE(book_.follows(who(0), 1, 50, 1)) << "it is gone";
-  serve(1, 1, 50);
+  deliver(0, 1, 50);
+  deliver(1, 1, 50);
+  book_.forget_process(requester(0).session, requester(0).process);
+  EXPECT_FALSE(book_.follows(requester(0), 1, 50, 1)) << "it is gone";
+  deliver(1, 1, 50);
   EXPECT_EQ(book_.datasets(), 1U);
-  uint64_t answers = 0;
+  uint64_t deliveries = 0;
   for (const ImportanceBook::View& view : book_.views()) {
-    for (const uint64_t count : view.served.by_kind) answers += count;
+    for (const uint64_t count : view.deliveries.by_kind) deliveries += count;
   }
-  EXPECT_EQ(answers, 150U) << "what it got is counted still";
+  EXPECT_EQ(deliveries, 150U) << "what it got is counted still";
   begin(0, 2);  // its process comes again, say
   EXPECT_LT(order_[0].size(), 2 * kSamples / 5) << "what the job knows is not forgotten";
-  serve(1, 1, 10);
+  deliver(1, 1, 10);
   if (GetParam()) return;
-  book_.forget_session(who(0).session);
+  book_.forget_session(requester(0).session);
   EXPECT_EQ(book_.views().at(0).known, kSamples) << "what it reported the other one has still";
-  serve(1, 1, 10);
-  book_.forget_session(who(1).session);
+  deliver(1, 1, 10);
+  book_.forget_session(requester(1).session);
   EXPECT_TRUE(book_.views().empty());
   EXPECT_EQ(book_.datasets(), 0U);
 }
@@ -147,11 +149,13 @@ TEST_P(Ranks, ReadersCountForTheirOwnRank) {
   begin(0, 0);
   begin(1, 0);
   const SampleId mine = order_[0].front();
-  book_.serve(who(0), mine, [](SampleId) { return kBytes; });
-  EXPECT_TRUE(book_.is_rank(who(0).session, who(0).process, kDataset));
-  EXPECT_FALSE(book_.is_rank(who(0).session, 999, kDataset));
-  EXPECT_TRUE(book_.on_read(who(1).session, who(1).process, kDataset, mine, true).empty());
-  EXPECT_FALSE(book_.on_read(who(0).session, who(0).process, kDataset, mine, true).empty());
+  book_.deliver(requester(0), mine, [](SampleId) { return kBytes; });
+  EXPECT_TRUE(book_.is_rank(requester(0).session, requester(0).process, kDataset));
+  EXPECT_FALSE(book_.is_rank(requester(0).session, 999, kDataset));
+  EXPECT_TRUE(
+      book_.on_read(requester(1).session, requester(1).process, kDataset, mine, true).empty());
+  EXPECT_FALSE(
+      book_.on_read(requester(0).session, requester(0).process, kDataset, mine, true).empty());
 }
 
 TEST_P(Ranks, ChooseByTheFirstOnesSeed) {
@@ -159,7 +163,8 @@ TEST_P(Ranks, ChooseByTheFirstOnesSeed) {
     ImportanceOptions chosen = options();
     chosen.selection.warm_up = chosen.selection.full_every = 0;
     chosen.selection.seed = seed;
-    return test::selected(&book_, who(rank), 0, chosen, std::vector<uint8_t>(kSamples, 1), kKept);
+    return test::selected(&book_, requester(rank), 0, chosen, std::vector<uint8_t>(kSamples, 1),
+                          kKept);
   };
   const std::vector<bool> first = chosen(0, 7);
   EXPECT_EQ(first, chosen(1, 8)) << "ranks must agree";

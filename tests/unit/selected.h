@@ -10,13 +10,13 @@ namespace sluice::test {
 
 // By sample; empty: refused.
 inline std::vector<bool> selected(optimizer::ImportanceBook* book,
-                                  const optimizer::ImportanceBook::Who& who, uint32_t epoch,
-                                  const optimizer::ImportanceOptions& options,
+                                  const optimizer::ImportanceBook::Requester& requester,
+                                  uint32_t epoch, const optimizer::ImportanceOptions& options,
                                   std::vector<uint8_t> candidates, uint64_t capacity) {
-  const auto choice = book->ask(who, epoch, options, std::move(candidates));
+  const auto choice = book->request(requester, epoch, options, std::move(candidates));
   if (choice == nullptr) return {};
   optimizer::choose(choice.get());
-  return book->begin(who, choice, capacity) ? choice->chosen : std::vector<bool>();
+  return book->begin(requester, choice, capacity) ? choice->chosen : std::vector<bool>();
 }
 
 }  // namespace sluice::test

@@ -16,11 +16,11 @@ namespace {
 constexpr uint32_t kBytes = 1 << 12;
 
 struct Epochs {
-  std::array<double, kServedKinds> served = {};
+  std::array<double, kDeliveryKinds> served = {};
   double requests = 0, fetched = 0;
   Background background;
-  double share(Served how) const { return served[static_cast<size_t>(how)] / requests; }
-  double hits() const { return 1 - share(Served::kMiss) - share(Served::kMissOther); }
+  double share(DeliveryKind kind) const { return served[static_cast<size_t>(kind)] / requests; }
+  double hits() const { return 1 - share(DeliveryKind::kMiss) - share(DeliveryKind::kMissOther); }
 };
 
 // Epochs after the first are counted.
@@ -40,12 +40,12 @@ Epochs train(System* system, uint32_t samples, uint32_t epochs, bool once, uint6
     if (epoch == 1) run = {};
     run.fetched += static_cast<double>(order.size()) / samples;
     for (const SampleId wanted : order) {
-      const Answer answer = system->request(0, wanted, kBytes);
+      const Delivery delivery = system->request(0, wanted, kBytes);
       if (once) {
-        EXPECT_TRUE(delivered.insert(answer.sample).second) << "twice in an epoch";
+        EXPECT_TRUE(delivered.insert(delivery.sample).second) << "twice in an epoch";
       }
-      values.observe(answer.sample, losses[answer.sample]);
-      ++run.served[static_cast<size_t>(answer.how)];
+      values.observe(delivery.sample, losses[delivery.sample]);
+      ++run.served[static_cast<size_t>(delivery.kind)];
       ++run.requests;
     }
     const Background more = system->background();
@@ -98,14 +98,14 @@ TEST(Systems, ICacheHitsAsOftenAsThePaperSays) {
   for (const auto& [memory, hits] : published) {
     const Epochs run = train("icache", memory, 10000, 90);
     EXPECT_GT(run.hits(), hits) << memory;
-    EXPECT_LE(run.share(Served::kSubstituted), kMostSubstituted) << memory;
+    EXPECT_LE(run.share(DeliveryKind::kSubstituted), kMostSubstituted) << memory;
     EXPECT_GT(run.background.useful_bytes, 0.25 * run.background.bytes) << memory;
   }
 }
 
 TEST(Systems, AnHSampleReplacesAnLSampleOnlyWhereThatWasChosen) {
-  EXPECT_EQ(train("icache", 0.2).share(Served::kHForL), 0);
-  EXPECT_GT(train("icache-h", 0.2).share(Served::kHForL), 0.1);
+  EXPECT_EQ(train("icache", 0.2).share(DeliveryKind::kHForL), 0);
+  EXPECT_GT(train("icache-h", 0.2).share(DeliveryKind::kHForL), 0.1);
   EXPECT_EQ(train("icache-h", 0.2).background.packages, 0U);
 }
 
@@ -116,8 +116,8 @@ TEST(ICacheSystem, ThereIsNoSubstituteWhereNoneIsAllowed) {
                        .package_bytes = 32 * kBytes},
                       Substitute::kL, true);
   const Epochs run = train(&system, 2000, 12, true);
-  EXPECT_EQ(run.share(Served::kSubstituted), 0);
-  EXPECT_EQ(run.share(Served::kMissOther), 0);
+  EXPECT_EQ(run.share(DeliveryKind::kSubstituted), 0);
+  EXPECT_EQ(run.share(DeliveryKind::kMissOther), 0);
   EXPECT_EQ(run.background.packages, 0U) << "read in vain";
 }
 

@@ -1,0 +1,55 @@
+#include "policy/importance/retention_priorities.h"
+
+namespace sluice::optimizer {
+
+void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKind kind,
+                                 std::span<const SampleId> evicted) {
+  Decided& decided = decided_[delivered];
+  decided.kind = kind;
+  decided.fetched |= kind == DeliveryKind::kMiss || kind == DeliveryKind::kMissOther;
+  for (const SampleId sample : evicted) {
+    if (sample != delivered) decided.priorities.push_back({sample, 0});
+  }
+  decided.priorities.push_back({delivered, priority});
+}
+
+size_t RetentionPriorities::promised(SampleId sample) const {
+  const auto at = decided_.find(sample);
+  return at == decided_.end() ? kDeliveryKinds : static_cast<size_t>(at->second.kind);
+}
+
+std::span<const RetentionPriorities::SamplePriority> RetentionPriorities::on_read(SampleId sample) {
+  now_.clear();
+  if (!overdue_.empty()) {
+    for (const SampleId evicted : overdue_) now_.push_back({evicted, 0});
+    overdue_ = {};  // clear() takes time in proportion to the largest size ever, on each later call
+  }
+  const auto at = decided_.find(sample);
+  if (at != decided_.end()) {
+    now_.insert(now_.end(), at->second.priorities.begin(), at->second.priorities.end());
+    decided_.erase(at);
+  }
+  return now_;
+}
+
+std::vector<SampleId> RetentionPriorities::end_epoch() {
+  std::vector<SampleId> never_read;
+  for (const auto& [sample, decided] : decided_) {
+    for (const SamplePriority& one : decided.priorities) {
+      if (one.priority <= 0) {
+        overdue_.insert(one.sample);
+      } else if (decided.fetched) {
+        never_read.push_back(one.sample);
+        overdue_.insert(one.sample);  // another job may have read it
+      }
+    }
+  }
+  decided_.clear();
+  return never_read;
+}
+
+void RetentionPriorities::begin_epoch(std::span<const SampleId> evicted) {
+  overdue_.insert(evicted.begin(), evicted.end());
+}
+
+}  // namespace sluice::optimizer

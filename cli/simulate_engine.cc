@@ -12,7 +12,7 @@ void pass_order(optimizer::Policy* policy, std::span<const Access> accesses) {
     const size_t count = std::min(order.size(), accesses.size());
     std::transform(accesses.begin(), accesses.begin() + static_cast<std::ptrdiff_t>(count),
                    order.begin(), [](const Access& access) { return access.sample; });
-    policy->know_order({order.data(), count});
+    policy->append_order({order.data(), count});
     accesses = accesses.subspan(count);
   }
 }

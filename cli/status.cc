@@ -55,7 +55,7 @@ const std::vector<Table>& known_tables() {
         "heap_swaps"},
        {"reported", "refused", "displaced"}},
       {"stage",
-       {"copies", "used_bytes", "budget_bytes", "ahead_bytes", "kept_bytes", "policy",
+       {"copies", "used_bytes", "budget_bytes", "ahead_bytes", "retained_bytes", "policy",
         "fetched_files=fetched", "checks", "drops", "failures", "last_failure"},
        {}},
       {"mounts",

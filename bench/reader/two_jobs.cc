@@ -79,7 +79,7 @@ class Run {
   void ask(Job* job);
   void run_batch(Job* job);
   void predict();
-  void keep_by(const char* policy);
+  void retain_by(const char* policy);
   Job& other(const Job& job) { return jobs_[job.requester.job % kJobs]; }
 
   const Variant& variant_;
@@ -140,7 +140,7 @@ void Run::ask(Job* job) {
   const uint32_t epoch = job->epoch - 1;
   if (count == 0 || !book_.follows(job->requester, epoch, first, count)) return;
   if (book_.shares(job->requester.session)) {
-    book_.drop_absent(dataset_, [this](SampleId sample) { return memory_->kept(sample); });
+    book_.drop_absent(dataset_, [this](SampleId sample) { return memory_->retained(sample); });
   }
   for (size_t at = first; at < first + count; ++at) {
     const auto bytes = [](SampleId) { return uint64_t{kBytes}; };
@@ -154,15 +154,15 @@ void Run::ask(Job* job) {
 void Run::predict() {
   if (!orders_new_) return;
   orders_new_ = false;
-  memory_->forget_order();
-  memory_->know_order(orders_.orders().upcoming(dataset_));
+  memory_->clear_order();
+  memory_->append_order(orders_.orders().upcoming(dataset_));
 }
 
-void Run::keep_by(const char* policy) {
+void Run::retain_by(const char* policy) {
   const std::unique_ptr<Policy> before =
       std::exchange(memory_, find_policy(policy)->make(capacity_, kSamples));
   for (SampleId sample = 0; sample < kSamples; ++sample) {
-    if (!before->kept(sample)) continue;
+    if (!before->retained(sample)) continue;
     memory_->set_importance(sample, before->importance(sample));
     memory_->access(0, sample, kBytes, &evicted_);
   }
@@ -216,7 +216,7 @@ double Run::seconds() {
       book_.forget_session(next->requester.session);
       orders_.leave(next->requester.session);
       memory_->end_job(next->requester.session);
-      if (variant_.policy == std::string("needed")) keep_by("shade");  // there is one job left
+      if (variant_.policy == std::string("needed")) retain_by("shade");  // there is one job left
     }
   }
   return std::accumulate(jobs_.begin(), jobs_.end(), 0.0,

@@ -13,15 +13,15 @@ using protocol::MessageKind;
 namespace {
 
 constexpr uint64_t kBlock = 1 << 16;  // values read at once
-// The policies that retain the most important samples: of one job; and of several, where each reads
-// what the others have read.
-constexpr PolicyKind kByImportance = PolicyKind::kShade;
-constexpr PolicyKind kOfSeveral = PolicyKind::kNeeded;
+// The policies that retain the most important samples: of one job; and of several that share the
+// memory, where each reads what the others have read.
+constexpr PolicyKind kOneJobPolicy = PolicyKind::kShade;
+constexpr PolicyKind kSharedPolicy = PolicyKind::kNeeded;
 constexpr uint64_t kNoMount = 0;     // choosers_ access no mount
 constexpr size_t kMostWaiting = 64;  // requests that wait for a thread or run on one
 
-bool by_importance(std::optional<PolicyKind> policy) {
-  return policy == kByImportance || policy == kOfSeveral;
+bool retains_by_importance(std::optional<PolicyKind> policy) {
+  return policy == kOneJobPolicy || policy == kSharedPolicy;
 }
 
 }  // namespace
@@ -168,12 +168,12 @@ void Importance::judge_benefit(Session* session, const ImportanceBook::Requester
 
 // Time per sample of the dataset when storage is read at full bandwidth, in ns; 0: unknown.
 double Importance::storage_ns(uint32_t dataset, uint64_t samples) {
-  constexpr uint64_t kLooked = 16;  // samples that represent all
+  constexpr uint64_t kChecked = 16;  // samples that represent all
   double sum = 0;
   uint64_t known = 0;
-  for (uint64_t i = 0; i < kLooked; ++i) {
+  for (uint64_t i = 0; i < kChecked; ++i) {
     const double sample_ns = plans_->scheduler.store().parallel_ns(
-        plans_->samples.parts(dataset, samples * i / kLooked));
+        plans_->samples.parts(dataset, samples * i / kChecked));
     sum += sample_ns;
     known += sample_ns > 0 ? 1 : 0;
   }
@@ -191,14 +191,16 @@ bool Importance::deliver(const Session& session, const ImportanceBook::Requester
       !plans_->importance.follows(requester, request.epoch, request.first, request.count)) {
     return false;
   }
-  const Store::Kinds kept{
-      stage_->exists() && session.may_stage() && by_importance(plans_->stage.room().policy()),
-      by_importance(plans_->scheduler.retention().records().policy(requester.dataset))};
+  const Store::Kinds retained{
+      stage_->exists() && session.may_stage() &&
+          retains_by_importance(plans_->stage.room().policy()),
+      retains_by_importance(plans_->scheduler.retention().records().policy(requester.dataset))};
   plans_->importance.drop_absent(requester.dataset, [&](SampleId sample) {
     return plans_->scheduler.store().in_memory(requester.dataset, sample);
   });
   const auto bytes_of = [&](SampleId sample) {
-    return plans_->scheduler.store().charge(plans_->samples.parts(requester.dataset, sample), kept);
+    return plans_->scheduler.store().charge(plans_->samples.parts(requester.dataset, sample),
+                                            retained);
   };
   for (uint32_t& sample : samples) {
     const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
@@ -208,15 +210,15 @@ bool Importance::deliver(const Session& session, const ImportanceBook::Requester
 }
 
 void Importance::choose_policy() {
-  std::optional<PolicyKind> asked;
+  std::optional<PolicyKind> requested;
   bool any_selects = false, any_shares = false, all_may = true;
   for (const auto& [id, session] : sessions_->all()) {
     const bool shares = session->selection.used && plans_->importance.shares(id);
     if (session->selection.used && !session->options.policy) {
-      plans_->scheduler.accounts().set_policy(id, shares ? kOfSeveral : kByImportance);
+      plans_->scheduler.accounts().set_policy(id, shares ? kSharedPolicy : kOneJobPolicy);
     }
     if (!session->may_stage()) continue;
-    if (session->options.policy) asked = session->options.policy;
+    if (session->options.policy) requested = session->options.policy;
     any_selects |= session->selection.used;
     any_shares |= shares;
     all_may &= session->options.selects;
@@ -224,11 +226,11 @@ void Importance::choose_policy() {
   if (sessions_->empty()) return;
   const PolicyKind before = plans_->stage.room().policy();
   const PolicyKind otherwise = !any_selects || !all_may ? PolicyKind::kAuto
-                               : any_shares             ? kOfSeveral
-                                                        : kByImportance;
-  plans_->stage.room().set_policy(asked.value_or(otherwise));
+                               : any_shares             ? kSharedPolicy
+                                                        : kOneJobPolicy;
+  plans_->stage.room().set_policy(requested.value_or(otherwise));
   plans_->orders_changed |=
-      plans_->stage.room().policy() != before;  // a new policy has to learn them
+      plans_->stage.room().policy() != before;  // a new policy does not know them
 }
 
 // Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.

@@ -21,12 +21,12 @@ class Importance : Service {
   // Answers one request for an epoch that has been chosen. Once per turn: short requests of other
   // jobs are handled in between.
   void begin_epoch();
-  // Tells jobs whose epoch is still being chosen to wait. Several times a second.
+  // Sends kWorking to jobs whose epoch is still being chosen. Several times a second.
   void tick();
   // Copies are retained by the policy that a session asks for, if any; by importance, while all
   // sessions that may stage select by it; else by known orders.
   void choose_policy();
-  // `process` of `session` has read a sample in the order of the session `owner`: the ranks by
+  // `process` of `session` has read a sample in the order of the session `owner`: the priorities by
   // which samples are retained change. To be called before the stores evict.
   void on_read(const Session& session, const Session& owner, uint32_t process, uint32_t dataset,
                uint64_t index);

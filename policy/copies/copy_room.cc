@@ -120,8 +120,8 @@ bool CopyRoom::make_room(uint64_t bytes) {
 }
 
 void CopyRoom::predict(std::span<const uint32_t> order) {
-  policy_->forget_order();
-  if (!order.empty()) policy_->know_order(order);
+  policy_->clear_order();
+  if (!order.empty()) policy_->append_order(order);
   std::vector<bool> wanted(files_.size() + 1);
   for (const uint32_t file : order) wanted[file] = true;
   table_.await(wanted);

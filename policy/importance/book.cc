@@ -156,7 +156,7 @@ void ImportanceBook::drop_absent(uint32_t dataset,
     if (key.second != dataset) continue;
     for (const auto& [process, rank] : entry.ranks) decided.push_back(&rank.priorities);
   }
-  const std::vector<SampleId> retained = shared->second->kept();
+  const std::vector<SampleId> retained = shared->second->retained();
   for (size_t left = std::min(retained.size(), kMostChecked); left != 0; --left, ++checked_) {
     const SampleId sample = retained[checked_ % retained.size()];
     if (in_memory(sample)) continue;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/importance/h_list.h"
-#include "policy/replacement/kept_set.h"
+#include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
 namespace sluice::optimizer {
@@ -21,11 +21,11 @@ namespace sluice::optimizer {
 // access moves some entries from the far end of the old heap to the shadow heap, which is keyed by
 // the new list; meanwhile the victim is whichever of the two tops is less important by the new
 // list. A further list that arrives before the move is complete waits for that.
-class HCache : public KeptSet {
+class HCache : public RetainedSet {
  public:
   // Bytes, samples.
   HCache(uint64_t capacity, uint32_t samples)
-      : KeptSet(capacity, samples),
+      : RetainedSet(capacity, samples),
         list_(std::make_shared<const HList>()),
         heap_(samples),
         old_(samples) {}

@@ -62,7 +62,7 @@ void ICache::limit_l() {
 void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
   std::vector<Packed> own;
   for (const Packed& packed : package) {
-    if (!h_.kept(packed.sample)) own.push_back(packed);
+    if (!h_.retained(packed.sample)) own.push_back(packed);
   }
   l_.load(own, evicted);
   spare(kNoSample, evicted);
@@ -70,7 +70,7 @@ void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicte
 
 void ICache::spare(SampleId changed, std::vector<SampleId>* evicted) const {
   std::erase_if(*evicted, [&](SampleId sample) {
-    return sample != changed && (h_.kept(sample) || l_.kept(sample));
+    return sample != changed && (h_.retained(sample) || l_.retained(sample));
   });
 }
 
@@ -104,7 +104,7 @@ bool ICache::may_substitute(uint32_t number) const {
 // Lines 19 to 24 of Algorithm 1: an L-sample is delivered from memory, itself or a substitute.
 std::optional<Delivery> ICache::l_from_memory(uint32_t number, const Job& job, SampleId requested) {
   const bool taken = job.ledger.delivered(requested);
-  if (!taken && (l_.kept(requested) || h_.kept(requested))) {
+  if (!taken && (l_.retained(requested) || h_.retained(requested))) {
     return Delivery{requested, DeliveryKind::kLExact};
   }
   if (settings_.substitute == Substitute::kL) {
@@ -127,7 +127,7 @@ Delivery ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
   Delivery delivery{requested, DeliveryKind::kMiss};
   // A second request for a sample in an epoch comes from a sampler with replacement.
   if (is_h || job.ledger.requested(requested)) {
-    const bool in_memory = h_.kept(requested) || l_.kept(requested);
+    const bool in_memory = h_.retained(requested) || l_.retained(requested);
     if (in_memory) delivery.kind = is_h ? DeliveryKind::kHHit : DeliveryKind::kLExact;
   } else if (const auto found = l_from_memory(number, job, requested)) {
     delivery = *found;
@@ -137,9 +137,9 @@ Delivery ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
     if (due != kNoSample) delivery = {due, DeliveryKind::kMissOther};
   }
   if (delivery.sample == requested) {
-    const bool was_retained = h_.kept(requested);
+    const bool was_retained = h_.retained(requested);
     const Decision decision = h_.access(number, requested, bytes, evicted);
-    delivery.retain = decision == Decision::kKeep;
+    delivery.retain = decision == Decision::kRetain;
     if (delivery.retain && !was_retained) l_.drop(requested);
     spare(requested, evicted);
   }

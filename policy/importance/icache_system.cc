@@ -142,7 +142,8 @@ Delivery ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes)
 // prefetching has anyway.
 bool ICacheSystem::retain_in_passing(const Job& job, SampleId sample) {
   const LCache& l_cache = cache_.l_cache();
-  if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] || l_cache.kept(sample) ||
+  if (!job.substitutes || job.list->size() == 0 || is_passing_[sample] ||
+      l_cache.retained(sample) ||
       l_cache.used() + passing_bytes_ + bytes_[sample] > l_cache.capacity()) {
     return false;
   }
@@ -163,11 +164,11 @@ void ICacheSystem::drop(SampleId sample) {
   passing_.erase(at);
 }
 
-std::vector<SampleId> ICacheSystem::kept() const {
+std::vector<SampleId> ICacheSystem::retained() const {
   std::vector<SampleId> all;
   const HCache& h_cache = cache_.h_cache();
   for (uint32_t place = 0; place < h_cache.count(); ++place) all.push_back(h_cache.at(place));
-  cache_.l_cache().append_kept(&all);
+  cache_.l_cache().append_retained(&all);
   for (const Packed& packed : passing_) all.push_back(packed.sample);
   return all;
 }
@@ -185,8 +186,8 @@ void ICacheSystem::load(std::span<const Packed> package) {
 }
 
 float ICacheSystem::priority(SampleId sample) const {
-  if (!cache_.h_cache().kept(sample)) {
-    return cache_.l_cache().kept(sample) || is_passing_[sample] ? 0.5F : 0.0F;
+  if (!cache_.h_cache().retained(sample)) {
+    return cache_.l_cache().retained(sample) || is_passing_[sample] ? 0.5F : 0.0F;
   }
   // In an old list but not in this one: lowest of all H-samples.
   const float importance = std::max(cache_.h_cache().list().importance(sample), 0.0F);

@@ -46,7 +46,7 @@ class ICacheSystem : public System {
   // The sample is not in memory after all.
   void drop(SampleId sample);
   // Samples that are retained by decisions made here, each once or twice, in no order.
-  std::vector<SampleId> kept() const;
+  std::vector<SampleId> retained() const;
 
   // The job's benefit from the cache (section III-D): its weight where several jobs share it. 1 for
   // a job that was not probed.

@@ -41,8 +41,8 @@ class LCache {
   // The sample is no longer in memory, or is retained by the H-cache now.
   void drop(SampleId sample);
 
-  bool kept(SampleId sample) const { return places_.count(sample) != 0; }
-  void append_kept(std::vector<SampleId>* samples) const {
+  bool retained(SampleId sample) const { return places_.count(sample) != 0; }
+  void append_retained(std::vector<SampleId>* samples) const {
     for (const auto& [sample, place] : places_) samples->push_back(sample);
   }
   uint64_t used() const { return used_; }  // bytes

@@ -120,7 +120,7 @@ const Package* Packer::next_to_load(const HList& list, const LCache& cache,
     uint64_t bytes = 0;
     for (const Packed& packed : package.samples) {
       const SampleId sample = packed.sample;
-      if (!list.contains(sample) && !cache.kept(sample) && !delivered(sample))
+      if (!list.contains(sample) && !cache.retained(sample) && !delivered(sample))
         bytes += packed.bytes;
     }
     if (bytes <= most) continue;

@@ -36,7 +36,7 @@ class Plain : public System {
   Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override {
     const Decision decision = policy_->access(job, sample, bytes, &evicted_);
     return {sample, decision == Decision::kHit ? DeliveryKind::kLExact : DeliveryKind::kMiss,
-            decision == Decision::kKeep};
+            decision == Decision::kRetain};
   }
 
  private:
@@ -81,7 +81,7 @@ class Substituting : public System {
     job.ledger.begin_epoch();
     job.pool.clear();
     for (SampleId sample = 0; sample < settings_.samples; ++sample) {
-      if (policy_.kept(sample)) job.pool.push_back(sample);
+      if (policy_.retained(sample)) job.pool.push_back(sample);
     }
     return std::vector<bool>(settings_.samples, true);
   }
@@ -92,7 +92,7 @@ class Substituting : public System {
   Delivery request(uint32_t number, SampleId sample, uint32_t bytes) override {
     Job& job = jobs_.at(number);
     Delivery delivery{sample, DeliveryKind::kMiss};
-    if (!job.ledger.delivered(sample) && policy_.kept(sample)) {
+    if (!job.ledger.delivered(sample) && policy_.retained(sample)) {
       delivery.kind = DeliveryKind::kLExact;
     } else if (const SampleId other = pick_substitute(&job); other != kNoSample) {
       delivery = {other, DeliveryKind::kSubstituted};
@@ -103,7 +103,7 @@ class Substituting : public System {
     sizes_[sample] = bytes;
     const Decision decision =
         policy_.access(number, delivery.sample, sizes_[delivery.sample], &evicted_);
-    delivery.retain = decision == Decision::kKeep;
+    delivery.retain = decision == Decision::kRetain;
     job.ledger.deliver(sample, delivery.sample, delivery.kind);
     return delivery;
   }
@@ -119,7 +119,7 @@ class Substituting : public System {
       std::swap(job->pool[random_.below(job->pool.size())], job->pool.back());
       const SampleId sample = job->pool.back();
       job->pool.pop_back();
-      if (policy_.kept(sample) && !job->ledger.delivered(sample)) return sample;
+      if (policy_.retained(sample) && !job->ledger.delivered(sample)) return sample;
     }
     return kNoSample;
   }

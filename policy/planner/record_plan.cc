@@ -111,8 +111,8 @@ void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) 
 void RecordPlan::predict(uint32_t dataset, std::span<const SampleId> order) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
-  at->second.policy->forget_order();
-  at->second.policy->know_order(order);
+  at->second.policy->clear_order();
+  at->second.policy->append_order(order);
 }
 
 std::optional<PolicyKind> RecordPlan::policy(uint32_t dataset) const {

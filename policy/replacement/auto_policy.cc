@@ -78,16 +78,16 @@ void AutoPolicy::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
   now_->set_capacity(bytes, evicted);
 }
 
-void AutoPolicy::know_order(std::span<const SampleId> order) {
+void AutoPolicy::append_order(std::span<const SampleId> order) {
   if (order.empty()) return;
   ordered_ = true;
   if (choice_ != kBelady) change_to(kBelady);
-  now_->know_order(order);
+  now_->append_order(order);
 }
 
-void AutoPolicy::forget_order() {
+void AutoPolicy::clear_order() {
   ordered_ = false;  // a job that breaks off often sends its next order before an access
-  now_->forget_order();
+  now_->clear_order();
 }
 
 // One of every 2^shift_ neighbours, chosen by a hash, since neighbours are alike.
@@ -103,12 +103,12 @@ void AutoPolicy::observe(SampleId sample, uint64_t bytes) {
     const Decision decision = model.policy->access(0, sample >> shift_, bytes, &scratch_);
     if (decision == Decision::kHit) model.saved += bytes;
   }
-  asked_ += bytes;
+  requested_ += bytes;
   if (++accesses_ >= std::max<uint64_t>(kShortestPass, end_ >> shift_)) judge();
 }
 
 void AutoPolicy::judge() {
-  const double margin = kClearlyBetter * static_cast<double>(asked_);
+  const double margin = kClearlyBetter * static_cast<double>(requested_);
   Choice best = best_;
   for (size_t model = 0; model < std::size(models_); ++model) {
     const double lead =
@@ -120,14 +120,14 @@ void AutoPolicy::judge() {
   best_ = best;
   for (Model& model : models_) model.saved = 0;
   accesses_ = 0;
-  asked_ = 0;
+  requested_ = 0;
 }
 
 // The new policy gets all retained samples: they fit, so nothing is evicted.
 void AutoPolicy::change_to(Choice choice) {
   std::unique_ptr<Policy> next = make(choice, now_->capacity(), end_);
   for (SampleId sample = 0; sample < end_; ++sample) {
-    if (now_->kept(sample)) next->access(0, sample, now_->kept_bytes(sample), &scratch_);
+    if (now_->retained(sample)) next->access(0, sample, now_->retained_bytes(sample), &scratch_);
   }
   now_ = std::move(next);
   choice_ = choice;

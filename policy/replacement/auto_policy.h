@@ -25,15 +25,15 @@ class AutoPolicy : public Policy {
   void passed(SampleId sample) override { now_->passed(sample); }
   void drop(SampleId sample) override;
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) override;
-  bool kept(SampleId sample) const override { return now_->kept(sample); }
-  uint64_t kept_bytes(SampleId sample) const override { return now_->kept_bytes(sample); }
+  bool retained(SampleId sample) const override { return now_->retained(sample); }
+  uint64_t retained_bytes(SampleId sample) const override { return now_->retained_bytes(sample); }
   uint64_t used() const override { return now_->used(); }
   uint64_t capacity() const override { return now_->capacity(); }
   uint64_t footprint() const override;
   void begin_epoch(uint32_t job) override { now_->begin_epoch(job); }
   void end_job(uint32_t job) override { now_->end_job(job); }
-  void know_order(std::span<const SampleId> order) override;
-  void forget_order() override;
+  void append_order(std::span<const SampleId> order) override;
+  void clear_order() override;
 
   const char* chosen() const;  // a name of the table, static
 
@@ -58,7 +58,7 @@ class AutoPolicy : public Policy {
   std::unique_ptr<Policy> now_;
   SampleId end_ = 0;  // above all samples that were seen
   Model models_[kModels];
-  uint64_t accesses_ = 0, asked_ = 0;  // of the models in this pass; asked_ in bytes
+  uint64_t accesses_ = 0, requested_ = 0;  // of the models in this pass; requested_ in bytes
   std::vector<SampleId> scratch_;
 };
 

@@ -10,7 +10,7 @@ void Belady::grow(uint32_t samples) {
   heap_.grow(samples);
 }
 
-void Belady::know_order(std::span<const SampleId> order) {
+void Belady::append_order(std::span<const SampleId> order) {
   retire();
   if (first_ + after_.size() + order.size() > last_place_) renumber();
   for (const SampleId sample : order) {
@@ -27,7 +27,7 @@ void Belady::know_order(std::span<const SampleId> order) {
   }
 }
 
-void Belady::forget_order() {
+void Belady::clear_order() {
   after_.clear();
   passed_ = 0;
   first_ = 0;

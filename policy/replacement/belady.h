@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "policy/replacement/kept_set.h"
+#include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
 namespace sluice::optimizer {
@@ -18,22 +18,22 @@ namespace sluice::optimizer {
 // best choice is NP-hard to find: victims are evicted in the order above until the newcomer fits,
 // whatever their size; if one of them is used before the newcomer, nothing changes.
 //
-// The order may be known for one epoch or several: know_order() adds to it.
-class Belady : public KeptSet {
+// The order may be known for one epoch or several: append_order() adds to it.
+class Belady : public RetainedSet {
  public:
-  // Places in the order are numbered with 32 bits and start anew before `last_place`.
+  // Places in the order are numbered with 32 bits, and renumbered from 0 before `last_place`.
   static constexpr uint32_t kLastPlace = 0xf0000000;
 
   Belady(uint64_t capacity, uint32_t samples, uint32_t last_place = kLastPlace)
-      : KeptSet(capacity, samples),
+      : RetainedSet(capacity, samples),
         last_place_(last_place),
         next_(samples, kUnknown),
         last_(samples, kUnknown),
         heap_(samples) {}
 
   void passed(SampleId sample) override;
-  void know_order(std::span<const SampleId> order) override;
-  void forget_order() override;
+  void append_order(std::span<const SampleId> order) override;
+  void clear_order() override;
 
  protected:
   void grow(uint32_t samples) override;

@@ -1,4 +1,4 @@
-// Retains what lies first in its file. Pure; see policy.h.
+// Retains what comes first in its file. Pure; see policy.h.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace sluice::optimizer {
 
-// Where neighbouring records are read in one request, retained ones that lie scattered among the
+// Where neighbouring records are read in one request, retained ones that are scattered among the
 // others would cut each request to pieces. As a part of all that is read at random the beginning of
 // a file is as good as any other.
 class FileOrder : public RankedSet<uint32_t> {

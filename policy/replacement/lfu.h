@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/replacement/kept_set.h"
+#include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
 namespace sluice::optimizer {
@@ -12,10 +12,10 @@ namespace sluice::optimizer {
 // Accesses are counted from the start, also of samples that are not retained; of equal counts the
 // least recently used is evicted. The newcomer is always retained. (iCache's iLFU is this under
 // importance sampling.)
-class Lfu : public KeptSet {
+class Lfu : public RetainedSet {
  public:
   Lfu(uint64_t capacity, uint32_t samples)
-      : KeptSet(capacity, samples), counts_(samples), heap_(samples) {}
+      : RetainedSet(capacity, samples), counts_(samples), heap_(samples) {}
 
  protected:
   void grow(uint32_t samples) override {

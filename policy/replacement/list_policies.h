@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/replacement/kept_set.h"
 #include "policy/replacement/links.h"
+#include "policy/replacement/retained_set.h"
 
 namespace sluice::optimizer {
 
 // Samples in the order of arrival; the derived policy chooses the victims.
-class ListPolicy : public KeptSet {
+class ListPolicy : public RetainedSet {
  public:
   ListPolicy(uint64_t capacity, uint32_t samples)
-      : KeptSet(capacity, samples), links_(samples), list_(&links_) {}
+      : RetainedSet(capacity, samples), links_(samples), list_(&links_) {}
 
  protected:
   void grow(uint32_t samples) override { links_.resize(samples); }

@@ -13,8 +13,8 @@ namespace sluice::optimizer {
 
 // What one job has just read another may read soon: samples with a known next use are retained, the
 // soonest first, by Belady's MIN. The order of a job that selects ends with its epoch, or earlier.
-// Samples without a known next use are valued by their importance to the jobs that will select
-// anew (iCache's adjusted importance, section III-D): the least important is evicted first, and all
+// Samples without a known next use are valued by their importance to the jobs' next selections
+// (iCache's adjusted importance, section III-D): the least important is evicted first, and all
 // of them before any sample with a known next use.
 class Needed : public Belady {
  public:

@@ -18,9 +18,9 @@ using SampleId = uint32_t;
 inline constexpr SampleId kNoSample = UINT32_MAX;  // no sample has this number
 
 enum class Decision : uint8_t {
-  kHit,   // it was retained, and remains so
-  kKeep,  // it was fetched, and is retained from now on
-  kPass,  // it was fetched, and is not retained
+  kHit,     // it was retained, and remains so
+  kRetain,  // it was fetched, and is retained from now on
+  kPass,    // it was fetched, and is not retained
 };
 
 class Policy {
@@ -32,7 +32,7 @@ class Policy {
 
   // `job` accesses `sample`, of `bytes` bytes. *evicted is cleared and then holds the victims;
   // it never holds `sample`, with one exception: a sample that was retained with another size has
-  // changed, so its old copy is evicted and the new one decided on anew. A sample larger than the
+  // changed, so its old copy is evicted and the new one is a fetch. A sample larger than the
   // capacity is never retained. REQUIRES: sample != kNoSample.
   virtual Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                           std::vector<SampleId>* evicted) = 0;
@@ -48,10 +48,10 @@ class Policy {
   // Bytes that may be retained from now on. *evicted is cleared and then holds the victims.
   virtual void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) = 0;
 
-  virtual bool kept(SampleId sample) const = 0;
-  virtual uint64_t kept_bytes(SampleId sample) const = 0;  // its size; 0: not retained
-  virtual uint64_t used() const = 0;                       // bytes
-  virtual uint64_t capacity() const = 0;                   // bytes
+  virtual bool retained(SampleId sample) const = 0;
+  virtual uint64_t retained_bytes(SampleId sample) const = 0;  // its size; 0: not retained
+  virtual uint64_t used() const = 0;                           // bytes
+  virtual uint64_t capacity() const = 0;                       // bytes
   virtual uint64_t footprint() const = 0;  // bytes of memory that the policy itself uses
 
   // A job begins an epoch: it will read every sample again. A job for which this is never called
@@ -61,10 +61,10 @@ class Policy {
 
   // Appends to the predicted accesses of all jobs together, in the expected order. May be called
   // any number of times; the span is copied. Accesses may happen out of turn (with several
-  // workers); one that never happens remains predicted until forget_order(), which withdraws all
+  // workers); one that never happens remains predicted until clear_order(), which withdraws all
   // predictions (an early break, a wrong prediction).
-  virtual void know_order(std::span<const SampleId> order) { (void)order; }
-  virtual void forget_order() {}
+  virtual void append_order(std::span<const SampleId> order) { (void)order; }
+  virtual void clear_order() {}
 
   // Importance of `sample` to training, higher is more; 0 for samples never set. No NaN.
   virtual void set_importance(SampleId sample, float importance) { (void)sample, (void)importance; }

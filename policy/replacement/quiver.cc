@@ -15,7 +15,7 @@ void Quiver::begin_epoch(uint32_t job) {
 void Quiver::end_job(uint32_t job) {
   jobs_ &= ~bit(job);
   for (SampleId sample = 0; sample < samples(); ++sample) {
-    const bool moves = wanted_by_[sample] == bit(job) && kept(sample);
+    const bool moves = wanted_by_[sample] == bit(job) && retained(sample);
     if (moves) wanted_.remove(sample);
     wanted_by_[sample] &= ~bit(job);
     if (moves) unwanted_.push_back(sample);
@@ -23,7 +23,7 @@ void Quiver::end_job(uint32_t job) {
 }
 
 void Quiver::seen(uint32_t job, SampleId sample) {
-  const bool moves = wanted_by_[sample] == bit(job) && kept(sample);
+  const bool moves = wanted_by_[sample] == bit(job) && retained(sample);
   if (moves) wanted_.remove(sample);
   wanted_by_[sample] &= ~bit(job);
   if (moves) unwanted_.push_back(sample);

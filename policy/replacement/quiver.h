@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/replacement/kept_set.h"
 #include "policy/replacement/links.h"
+#include "policy/replacement/retained_set.h"
 
 namespace sluice::optimizer {
 
@@ -19,10 +19,10 @@ namespace sluice::optimizer {
 //
 // Jobs are distinguished by their number modulo 32; of two that share a bit samples are evicted
 // sooner, nothing else.
-class Quiver : public KeptSet {
+class Quiver : public RetainedSet {
  public:
   Quiver(uint64_t capacity, uint32_t samples)
-      : KeptSet(capacity, samples),
+      : RetainedSet(capacity, samples),
         wanted_by_(samples),
         links_(samples),
         wanted_(&links_),

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/replacement/kept_set.h"
+#include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
 namespace sluice::optimizer {
@@ -13,10 +13,10 @@ namespace sluice::optimizer {
 // Of equal ranks the lowest sample number is evicted. Memory: a Key and 4 bytes for each sample, an
 // entry of the heap for each that is retained.
 template <typename Key>
-class RankedSet : public KeptSet {
+class RankedSet : public RetainedSet {
  public:
   RankedSet(uint64_t capacity, uint32_t samples)
-      : KeptSet(capacity, samples), keys_(samples), heap_(samples) {}
+      : RetainedSet(capacity, samples), keys_(samples), heap_(samples) {}
 
  protected:
   void set_key(SampleId sample, Key key) {

@@ -38,7 +38,7 @@ constexpr PolicyInfo kPolicies[] = {
     {PolicyKind::kNeeded, "needed",
      "retains what is known to be needed, soonest first, then the most important", true,
      make<Needed>},
-    {PolicyKind::kFileOrder, "file-order", "retains what lies first in its file", false,
+    {PolicyKind::kFileOrder, "file-order", "retains what comes first in its file", false,
      make<FileOrder>},
 };
 constexpr size_t kForUsers = std::size(kPolicies) - 1;

@@ -28,7 +28,7 @@ struct PolicyInfo {
   PolicyKind kind;
   const char* name;     // as users write it, and as it is shown
   const char* meaning;  // for a user, a few words
-  bool wants_order;     // know_order() makes it better
+  bool wants_order;     // append_order() makes it better
   std::unique_ptr<Policy> (*make)(uint64_t capacity, uint32_t samples);  // bytes, samples
 };
 

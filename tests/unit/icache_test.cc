@@ -48,7 +48,7 @@ TEST(LCache, TheOldestPackageIsEvictedAndTheLastOneStays) {
   cache.drop(7);
   EXPECT_EQ(cache.used(), 10U);
   cache.set_capacity(1, &evicted);
-  EXPECT_TRUE(cache.kept(8));
+  EXPECT_TRUE(cache.retained(8));
 }
 
 TEST(LCache, EachThatWasNotReadIsAsLikelyAsEveryOther) {

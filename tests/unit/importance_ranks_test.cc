@@ -48,7 +48,7 @@ class Ranks : public testing::TestWithParam<bool> {
     std::vector<uint8_t> candidates(kSamples);
     for (SampleId i = 0; i < kSamples; ++i) candidates[i] = trains(rank, epoch, i) ? 1 : 0;
     const std::vector<bool> chosen =
-        test::selected(&book_, requester(rank), epoch, options(), candidates, kKept);
+        test::selected(&book_, requester(rank), epoch, options(), candidates, kRetained);
     order_[rank].clear();
     for (SampleId i = 0; i < kSamples; ++i) {
       EXPECT_TRUE(!chosen[i] || trains(rank, epoch, i));
@@ -77,7 +77,7 @@ class Ranks : public testing::TestWithParam<bool> {
     }
   }
 
-  static constexpr uint64_t kKept = kBytes * kSamples / 5;
+  static constexpr uint64_t kRetained = kBytes * kSamples / 5;
   ImportanceBook book_;
   std::vector<SampleId> order_[2];
   size_t asked_[2] = {0, 0};
@@ -164,7 +164,7 @@ TEST_P(Ranks, ChooseByTheFirstOnesSeed) {
     chosen.selection.warm_up = chosen.selection.full_every = 0;
     chosen.selection.seed = seed;
     return test::selected(&book_, requester(rank), 0, chosen, std::vector<uint8_t>(kSamples, 1),
-                          kKept);
+                          kRetained);
   };
   const std::vector<bool> first = chosen(0, 7);
   EXPECT_EQ(first, chosen(1, 8)) << "ranks must agree";

@@ -197,14 +197,14 @@ TEST(HCache, DecidesAsAlgorithm1Does) {
       }
       const SampleId sample = random.below(kSamples);
       // What is no H-sample any more may still be retained: that is a hit, and not Algorithm 1's.
-      const bool was_kept = cache.kept(sample);
+      const bool was_retained = cache.retained(sample);
       const bool hit = cache.access(0, sample, 1, &evicted) == Decision::kHit;
-      EXPECT_EQ(hit, was_kept);
+      EXPECT_EQ(hit, was_retained);
       if (list->contains(sample)) {
         EXPECT_EQ(hit, model.request(sample));
       }
       for (SampleId id = 0; id < kSamples; ++id) {
-        ASSERT_EQ(cache.kept(id), model.cache().count(id) != 0) << id << " at step " << step;
+        ASSERT_EQ(cache.retained(id), model.cache().count(id) != 0) << id << " at step " << step;
       }
     }
   }
@@ -251,11 +251,11 @@ TEST(HCache, TakesSizesIntoAccount) {
   HCache cache(10, 5);
   cache.set_list(list_of(5, values, 1));
   std::vector<SampleId> evicted;
-  EXPECT_EQ(cache.access(0, 0, 4, &evicted), Decision::kKeep);
-  EXPECT_EQ(cache.access(0, 3, 6, &evicted), Decision::kKeep);
+  EXPECT_EQ(cache.access(0, 0, 4, &evicted), Decision::kRetain);
+  EXPECT_EQ(cache.access(0, 3, 6, &evicted), Decision::kRetain);
   EXPECT_EQ(cache.access(0, 2, 5, &evicted), Decision::kPass) << "one of the two matters more";
-  EXPECT_TRUE(cache.kept(0) && cache.kept(3)) << "none was evicted for nothing";
-  EXPECT_EQ(cache.access(0, 4, 9, &evicted), Decision::kKeep);
+  EXPECT_TRUE(cache.retained(0) && cache.retained(3)) << "none was evicted for nothing";
+  EXPECT_EQ(cache.access(0, 4, 9, &evicted), Decision::kRetain);
   EXPECT_EQ(evicted.size(), 2U);
   cache.drop(4);
   EXPECT_EQ(cache.used(), 0U);

@@ -35,7 +35,7 @@ std::vector<uint64_t> reshuffle(Policy* policy, unsigned epochs, unsigned ahead)
   std::vector<SampleId> evicted;
   unsigned known = 0;
   for (unsigned epoch = 0; epoch < epochs; ++epoch) {
-    for (; known < epochs && known <= epoch + ahead; ++known) policy->know_order(orders[known]);
+    for (; known < epochs && known <= epoch + ahead; ++known) policy->append_order(orders[known]);
     policy->begin_epoch(0);
     for (const SampleId sample : orders[epoch]) {
       hits[epoch] += policy->access(0, sample, 1, &evicted) == Decision::kHit ? 1 : 0;
@@ -110,7 +110,7 @@ TEST(Belady, NothingHitsMoreOftenThanMin) {
     std::vector<SampleId> trace(30);
     for (SampleId& sample : trace) sample = random() % 6;
     const auto policy = find_policy("belady")->make(capacity, 6);
-    policy->know_order(trace);
+    policy->append_order(trace);
     unsigned hits = 0;
     std::vector<SampleId> evicted;
     for (const SampleId sample : trace) {
@@ -152,7 +152,7 @@ TEST(Shade, RetainsTheImportant) {
   }
   for (SampleId sample = 0; sample < 100; ++sample) policy->access(0, sample, 1, &evicted);
   for (SampleId sample = 0; sample < 100; ++sample) {
-    EXPECT_EQ(policy->kept(sample), (sample * 37) % 100 >= 90) << sample;
+    EXPECT_EQ(policy->retained(sample), (sample * 37) % 100 >= 90) << sample;
   }
 }
 
@@ -171,7 +171,7 @@ TEST(Needed, WhatOneJobHasReadStaysForTheOther) {
       const auto one = shuffled(kCount, &random), other = shuffled(kCount, &random);
       std::vector<SampleId> all;
       for (size_t at = 0; at < kCount; ++at) all.insert(all.end(), {one[at], other[at]});
-      policy->know_order(all);
+      policy->append_order(all);
       for (const SampleId sample : all) {
         hits += policy->access(0, sample, 1, &evicted) == Decision::kHit ? 1 : 0;
       }
@@ -179,7 +179,7 @@ TEST(Needed, WhatOneJobHasReadStaysForTheOther) {
     unsigned important = 0;
     for (SampleId sample = 0; sample < kCount; ++sample) {
       const bool matters = sample * 37 % kCount >= kCount * 4 / 5;
-      important += matters && policy->kept(sample) ? 1 : 0;
+      important += matters && policy->retained(sample) ? 1 : 0;
     }
     // By chance it would be a twenty-fifth.
     EXPECT_GT(important, kCount / 10)
@@ -199,13 +199,13 @@ TEST(Needed, ImportancesAreInOrderWhateverTheirSign) {
       policy->set_importance(sample, worth[sample]);
       policy->access(0, sample, 1, &evicted);
       EXPECT_EQ(policy->importance(sample), worth[sample]);
-      EXPECT_EQ(policy->kept(sample), true);
+      EXPECT_EQ(policy->retained(sample), true);
     }
     for (SampleId sample = 0; sample < worth.size(); ++sample) {
-      EXPECT_EQ(policy->kept(sample), sample + capacity >= worth.size()) << sample;
+      EXPECT_EQ(policy->retained(sample), sample + capacity >= worth.size()) << sample;
     }
     policy->set_importance(0, 1e31F);
-    EXPECT_EQ(policy->access(0, 0, 1, &evicted), Decision::kKeep);
+    EXPECT_EQ(policy->access(0, 0, 1, &evicted), Decision::kRetain);
   }
 }
 
@@ -241,10 +241,10 @@ TEST(Auto, RetainsAllWhenItsRuleChanges) {
   std::iota(order.begin(), order.end(), 0);
   for (const SampleId sample : order) policy.access(0, sample, 1, &evicted);
   EXPECT_EQ(policy.used(), 50);
-  policy.know_order(order);
+  policy.append_order(order);
   EXPECT_STREQ(policy.chosen(), "belady");
   EXPECT_EQ(policy.used(), 50);
-  policy.forget_order();
+  policy.clear_order();
   EXPECT_EQ(policy.access(0, 0, 1, &evicted), Decision::kHit);
   EXPECT_STREQ(policy.chosen(), "minio");
   EXPECT_EQ(policy.used(), 50);
@@ -264,7 +264,7 @@ TEST(FileOrder, RetainsTheBeginningOfTheFile) {
       policy->access(1, sample, 1, &evicted);
     }
     for (SampleId sample = 0; sample < 100; ++sample) {
-      EXPECT_EQ(policy->kept(sample), sample >= 90) << sample;
+      EXPECT_EQ(policy->retained(sample), sample >= 90) << sample;
     }
   }
   policy->set_page(95, 1ULL << 26);  // behind all others

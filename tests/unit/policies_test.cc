@@ -27,20 +27,20 @@ class Checked {
       : policy_(std::move(policy)), model_(model) {}
 
   void access(uint32_t job, SampleId sample, uint64_t bytes) {
-    const bool retained_before = policy_->kept(sample);
-    const bool same = retained_before && policy_->kept_bytes(sample) == bytes;
+    const bool retained_before = policy_->retained(sample);
+    const bool same = retained_before && policy_->retained_bytes(sample) == bytes;
     const Decision decision = policy_->access(job, sample, bytes, &evicted_);
     EXPECT_EQ(decision == Decision::kHit, same);
-    EXPECT_EQ(policy_->kept(sample), decision != Decision::kPass);
+    EXPECT_EQ(policy_->retained(sample), decision != Decision::kPass);
     EXPECT_TRUE(bytes <= policy_->capacity() || decision == Decision::kPass);
     for (const SampleId gone : evicted_) {
       if (gone == sample) {
         EXPECT_TRUE(retained_before && !same);
       } else {
-        EXPECT_FALSE(policy_->kept(gone));
+        EXPECT_FALSE(policy_->retained(gone));
       }
     }
-    EXPECT_TRUE(decision == Decision::kKeep ||
+    EXPECT_TRUE(decision == Decision::kRetain ||
                 evicted_.size() <= (retained_before && !same ? 1 : 0));
     if (model_ == nullptr) return whole();
     EXPECT_EQ(decision, model_->access(job, sample, bytes, &expected_));
@@ -58,7 +58,7 @@ class Checked {
   void drop(SampleId sample) {
     policy_->drop(sample);
     if (model_ != nullptr) model_->drop(sample);
-    EXPECT_FALSE(policy_->kept(sample));
+    EXPECT_FALSE(policy_->retained(sample));
     whole();
   }
   template <typename What>
@@ -72,8 +72,9 @@ class Checked {
   void whole() {
     uint64_t bytes = 0;
     for (SampleId sample = 0; sample < 2 * kSamples; ++sample) {
-      bytes += policy_->kept_bytes(sample);
-      EXPECT_TRUE(model_ == nullptr || policy_->kept(sample) == model_->kept(sample)) << sample;
+      bytes += policy_->retained_bytes(sample);
+      EXPECT_TRUE(model_ == nullptr || policy_->retained(sample) == model_->retained(sample))
+          << sample;
     }
     EXPECT_EQ(policy_->used(), bytes);
     EXPECT_LE(policy_->used(), policy_->capacity());
@@ -117,13 +118,13 @@ void random_trace(unsigned seed, Checked* checked) {
         std::vector<SampleId> order(below(60));
         for (SampleId& one : order) one = below(kSamples);
         predicted.insert(predicted.end(), order.begin(), order.end());
-        checked->apply([&](auto* policy) { policy->know_order(order); });
+        checked->apply([&](auto* policy) { policy->append_order(order); });
         break;
       }
       case 7:
         if (below(4) != 0) break;
         predicted.clear();
-        checked->apply([](auto* policy) { policy->forget_order(); });
+        checked->apply([](auto* policy) { policy->clear_order(); });
         break;
       case 8:
       case 9:
@@ -177,12 +178,12 @@ TEST_P(EveryPolicy, SmallsAndEmpties) {
   std::vector<SampleId> evicted{7};
   EXPECT_EQ(policy->access(0, 5, 1, &evicted), Decision::kPass);
   EXPECT_TRUE(evicted.empty());
-  EXPECT_EQ(policy->access(0, 6, 0, &evicted), Decision::kKeep);  // costs nothing
+  EXPECT_EQ(policy->access(0, 6, 0, &evicted), Decision::kRetain);  // costs nothing
   EXPECT_EQ(policy->access(0, 6, 0, &evicted), Decision::kHit);
   policy->drop(1000);
-  EXPECT_FALSE(policy->kept(1000));
+  EXPECT_FALSE(policy->retained(1000));
   policy->set_capacity(UINT64_MAX, &evicted);
-  EXPECT_EQ(policy->access(0, 5, UINT64_MAX - 1, &evicted), Decision::kKeep);
+  EXPECT_EQ(policy->access(0, 5, UINT64_MAX - 1, &evicted), Decision::kRetain);
   policy->set_capacity(0, &evicted);
   EXPECT_NE(std::find(evicted.begin(), evicted.end(), 5), evicted.end());
   EXPECT_EQ(policy->used(), 0);
@@ -193,7 +194,7 @@ TEST_P(EveryPolicy, CostsAtMost40BytesASample) {
   const std::unique_ptr<Policy> policy = GetParam().make(uint64_t{kMany} * 10, kMany);
   std::vector<SampleId> order(kMany), evicted;
   for (SampleId sample = 0; sample < kMany; ++sample) order[sample] = sample;
-  if (GetParam().wants_order) policy->know_order(order);
+  if (GetParam().wants_order) policy->append_order(order);
   policy->begin_epoch(0);
   for (const SampleId sample : order) policy->access(0, sample, 10, &evicted);
   EXPECT_LE(policy->footprint(), 40ULL * kMany);

@@ -14,7 +14,7 @@ uint64_t sum(const auto& retained) {
 
 }  // namespace
 
-uint64_t PolicyModel::used() const { return sum(kept_); }
+uint64_t PolicyModel::used() const { return sum(retained_); }
 
 bool PolicyModel::wanted(SampleId sample) const {
   return std::any_of(jobs_.begin(), jobs_.end(),
@@ -77,15 +77,15 @@ Decision PolicyModel::access(uint32_t job, SampleId sample, uint64_t bytes,
   const bool was_wanted = wanted(sample);
   if (jobs_.count(job) != 0) had_by_job_[job].insert(sample);
   passed(sample);
-  auto found = kept_.find(sample);
-  if (found != kept_.end()) {
+  auto found = retained_.find(sample);
+  if (found != retained_.end()) {
     if (was_wanted && !wanted(sample)) found->second.listed = now_;
     if (found->second.bytes == bytes) return Decision::kHit;
-    kept_.erase(found);
+    retained_.erase(found);
     evicted->push_back(sample);
   }
   if (bytes > capacity_) return Decision::kPass;
-  RetainedMap after = kept_;
+  RetainedMap after = retained_;
   std::vector<SampleId> losers;
   while (sum(after) + bytes > capacity_) {
     const SampleId loser = victim(after, sample);
@@ -93,40 +93,40 @@ Decision PolicyModel::access(uint32_t job, SampleId sample, uint64_t bytes,
     after.erase(loser);
     losers.push_back(loser);
   }
-  kept_ = after;
-  kept_[sample] = {bytes, now_, now_};
+  retained_ = after;
+  retained_[sample] = {bytes, now_, now_};
   evicted->insert(evicted->end(), losers.begin(), losers.end());
-  return Decision::kKeep;
+  return Decision::kRetain;
 }
 
 void PolicyModel::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
   evicted->clear();
   capacity_ = bytes;
   while (used() > capacity_) {
-    evicted->push_back(victim(kept_, kNoSample));
-    kept_.erase(evicted->back());
+    evicted->push_back(victim(retained_, kNoSample));
+    retained_.erase(evicted->back());
   }
 }
 
 void PolicyModel::begin_epoch(uint32_t job) {
   std::vector<std::pair<uint64_t, SampleId>> unwanted;
-  for (const auto& [sample, entry] : kept_) {
+  for (const auto& [sample, entry] : retained_) {
     if (!wanted(sample)) unwanted.emplace_back(entry.listed, sample);
   }
   std::sort(unwanted.begin(), unwanted.end());
-  for (const auto& [listed, sample] : unwanted) kept_[sample].listed = ++now_;
+  for (const auto& [listed, sample] : unwanted) retained_[sample].listed = ++now_;
   jobs_.insert(job);
   had_by_job_[job].clear();
 }
 
 void PolicyModel::end_job(uint32_t job) {
   std::set<SampleId> before;
-  for (const auto& [sample, entry] : kept_) {
+  for (const auto& [sample, entry] : retained_) {
     if (wanted(sample)) before.insert(sample);
   }
   jobs_.erase(job);
   for (const SampleId sample : before) {
-    if (!wanted(sample)) kept_[sample].listed = ++now_;
+    if (!wanted(sample)) retained_[sample].listed = ++now_;
   }
 }
 

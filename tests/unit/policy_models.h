@@ -19,21 +19,21 @@ class PolicyModel {
   PolicyModel(std::string name, uint64_t capacity) : name_(std::move(name)), capacity_(capacity) {}
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted);
-  void drop(SampleId sample) { kept_.erase(sample); }
+  void drop(SampleId sample) { retained_.erase(sample); }
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted);
   void begin_epoch(uint32_t job);
   void end_job(uint32_t job);
-  void know_order(std::span<const SampleId> order) {
+  void append_order(std::span<const SampleId> order) {
     future_.insert(future_.end(), order.begin(), order.end());
   }
-  void forget_order() { future_.clear(); }
+  void clear_order() { future_.clear(); }
   void passed(SampleId sample) {
     const auto next = std::find(future_.begin(), future_.end(), sample);
     if (next != future_.end()) future_.erase(next);
   }
   void set_importance(SampleId sample, float importance) { importance_[sample] = importance; }
 
-  bool kept(SampleId sample) const { return kept_.count(sample) != 0; }
+  bool retained(SampleId sample) const { return retained_.count(sample) != 0; }
   uint64_t used() const;
 
  private:
@@ -51,7 +51,7 @@ class PolicyModel {
   const std::string name_;
   uint64_t capacity_;
   uint64_t now_ = 0;
-  RetainedMap kept_;
+  RetainedMap retained_;
   std::map<SampleId, uint64_t> last_access_, count_;
   std::map<SampleId, float> importance_;
   std::set<uint32_t> jobs_;                            // quiver: in an epoch

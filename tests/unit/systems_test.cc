@@ -144,7 +144,7 @@ TEST(ICacheSystem, RetainsWhatMattersToTheJobsThatGain) {
   }
   uint32_t retained = 0;
   for (SampleId sample = kSamples - 100; sample < kSamples; ++sample) {
-    retained += system.cache().h_cache().kept(sample) ? 1 : 0;
+    retained += system.cache().h_cache().retained(sample) ? 1 : 0;
   }
   EXPECT_EQ(retained, 100U) << "what matters most to job 0";
 }

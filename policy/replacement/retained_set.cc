@@ -1,24 +1,24 @@
-#include "policy/replacement/kept_set.h"
+#include "policy/replacement/retained_set.h"
 
 #include <algorithm>
 
 namespace sluice::optimizer {
 
-void KeptSet::admit(SampleId sample) {
+void RetainedSet::admit(SampleId sample) {
   if (sample < bytes_.size()) return;
   const uint64_t wanted = std::max<uint64_t>(uint64_t{sample} + 1, bytes_.size() * 5 / 4);
-  bytes_.resize(std::min<uint64_t>(wanted, kNoSample), kNotKept);
+  bytes_.resize(std::min<uint64_t>(wanted, kNoSample), kNotRetained);
   grow(samples());
 }
 
-void KeptSet::remove(SampleId sample) {
+void RetainedSet::remove(SampleId sample) {
   leave(sample);
   used_ -= bytes_[sample];
-  bytes_[sample] = kNotKept;
+  bytes_[sample] = kNotRetained;
 }
 
-Decision KeptSet::access(uint32_t job, SampleId sample, uint64_t bytes,
-                         std::vector<SampleId>* evicted) {
+Decision RetainedSet::access(uint32_t job, SampleId sample, uint64_t bytes,
+                             std::vector<SampleId>* evicted) {
   evicted->clear();
   admit(sample);
   seen(job, sample);
@@ -26,7 +26,7 @@ Decision KeptSet::access(uint32_t job, SampleId sample, uint64_t bytes,
     hit(sample);
     return Decision::kHit;
   }
-  if (bytes_[sample] != kNotKept) {
+  if (bytes_[sample] != kNotRetained) {
     remove(sample);
     evicted->push_back(sample);
   }
@@ -51,14 +51,14 @@ Decision KeptSet::access(uint32_t job, SampleId sample, uint64_t bytes,
   bytes_[sample] = bytes;
   used_ += bytes;
   enter(sample);
-  return Decision::kKeep;
+  return Decision::kRetain;
 }
 
-void KeptSet::drop(SampleId sample) {
-  if (kept(sample)) remove(sample);
+void RetainedSet::drop(SampleId sample) {
+  if (retained(sample)) remove(sample);
 }
 
-void KeptSet::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
+void RetainedSet::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
   evicted->clear();
   capacity_ = bytes;
   while (used_ > capacity_) {

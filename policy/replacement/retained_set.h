@@ -9,19 +9,22 @@
 
 namespace sluice::optimizer {
 
-class KeptSet : public Policy {
+class RetainedSet : public Policy {
  public:
   // `capacity` in bytes. Allocates for `samples` samples at once; higher numbers add to that.
-  KeptSet(uint64_t capacity, uint32_t samples) : capacity_(capacity), bytes_(samples, kNotKept) {}
+  RetainedSet(uint64_t capacity, uint32_t samples)
+      : capacity_(capacity), bytes_(samples, kNotRetained) {}
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                   std::vector<SampleId>* evicted) final;
   void drop(SampleId sample) final;
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) final;
-  bool kept(SampleId sample) const final {
-    return sample < bytes_.size() && bytes_[sample] != kNotKept;
+  bool retained(SampleId sample) const final {
+    return sample < bytes_.size() && bytes_[sample] != kNotRetained;
   }
-  uint64_t kept_bytes(SampleId sample) const final { return kept(sample) ? bytes_[sample] : 0; }
+  uint64_t retained_bytes(SampleId sample) const final {
+    return retained(sample) ? bytes_[sample] : 0;
+  }
   uint64_t used() const final { return used_; }
   uint64_t capacity() const final { return capacity_; }
   uint64_t footprint() const final {
@@ -50,13 +53,13 @@ class KeptSet : public Policy {
   virtual SampleId victim(SampleId newcomer) = 0;
 
  private:
-  static constexpr uint64_t kNotKept = UINT64_MAX;
+  static constexpr uint64_t kNotRetained = UINT64_MAX;
 
   void remove(SampleId sample);
 
   uint64_t capacity_;
   uint64_t used_ = 0;
-  std::vector<uint64_t> bytes_;  // by sample; kNotKept
+  std::vector<uint64_t> bytes_;  // by sample; kNotRetained
   std::vector<uint64_t> freed_;  // sizes of the samples that are evicted for a newcomer
 };
 

@@ -152,7 +152,7 @@ void Sidecar::on_ended(uint32_t id) {
     in_.plans.importance.forget_dataset(dataset);
     samples_.harm.forget(dataset);
     samples_.events.forget_dataset(dataset);
-    in_.plans.stage.forget_dataset(dataset);
+    in_.plans.stage.remove_dataset(dataset);
   }
   in_.plans.samples.leave(id);
   in_.plans.importance.forget_session(id);
@@ -160,7 +160,7 @@ void Sidecar::on_ended(uint32_t id) {
   locations_.records.left();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);
-  if (in_.sessions.empty()) in_.stage.packer().rest();
+  if (in_.sessions.empty()) in_.stage.packer().release();
   importance_.choose_policy();
   in_.plans.orders_changed = true;
 }

@@ -238,7 +238,7 @@ uint64_t Importance::capacity(uint32_t dataset) {
   if (plans_->scheduler.retention().records().tracks(dataset))
     return plans_->scheduler.retention().records().capacity(dataset);
   const size_t others = plans_->importance.datasets();
-  return stage_->exists() ? plans_->stage.room().keepable() / std::max<size_t>(others, 1) : 0;
+  return stage_->exists() ? plans_->stage.room().retainable() / std::max<size_t>(others, 1) : 0;
 }
 
 void Importance::on_read(const Session& session, const Session& owner, uint32_t process,

@@ -110,7 +110,7 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
            {"budget_bytes", plan.room().budget()},
            {"used_bytes", plan.table().used()},
            {"ahead_bytes", plan.table().ahead()},
-           {"kept_bytes", plan.room().kept()},
+           {"kept_bytes", plan.room().retained()},
            {"copies", view.copies},
            {"fetched_files", view.fetched_files},
            {"fetched_bytes", view.fetched_bytes},

@@ -22,7 +22,7 @@ constexpr unsigned kMountIdUnique = 0x4000;  // STATX_MNT_ID_UNIQUE, of Linux 6.
 // Within this time after a change another change may leave the file's times as they are.
 constexpr int64_t kSettledSeconds = 3;
 
-constexpr std::array<std::string_view, 18> kTelling = {
+constexpr std::array<std::string_view, 18> kShowChanges = {
     "nfs",  "nfs4", "lustre", "ceph", "cifs",  "smb3",  "gpfs",    "beegfs", "afs",
     "ext2", "ext3", "ext4",   "xfs",  "btrfs", "tmpfs", "overlay", "zfs",    "f2fs"};
 
@@ -56,14 +56,15 @@ StageMount stage_mount(int fd, uint64_t device) {
   const auto at = known.find(key);
   if (at != known.end()) return at->second;
   const MountFacts facts = mount_facts(device);
-  const bool telling = std::find(kTelling.begin(), kTelling.end(), facts.type) != kTelling.end();
-  return known[key] = {facts.local, telling, number};
+  const bool shows =
+      std::find(kShowChanges.begin(), kShowChanges.end(), facts.type) != kShowChanges.end();
+  return known[key] = {facts.local, shows, number};
 }
 
 std::optional<protocol::PackVersion> pack_version(const protocol::StageStat& stat,
                                                   const StageMount& mount) {
   uint64_t inode = stat.inode;
-  if (!mount.tells_changes) {
+  if (!mount.shows_changes) {
     if (mount.number == 0 || boot().empty()) return {};
     const std::string name = boot() + " " + std::to_string(mount.number);
     inode ^= Checksum::of(name.data(), name.size());

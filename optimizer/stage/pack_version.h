@@ -14,7 +14,7 @@ namespace sluice::optimizer {
 struct StageMount {
   bool local = false;
   // Times and inodes show every change, also if another file system is mounted in its place.
-  bool tells_changes = false;
+  bool shows_changes = false;
   uint64_t number = 0;  // unique until the machine restarts; 0: the kernel provides none
 };
 StageMount stage_mount(int fd, uint64_t device);

@@ -148,7 +148,7 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
 }
 
 // Whether the file may be fetched; sets the result's `stat` and an O_PATH descriptor in *place.
-CopyResult look_at(const std::string& path, const CopyRules& rules, UniqueFd* place,
+CopyResult examine(const std::string& path, const CopyRules& rules, UniqueFd* place,
                    StageMount* mount) {
   CopyResult result;
   // O_PATH, to find its type first: opening a device or a pipe has side effects.
@@ -192,7 +192,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
                    CopyToPack* to_pack) {
   UniqueFd place;
   StageMount mount;
-  CopyResult result = look_at(path, rules, &place, &mount);
+  CopyResult result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
   result.good = false;
   struct stat itself {};
@@ -231,10 +231,10 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
 }
 
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& keep) {
+                      const std::set<uint64_t>& surviving) {
   UniqueFd place;
   StageMount mount;
-  CopyResult result = look_at(path, rules, &place, &mount);
+  CopyResult result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
   const UniqueFd original = open_original(place);
   if (!original) return failed_with(errno, path);
@@ -247,7 +247,8 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
   if (!result.cached) {
     if (const int error = read_range(original.get(), {0, size})) return failed_with(error, path);
   }
-  if (!keep.contains(result.stat.device) && size > 0 && !stays_when_opened(place, original, size)) {
+  if (!surviving.contains(result.stat.device) && size > 0 &&
+      !stays_when_opened(place, original, size)) {
     return failed(Failure::kMount, path + ": its mount empties its cache when it is opened");
   }
   result.charged = FileTable::charge(size);
@@ -258,7 +259,7 @@ void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs
   packs->add({path, 0, copy.bytes}, copy.version, copy.fd.get());
 }
 
-CopyResult look_again(const std::string& path, const StageStat& stat) {
+CopyResult recheck(const std::string& path, const StageStat& stat) {
   CopyResult result;
   const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!place || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &result.stat)) {

@@ -46,13 +46,13 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
                    CopyToPack* to_pack = nullptr);
 // Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then
 // takes. Fails with kMount also where an open empties the cache, which is tested unless the device
-// is in `keep`.
+// is in `surviving`.
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& keep);
+                      const std::set<uint64_t>& surviving);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
 // Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:
 // kChanged.
-CopyResult look_again(const std::string& path, const protocol::StageStat& stat);
+CopyResult recheck(const std::string& path, const protocol::StageStat& stat);
 
 }  // namespace sluice::optimizer

@@ -83,7 +83,7 @@ bool StageIndex::create(const std::string& folder, int watch_fd, std::string* re
   header.process = getpid();
   header.process_inode = process_inode();
   header.watch_fd = watch_fd;
-  // Jobs of this user look into that inotify's queue (pidfd_getfd). Where Yama restricts this to
+  // Jobs of this user check that inotify's queue (pidfd_getfd). Where Yama restricts this to
   // ancestors, this call permits it; without Yama the call fails, and is not needed.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   memcpy(header.folder, folder.c_str(), folder.size() + 1);
@@ -137,7 +137,7 @@ void StageIndex::note_device(uint64_t device) {
       return;
     }
   }
-  // No room for more devices: this value stands for every device.
+  // No room for more devices: this value matches every device.
   stage_->header.devices[0].store(UINT64_MAX, std::memory_order_relaxed);
 }
 
@@ -156,7 +156,7 @@ void StageIndex::validated(uint32_t record, uint64_t at_ns) {
   protocol::write_copy(stage_->files[record], copy, state);
 }
 
-bool StageIndex::look(uint32_t record, StageCopy* copy, StageState* state) const {
+bool StageIndex::read(uint32_t record, StageCopy* copy, StageState* state) const {
   return protocol::read_copy(stage_->files[record], copy, state);
 }
 

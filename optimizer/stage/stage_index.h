@@ -31,7 +31,7 @@ class StageIndex {
   void publish(uint32_t record, protocol::StageCopy copy);
   void validated(uint32_t record, uint64_t at_ns);
   // Reads the record as jobs see it.
-  bool look(uint32_t record, protocol::StageCopy* copy, protocol::StageState* state) const;
+  bool read(uint32_t record, protocol::StageCopy* copy, protocol::StageState* state) const;
   // The record of a path's key, or kNone.
   uint32_t find(const protocol::StageKey& key) const;
   // Jobs no longer find the record.

@@ -156,7 +156,7 @@ bool StageWatch::add_file(const std::string& path) {
 }
 
 // REQUIRES: mutex_.
-void StageWatch::forget(const std::string& label) {
+void StageWatch::unwatch(const std::string& label) {
   const auto at = watches_of_.find(label);
   if (at == watches_of_.end()) return;
   for (const int number : at->second) {
@@ -179,7 +179,7 @@ void StageWatch::forget(const std::string& label) {
 }
 
 // The path of `folder` may lead elsewhere now, and so may those below it. REQUIRES: mutex_.
-void StageWatch::forget_below(const std::string& folder) {
+void StageWatch::unwatch_below(const std::string& folder) {
   ++turn_;
   std::vector<std::string> gone;
   for (auto at = real_.lower_bound(folder); at != real_.end(); ++at) {
@@ -188,15 +188,15 @@ void StageWatch::forget_below(const std::string& folder) {
     if (name.size() == folder.size() || name[folder.size()] == '/') gone.push_back(name);
   }
   for (const std::string& name : gone) {
-    forget(name);
+    unwatch(name);
     real_.erase(name);
     done_.erase(name);
   }
 }
 
-void StageWatch::forget_file(const std::string& path) {
+void StageWatch::remove_file(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  if (!watches_of_.empty() && real_.count(path) == 0) forget(path);
+  if (!watches_of_.empty() && real_.count(path) == 0) unwatch(path);
 }
 
 // REQUIRES: mutex_.
@@ -223,7 +223,7 @@ void StageWatch::on_event(int number, uint32_t mask, const char* name,
   for (const std::string& label : moved) changes->push_back({label});
   constexpr uint32_t kElsewhere = kMoved | kSelf | IN_UNMOUNT | IN_IGNORED;
   if ((mask & kElsewhere) != 0) {
-    for (const std::string& label : moved) forget_below(label);
+    for (const std::string& label : moved) unwatch_below(label);
   }
   if ((mask & IN_IGNORED) == 0) return;
   const auto gone = watched_.find(number);
@@ -268,7 +268,7 @@ void StageWatch::mounted(const std::string& point, std::vector<Change>* changes)
   }
   for (const std::string& label : labels) {
     changes->push_back({label});
-    forget_below(label);
+    unwatch_below(label);
   }
 }
 

@@ -34,7 +34,7 @@ class StageWatch {
   // The same for a file for which that is not enough: a symbolic link, or one with several names.
   bool add_file(const std::string& path);
   // The file's copy was removed: ends its own watches.
-  void forget_file(const std::string& path);
+  void remove_file(const std::string& path);
 
   struct Change {
     std::string path;  // of a file, link or folder; all below it may have changed
@@ -62,8 +62,8 @@ class StageWatch {
   bool walk(std::string* real, std::vector<std::string> names, const std::string& label,
             uint32_t last_mask);
   bool resolve(const std::string& folder, std::string* real);
-  void forget(const std::string& label);
-  void forget_below(const std::string& folder);
+  void unwatch(const std::string& label);
+  void unwatch_below(const std::string& folder);
   void on_event(int number, uint32_t mask, const char* name, std::vector<Change>* changes);
 
   UniqueFd fd_;

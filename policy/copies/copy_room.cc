@@ -3,7 +3,7 @@
 namespace sluice::optimizer {
 namespace {
 
-using Place = StagedCopy::Place;
+using State = StagedCopy::State;
 
 constexpr uint64_t kMinWindow = 4 << 20;
 // Prefetching may take this much from copies that will be read again in the same epoch; beyond that
@@ -33,7 +33,7 @@ void CopyRoom::make_policy(PolicyKind kind) {
   policy_ = policy_info(kind).make(limit() - std::min(limit(), table_.ahead()), files_.size());
   for (const auto& [file, entry] : table_.all()) {
     if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
-    if (entry.place == Place::kKept) offer(0, file, *table_.find(file));
+    if (entry.state == State::kRetained) offer(0, file, *table_.find(file));
   }
 }
 
@@ -65,7 +65,7 @@ uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
   return std::min(window_, most_ahead_);
 }
 
-uint64_t CopyRoom::keepable() {
+uint64_t CopyRoom::retainable() {
   const uint64_t window = std::max(window_, std::min(kMinWindow, limit() / 2));
   most_ahead_ = std::min(window + window / kSpareShare, limit());
   return limit() - most_ahead_;
@@ -88,7 +88,7 @@ bool CopyRoom::make_room_ahead(uint64_t bytes) {
 // It is spent if the policy refuses it.
 void CopyRoom::offer(uint32_t session, uint32_t file, StagedCopy& copy) {
   const Decision decision = policy_->access(session, file, copy.charged, &victims_);
-  table_.set_place(file, copy, decision == Decision::kPass ? Place::kSpent : Place::kKept);
+  table_.set_state(file, copy, decision == Decision::kPass ? State::kSpent : State::kRetained);
   release_victims();
 }
 
@@ -96,8 +96,8 @@ void CopyRoom::offer(uint32_t session, uint32_t file, StagedCopy& copy) {
 void CopyRoom::release_victims() {
   for (const uint32_t file : victims_) {
     StagedCopy* copy = table_.find(file);
-    if (copy == nullptr || copy->place != Place::kKept) continue;
-    table_.set_place(file, *copy, copy->wants > 0 ? Place::kAhead : Place::kSpent);
+    if (copy == nullptr || copy->state != State::kRetained) continue;
+    table_.set_state(file, *copy, copy->readers > 0 ? State::kAhead : State::kSpent);
   }
   victims_.clear();
 }
@@ -131,7 +131,7 @@ void CopyRoom::predict(std::span<const uint32_t> order) {
 void CopyRoom::evict(uint32_t file) {
   const StagedCopy* copy = table_.find(file);
   if (copy == nullptr) return;
-  if (copy->place == Place::kKept) policy_->drop(file);
+  if (copy->state == State::kRetained) policy_->drop(file);
   if (copy->checking) mounts_.end(*copy, 0, CopyMounts::Counts::kNot, 0);
   table_.evict(file);
 }

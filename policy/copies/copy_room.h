@@ -42,14 +42,14 @@ class CopyRoom {
 
   // A copy that takes more is of no use.
   uint64_t limit() const { return std::min(budget_, limit_); }
-  uint64_t kept() const { return policy_->used(); }
+  uint64_t retained() const { return policy_->used(); }
   // How many bytes, as charged, should be ahead of the readers so that no link idles. `spread`: the
   // number of samples between the first that was not read and the last that was.
   uint64_t window(uint64_t spread, uint64_t now_ns);
   // Bytes, as charged, that can be guaranteed to stay in memory until they are read again: from now
   // on prefetched copies take at most the rest of the limit, until the next call or a change of
   // budget or policy.
-  uint64_t keepable();
+  uint64_t retainable();
 
   bool may_add_copy() const;
   bool may_be_ahead(uint64_t bytes) const;
@@ -79,7 +79,7 @@ class CopyRoom {
   std::vector<float> importance_;  // by file, as declared, whether or not the policy uses it
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t window_ = 0;               // last result of window()
-  uint64_t most_ahead_ = UINT64_MAX;  // set by keepable()
+  uint64_t most_ahead_ = UINT64_MAX;  // set by retainable()
   std::vector<uint32_t> victims_;
 };
 

@@ -15,17 +15,17 @@ const StagedCopy* CopyTable::find(uint32_t file) const {
 CopyTable::Has CopyTable::has(uint32_t file) const {
   const StagedCopy* copy = find(file);
   if (copy == nullptr || copy->dropped) return Has::kNot;
-  return copy->place == Place::kFetching ? Has::kComing : Has::kStaged;
+  return copy->state == State::kFetching ? Has::kComing : Has::kStaged;
 }
 
 bool CopyTable::retains(uint32_t file) const {
   const StagedCopy* copy = find(file);
-  return copy != nullptr && copy->place != Place::kFetching && copy->read;
+  return copy != nullptr && copy->state != State::kFetching && copy->read;
 }
 
 bool CopyTable::offers(uint32_t file, uint64_t time_ns) const {
   const StagedCopy* copy = find(file);
-  return copy != nullptr && copy->place != Place::kFetching && !copy->to_cache &&
+  return copy != nullptr && copy->state != State::kFetching && !copy->to_cache &&
          copy->staged_ns <= time_ns;
 }
 
@@ -34,7 +34,7 @@ void CopyTable::count(const StagedCopy& copy, bool added) {
   const uint64_t bytes = added ? copy.charged : -copy.charged;
   used_ += bytes;
   if (copy.is_ahead()) ahead_ += bytes;
-  if (copy.place == Place::kKept && copy.awaited) awaited_ += bytes;
+  if (copy.state == State::kRetained && copy.awaited) awaited_ += bytes;
 }
 
 StagedCopy& CopyTable::add(uint32_t file, uint64_t charged) {
@@ -50,11 +50,11 @@ void CopyTable::set_charged(StagedCopy& copy, uint64_t bytes) {
   count(copy, true);
 }
 
-void CopyTable::set_place(uint32_t file, StagedCopy& copy, Place place) {
+void CopyTable::set_state(uint32_t file, StagedCopy& copy, State state) {
   count(copy, false);
-  copy.place = place;
+  copy.state = state;
   count(copy, true);
-  if (place != Place::kSpent) return;
+  if (state != State::kSpent) return;
   if (!copy.queued) spent_.push_back(file);
   copy.queued = true;
 }
@@ -69,10 +69,10 @@ void CopyTable::await(const std::vector<bool>& wanted) {
   for (auto& [file, copy] : copies_) {
     set_awaited(copy, wanted[file]);
     if (wanted[file]) continue;
-    copy.wants = 0;
-    if (copy.place != Place::kAhead) continue;
+    copy.readers = 0;
+    if (copy.state != State::kAhead) continue;
     waste(copy);
-    set_place(file, copy, Place::kSpent);
+    set_state(file, copy, State::kSpent);
   }
 }
 
@@ -105,7 +105,7 @@ uint32_t CopyTable::take_spent() {
     StagedCopy* copy = find(file);
     if (copy == nullptr) continue;
     copy->queued = false;
-    if (copy->place == Place::kSpent) return file;
+    if (copy->state == State::kSpent) return file;
   }
   return 0;
 }

@@ -15,9 +15,9 @@ namespace sluice::optimizer {
 
 struct StagedCopy {
   // kAhead: fetched for a reader that has not read it yet. kRead: a reader has just read it. Then
-  // it is kKept if the replacement policy retains it, and kSpent if not.
-  enum class Place : uint8_t { kFetching, kAhead, kRead, kKept, kSpent };
-  Place place = Place::kFetching;
+  // it is kRetained if the replacement policy retains it, and kSpent if not.
+  enum class State : uint8_t { kFetching, kAhead, kRead, kRetained, kSpent };
+  State state = State::kFetching;
   bool dropped = false;   // while being fetched
   bool checking = false;  // a check is in flight
   bool queued = false;    // among the spent ones, in CopyTable
@@ -28,18 +28,18 @@ struct StagedCopy {
   uint32_t session = 0;   // that it was fetched for
   uint32_t dataset = 0;   // likewise
   uint64_t took_ns = 0;   // share of the storage's time; 0: counted as wasted
-  uint32_t wants = 0;     // coming readers that it was fetched for, or that found it here
+  uint32_t readers = 0;   // coming readers that it was fetched for, or that found it here
   uint64_t charged = 0, bytes = 0;
   uint64_t device = 0;
   uint64_t validated_ns = 0, issued_ns = 0, staged_ns = 0;
   StorageModel::Sample sample;
 
-  bool is_ahead() const { return place == Place::kFetching || place == Place::kAhead; }
+  bool is_ahead() const { return state == State::kFetching || state == State::kAhead; }
 };
 
 class CopyTable {
  public:
-  using Place = StagedCopy::Place;
+  using State = StagedCopy::State;
 
   StagedCopy* find(uint32_t file);  // nullptr: none. Valid until it is removed
   const StagedCopy* find(uint32_t file) const;
@@ -54,12 +54,12 @@ class CopyTable {
 
   uint64_t used() const { return used_; }        // bytes charged, fetches in flight included
   uint64_t ahead() const { return ahead_; }      // likewise, of what no reader has read yet
-  uint64_t awaited() const { return awaited_; }  // of copies that are kept and awaited
+  uint64_t awaited() const { return awaited_; }  // of copies that are retained and awaited
 
   // REQUIRES: the file has no copy. It is kFetching.
   StagedCopy& add(uint32_t file, uint64_t charged);
   void set_charged(StagedCopy& copy, uint64_t bytes);
-  void set_place(uint32_t file, StagedCopy& copy, Place place);
+  void set_state(uint32_t file, StagedCopy& copy, State state);
   void set_awaited(StagedCopy& copy, bool awaited);
   // Awaited is what `wanted` is true of, by file. What is not and was ahead becomes spent.
   void await(const std::vector<bool>& wanted);

@@ -6,7 +6,7 @@ namespace sluice::optimizer {
 namespace {
 
 using Counts = CopyMounts::Counts;
-using Place = StagedCopy::Place;
+using State = StagedCopy::State;
 
 // A reader of an original in the page cache still opens it: about half of the cost is not saved.
 constexpr uint64_t kOpenShare = 2;
@@ -21,14 +21,14 @@ FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
   if (copy != nullptr) {
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, copy->validated_ns) > stale_ns_ / 2;
-    const bool look = copy->place != Place::kFetching && old && !copy->checking && !copy->to_cache;
-    const bool comes_back = copy->place == Place::kSpent;
-    if ((look && busy) || (comes_back && !room_.may_be_ahead(copy->charged))) {
+    const bool check = copy->state != State::kFetching && old && !copy->checking && !copy->to_cache;
+    const bool needed_again = copy->state == State::kSpent;
+    if ((check && busy) || (needed_again && !room_.may_be_ahead(copy->charged))) {
       return FetchVerdict::kLater;
     }
-    ++copy->wants;
-    if (comes_back) table_.set_place(file, *copy, Place::kAhead);
-    return look ? FetchVerdict::kTake : FetchVerdict::kNever;
+    ++copy->readers;
+    if (needed_again) table_.set_state(file, *copy, State::kAhead);
+    return check ? FetchVerdict::kTake : FetchVerdict::kNever;
   }
   if (busy || !room_.may_add_copy()) return FetchVerdict::kLater;
   const uint64_t wanted = FileTable::charge(files_.bytes(file));
@@ -47,7 +47,7 @@ PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, 
   } else {
     copy = &table_.add(file, FileTable::charge(files_.bytes(file)));
     copy->device = mounts_.device_of(file);
-    copy->wants = 1;
+    copy->readers = 1;
     copy->dataset = dataset;
     copy->to_cache = originals_.contains(dataset) || files_.only_locked(file);
   }
@@ -86,10 +86,10 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   copy->device = device;
   copy->bytes = bytes;
   copy->staged_ns = now_ns;
-  if (!copy->to_cache) looked_at(fetch.file, *copy);
+  if (!copy->to_cache) note_validated(fetch.file, *copy);
   table_.set_charged(*copy, charged);
   // Without a reader that waits for it, its reader read the original meanwhile.
-  table_.set_place(fetch.file, *copy, copy->wants > 0 ? Place::kAhead : Place::kSpent);
+  table_.set_state(fetch.file, *copy, copy->readers > 0 ? State::kAhead : State::kSpent);
   room_.make_room(0);
   return table_.find(fetch.file) != nullptr;
 }
@@ -99,32 +99,32 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
   if (copy == nullptr || !copy->checking) return false;
   mounts_.end(*copy, 0, Counts::kNot, 0);
   copy->checking = false;
-  looked_at(fetch.file, *copy);
+  note_validated(fetch.file, *copy);
   return true;
 }
 
-void StagePlan::looked_at(uint32_t file, StagedCopy& copy) {
+void StagePlan::note_validated(uint32_t file, StagedCopy& copy) {
   copy.validated_ns = copy.issued_ns;
-  looked_.emplace_back(file, copy.validated_ns);
+  validated_.emplace_back(file, copy.validated_ns);
 }
 
-void StagePlan::look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
-  while (!again_.empty()) {
-    const auto [file, session] = again_.front();
+void StagePlan::start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
+  while (!refetch_.empty()) {
+    const auto [file, session] = refetch_.front();
     const FetchVerdict verdict = judge(file, now_ns);
     if (verdict == FetchVerdict::kLater) return;
-    again_.pop_front();
+    refetch_.pop_front();
     if (verdict == FetchVerdict::kTake) checks->push_back(start(file, session, now_ns));
   }
   if (stale_ns_ == 0) return;  // each reader validates the copy itself
-  while (!looked_.empty() && now_ns - looked_.front().second > stale_ns_ / 2) {
-    const auto [file, when] = looked_.front();
+  while (!validated_.empty() && now_ns - validated_.front().second > stale_ns_ / 2) {
+    const auto [file, when] = validated_.front();
     const StagedCopy* copy = table_.find(file);
-    if (copy != nullptr && copy->validated_ns == when && copy->wants > 0 && !copy->checking) {
+    if (copy != nullptr && copy->validated_ns == when && copy->readers > 0 && !copy->checking) {
       if (mounts_.at(copy->device).busy(now_ns)) return;
       checks->push_back(start(file, copy->session, now_ns));
     }
-    looked_.pop_front();
+    validated_.pop_front();
   }
 }
 
@@ -133,9 +133,9 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   if (copy == nullptr) return;
   if (failure == Failure::kMount) files_.refuse_folder(files_.folder(fetch.file));
   if (failure == Failure::kError) files_.refuse(fetch.file);
-  if (copy->place != Place::kFetching) {
-    if (failure == Failure::kChanged && copy->wants > 0) {
-      again_.emplace_back(fetch.file, copy->session);
+  if (copy->state != State::kFetching) {
+    if (failure == Failure::kChanged && copy->readers > 0) {
+      refetch_.emplace_back(fetch.file, copy->session);
     }
     room_.evict(fetch.file);
     return;
@@ -148,9 +148,9 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
 Hit StagePlan::on_read(uint32_t session, uint32_t file) {
   StagedCopy* const copy = table_.find(file);
   if (copy == nullptr ||
-      copy->place == Place::kFetching) {  // its reader did not wait for the fetch
+      copy->state == State::kFetching) {  // its reader did not wait for the fetch
     room_.passed(file);
-    if (copy != nullptr && copy->wants > 0) --copy->wants;
+    if (copy != nullptr && copy->readers > 0) --copy->readers;
     return {};
   }
   Hit hit;
@@ -159,13 +159,13 @@ Hit StagePlan::on_read(uint32_t session, uint32_t file) {
   if (copy->to_cache) hit.saved.alone_ns /= kOpenShare;
   copy->read = true;
   table_.set_awaited(*copy, false);
-  if (copy->wants > 0) --copy->wants;
-  if (copy->place == Place::kAhead) {
-    if (copy->wants > 0) {  // another reader needs it, too
+  if (copy->readers > 0) --copy->readers;
+  if (copy->state == State::kAhead) {
+    if (copy->readers > 0) {  // another reader needs it, too
       room_.passed(file);
       return hit;
     }
-    table_.set_place(file, *copy, Place::kRead);
+    table_.set_state(file, *copy, State::kRead);
     room_.fit_policy();
   }
   if (copy->to_cache) {
@@ -179,7 +179,7 @@ Hit StagePlan::on_read(uint32_t session, uint32_t file) {
 
 void StagePlan::drop(uint32_t file) {
   StagedCopy* const copy = table_.find(file);
-  if (copy != nullptr && copy->place == Place::kFetching) {
+  if (copy != nullptr && copy->state == State::kFetching) {
     copy->dropped = true;
   } else {
     room_.evict(file);

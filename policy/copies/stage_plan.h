@@ -3,8 +3,8 @@
 // argument, and what is to be done is returned as values. One thread. Files are numbers of a
 // FileTable.
 //
-// A copy is ahead (fetched for a reader that has not read it yet), kept (read, and retained by the
-// replacement policy), or spent (read, and not retained).
+// A copy is ahead (fetched for a reader that has not read it yet), retained (read, and retained by
+// the replacement policy), or spent (read, and not retained).
 //
 // Of datasets whose samples cannot be read from copies the originals are prefetched, into their own
 // page cache. Such a file is ahead until it was read; afterwards only the kernel decides about it.
@@ -55,7 +55,7 @@ class StagePlan {
   FetchVerdict judge(uint32_t file, uint64_t now_ns);
   // Starts validations, as start() does, of copies that a sample needs and that were validated long
   // ago; and fetches of files that a validation found to have changed.
-  void look_again(uint64_t now_ns, std::vector<PlannedFetch>* checks);
+  void start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
   PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset = 0);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
@@ -83,7 +83,7 @@ class StagePlan {
   void predict(std::span<const uint32_t> order);
   // The dataset's samples are read from the originals: copies that were made for it are dropped.
   void need_originals(uint32_t dataset);
-  void forget_dataset(uint32_t dataset) { originals_.erase(dataset); }
+  void remove_dataset(uint32_t dataset) { originals_.erase(dataset); }
 
   // The time that its storage takes to deliver the file.
   Demand demand(uint32_t file) const;
@@ -91,7 +91,7 @@ class StagePlan {
  private:
   template <typename Test>
   void drop_if(Test test);
-  void looked_at(uint32_t file, StagedCopy& copy);
+  void note_validated(uint32_t file, StagedCopy& copy);
   StagedCopy* find(const PlannedFetch& fetch);
 
   FileTable& files_;
@@ -100,9 +100,9 @@ class StagePlan {
   CopyRoom room_;
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
-  std::deque<std::pair<uint32_t, uint32_t>> again_;   // files and sessions
-  std::deque<std::pair<uint32_t, uint64_t>> looked_;  // files and when, oldest first
-  std::set<uint32_t> originals_;                      // datasets
+  std::deque<std::pair<uint32_t, uint32_t>> refetch_;    // files and sessions
+  std::deque<std::pair<uint32_t, uint64_t>> validated_;  // files and when, oldest first
+  std::set<uint32_t> originals_;                         // datasets
 };
 
 }  // namespace sluice::optimizer

@@ -30,7 +30,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
   const JobOrders::FileWindow file_window = [&](uint64_t spread) {
     return stage_->room().window(spread, now_ns);
   };
-  if (stage_ != nullptr) stage_->look_again(now_ns, fetches);
+  if (stage_ != nullptr) stage_->start_checks(now_ns, fetches);
   while (const auto wanted = samples_->orders().next(window, judge, file_window)) {
     store_.take(*wanted, now_ns, fetches);
   }

@@ -28,23 +28,23 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
     arrive();
     plan.on_read(1, file(i));
   }
-  const uint64_t keepable = plan.room().keepable();
-  EXPECT_GT(keepable, 40 * charge);
-  EXPECT_LT(keepable, 100 * charge);
-  EXPECT_LE(plan.room().window(1000, now), 100 * charge - keepable);
+  const uint64_t retainable = plan.room().retainable();
+  EXPECT_GT(retainable, 40 * charge);
+  EXPECT_LT(retainable, 100 * charge);
+  EXPECT_LE(plan.room().window(1000, now), 100 * charge - retainable);
   int ahead = 0;
   while (ahead < 100 && want(1000 + ahead)) {
     ++ahead;
     arrive();
   }
-  EXPECT_GE(plan.room().kept(), keepable - charge);
-  EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - keepable) / charge);
+  EXPECT_GE(plan.room().retained(), retainable - charge);
+  EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - retainable) / charge);
   for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
   EXPECT_TRUE(want(2000)) << "they make way";
   // A copy that was read and not retained comes back as one that is ahead: no more of them either.
   arrive();
   for (int i = 1; i < ahead; ++i) want(2000 + i);
-  EXPECT_LE(plan.table().ahead(), 100 * charge - keepable);
+  EXPECT_LE(plan.table().ahead(), 100 * charge - retainable);
   arrive();
   plan.room().set_budget(200 * charge, 1000);
   for (int i = 0; i < 100; ++i) {
@@ -56,7 +56,7 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
 TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   plan.room().set_budget(16 << 20, 1000);
   plan.room().window(0, now);
-  const uint64_t most = (16 << 20) - plan.room().keepable();
+  const uint64_t most = (16 << 20) - plan.room().retainable();
   for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
   EXPECT_TRUE(want(1));
   EXPECT_FALSE(want(2));

@@ -277,18 +277,18 @@ TEST_F(StageFiles, ALookSeesEveryKindOfChange) {
   const std::string path = write("a", "content");
   const CopyResult copy = copy_in(path, stage.fd(), 5, rules);
   ASSERT_TRUE(copy.good);
-  EXPECT_TRUE(look_again(path, copy.stat).good);
+  EXPECT_TRUE(recheck(path, copy.stat).good);
   write("a", "CONTENT");
-  EXPECT_FALSE(look_again(path, copy.stat).good);
+  EXPECT_FALSE(recheck(path, copy.stat).good);
   const CopyResult second = copy_in(path, stage.fd(), 6, rules);
   write("b", "CONTENT");
   ASSERT_EQ(rename((folder + "/b").c_str(), path.c_str()), 0);
-  EXPECT_FALSE(look_again(path, second.stat).good);
+  EXPECT_FALSE(recheck(path, second.stat).good);
   const CopyResult third = copy_in(path, stage.fd(), 7, rules);
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-  EXPECT_FALSE(look_again(path, third.stat).good);
+  EXPECT_FALSE(recheck(path, third.stat).good);
   ASSERT_EQ(unlink(path.c_str()), 0);
-  EXPECT_FALSE(look_again(path, third.stat).good);
+  EXPECT_FALSE(recheck(path, third.stat).good);
 }
 
 TEST_F(StageFiles, ASymbolicLinkIsKnownAsOne) {

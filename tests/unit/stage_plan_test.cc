@@ -67,14 +67,14 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   now += 10 * CopyMounts::kMaxDepth * 1'000'000'000ULL;
   std::vector<PlannedFetch> checks;
   plan.on_read(2, file(9));
-  plan.look_again(now, &checks);
+  plan.start_checks(now, &checks);
   for (const PlannedFetch& one : checks) EXPECT_NE(one.file, file(2)) << "the job sees it itself";
   plan.on_read(1, file(2));
   check();
   EXPECT_FALSE(there.contains(file(2))) << "from now on the kernel's";
   EXPECT_EQ(plan.table().ahead(), 0U);
   EXPECT_TRUE(fetch(2));
-  plan.forget_dataset(kDataset);
+  plan.remove_dataset(kDataset);
   EXPECT_FALSE(fetch(3));
 }
 
@@ -92,7 +92,7 @@ TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
   for (const PolicyKind other :
        {PolicyKind::kNeeded, PolicyKind::kAuto, PolicyKind::kLru, PolicyKind::kShade}) {
     plan.room().set_policy(other);
-    EXPECT_EQ(plan.room().kept(), 3 * FileTable::charge(kBytes)) << policy_info(other).name;
+    EXPECT_EQ(plan.room().retained(), 3 * FileTable::charge(kBytes)) << policy_info(other).name;
   }
   plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
   check();
@@ -191,7 +191,7 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   flying.clear();
   check();
   EXPECT_TRUE(there.empty());
-  plan.look_again(now, &flying);
+  plan.start_checks(now, &flying);
   ASSERT_EQ(flying.size(), 1U) << "its reader still comes";
   EXPECT_FALSE(flying.front().check);
   arrive();
@@ -204,7 +204,7 @@ TEST_F(StagePlanTest, WhereEveryReaderLooksNoOtherDoes) {
   want(1);
   arrive();
   now += 5000 * kMillisecond;
-  plan.look_again(now, &flying);
+  plan.start_checks(now, &flying);
   EXPECT_TRUE(flying.empty());
   want(1);
   EXPECT_TRUE(flying.empty());
@@ -219,12 +219,12 @@ TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
   plan.on_read(1, file(2));
   for (int i = 1; i <= 3; ++i) {
     now += 1600 * kMillisecond;
-    plan.look_again(now, &flying);
+    plan.start_checks(now, &flying);
     ASSERT_EQ(flying.size(), 1U) << "the one that was not read yet";
     EXPECT_TRUE(flying.front().check);
     EXPECT_EQ(flying.front().file, file(1));
     arrive();
-    plan.look_again(now, &flying);
+    plan.start_checks(now, &flying);
     EXPECT_TRUE(flying.empty());
   }
 }

@@ -18,9 +18,9 @@ CopyPacker::CopyPacker(std::shared_ptr<Mailbox> mailbox)
     : mailbox_(std::move(mailbox)), executor_(kPackers, kPackers) {}
 
 void CopyPacker::use(const std::string& folder, uint64_t bytes) {
-  resting_ = false;
-  if (asked_) return;
-  asked_ = true;
+  releasing_ = false;
+  if (requested_) return;
+  requested_ = true;
   // On the executor: opening reads the indices of all packs.
   executor_.run(0, [this, folder, bytes, mailbox = mailbox_] {
     auto packs = std::make_shared<PackStore>();
@@ -33,7 +33,7 @@ void CopyPacker::use(const std::string& folder, uint64_t bytes) {
     std::string reason;
     const bool good = packs->open(settings, &reason);
     mailbox->post([this, good, packs, reason] {
-      asked_ = good;  // else the next job may ask again
+      requested_ = good;  // else the next job may request them again
       if (good) {
         packs_ = packs;
       } else {
@@ -44,17 +44,17 @@ void CopyPacker::use(const std::string& folder, uint64_t bytes) {
 }
 
 // Also releases the folder to other optimizers: this one may never be used again.
-void CopyPacker::rest() {
+void CopyPacker::release() {
   if (packs_ == nullptr) return;
-  resting_ = true;
+  releasing_ = true;
   executor_.run(0, [this, packs = packs_, mailbox = mailbox_]() mutable {
     packs->flush();
     packs.reset();
     mailbox->post([this] {
-      if (!resting_ || packs_ == nullptr) return;
+      if (!releasing_ || packs_ == nullptr) return;
       before_ = packs_->view();
       packs_.reset();
-      asked_ = false;
+      requested_ = false;
     });
   });
 }

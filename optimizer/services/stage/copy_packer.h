@@ -23,7 +23,7 @@ class CopyPacker {
   void use(const std::string& folder, uint64_t bytes);
   // No session is left: copies to be packed are written, and the folder is released until the next
   // use().
-  void rest();
+  void release();
   // Packs the copy later, unless no packs are in use or more than `most` bytes would wait for it.
   void pack(const std::string& path, std::shared_ptr<CopyToPack> copy, uint64_t most);
   const std::shared_ptr<PackStore>& packs() const { return packs_; }  // null: none in use
@@ -34,7 +34,7 @@ class CopyPacker {
   const std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<PackStore> packs_;
   uint64_t waiting_ = 0;  // bytes of copies queued for packing or in it
-  bool asked_ = false, resting_ = false;
+  bool requested_ = false, releasing_ = false;
   std::optional<PackStore::View> before_;
   Executor executor_;
 };

@@ -113,7 +113,7 @@ void Stage::fetch(const PlannedFetch& planned) {
     if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
       // The folder's watch misses changes under other names: watch the file too, then recheck it.
       watched = watch->add_file(path) && watched;
-      if (!look_again(path, result.stat).good) {
+      if (!recheck(path, result.stat).good) {
         folder->remove(name);
         result = {};
       }
@@ -148,16 +148,16 @@ void Stage::fetch(const PlannedFetch& planned) {
 
 void Stage::fetch_to_cache(const PlannedFetch& planned) {
   executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
-                    keep = keeps_cache_, mailbox = base_->loop.mailbox()] {
+                    surviving = cache_survives_, mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
-    CopyResult result = read_ahead(path, rules, keep);
+    CopyResult result = read_ahead(path, rules, surviving);
     result.took_ns = now_ns() - begun;
     mailbox->post([this, planned, result] {
       if (!result.good) {
         failed(planned, result);
         return;
       }
-      if (result.stat.size > 0) keeps_cache_.insert(result.stat.device);
+      if (result.stat.size > 0) cache_survives_.insert(result.stat.device);
       const uint64_t read = result.cached ? 0 : result.stat.size;
       view_.fetched_files += read != 0 ? 1 : 0;
       view_.fetched_bytes += read;
@@ -189,7 +189,7 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
     folder_->remove(name);
     if (at != copies_.by_file.end() && at->second.name == 0 &&
         plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
-      forget(planned.file);
+      remove(planned.file);
     }
     remove_evicted();
     return;
@@ -216,7 +216,7 @@ void Stage::check(const PlannedFetch& planned) {
   const auto at = copies_.by_file.find(planned.file);
   protocol::StageCopy copy;
   protocol::StageState state;
-  if (at == copies_.by_file.end() || !index_.look(at->second.record, &copy, &state)) {
+  if (at == copies_.by_file.end() || !index_.read(at->second.record, &copy, &state)) {
     plans_->stage.on_failed(planned, StagePlan::Failure::kChanged);
     return;
   }
@@ -224,7 +224,7 @@ void Stage::check(const PlannedFetch& planned) {
   executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), stat = copy.stat,
                     mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
-    const CopyResult result = look_again(path, stat);
+    const CopyResult result = recheck(path, stat);
     mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
   });
 }
@@ -251,19 +251,19 @@ void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
   const auto at = copies_.by_file.find(planned.file);
   if (at != copies_.by_file.end() && at->second.name == 0 &&
       plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
-    forget(planned.file);
+    remove(planned.file);
   }
   remove_evicted();
 }
 
-void Stage::forget(uint32_t file) {
+void Stage::remove(uint32_t file) {
   const auto at = copies_.by_file.find(file);
   if (at == copies_.by_file.end()) return;
   const Copy copy = at->second;
   index_.remove(copy.record);
   if (copy.name != 0) {
     folder_->remove(copy.name);
-    if (copy.watched) watch_->forget_file(plans_->sample_files.path(file));
+    if (copy.watched) watch_->remove_file(plans_->sample_files.path(file));
     const auto [begin, end] = copies_.by_inode.equal_range({copy.device, copy.inode});
     const auto mine = std::find_if(begin, end, [&](const auto& e) { return e.second == file; });
     if (mine != end) copies_.by_inode.erase(mine);
@@ -273,7 +273,7 @@ void Stage::forget(uint32_t file) {
 }
 
 void Stage::remove_evicted() {
-  for (const uint32_t file : plans_->stage.table().take_evicted()) forget(file);
+  for (const uint32_t file : plans_->stage.table().take_evicted()) remove(file);
 }
 
 // A renamed or moved folder changes the paths of all files below it.

@@ -96,7 +96,7 @@ class Stage {
   void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
   void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
   void failed(const PlannedFetch& fetch, const CopyResult& result);
-  void forget(uint32_t file);
+  void remove(uint32_t file);
   void drop_below(const std::string& path);
   void mounts_changed();
   void drop_changed(const std::vector<StageWatch::Change>& changes);
@@ -116,7 +116,7 @@ class Stage {
     std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode;  // of device and inode: file
   } copies_;
   RefusedFiles refused_;
-  std::set<uint64_t> keeps_cache_;  // devices whose page cache survives an open
+  std::set<uint64_t> cache_survives_;  // devices whose page cache survives an open
   View view_;
   struct {
     bool full = false, unwatched = false;

@@ -30,8 +30,8 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
   const SessionOptions& options = session->options;
   std::string reason;
   if (!stage_->open(options.cache_dir, &reason)) {
-    if (!said_no_stage_) say(Level::kWarn, "files are not staged: {}", reason);
-    said_no_stage_ = true;
+    if (!warned_no_stage_) say(Level::kWarn, "files are not staged: {}", reason);
+    warned_no_stage_ = true;
     base_->server.refuse(peer.connection, reason);
     return;
   }

@@ -25,7 +25,7 @@ class StageRequests : Service {
   Importance* const importance_;
   Limits* const limits_;
   uint64_t next_prediction_ns_ = 0;
-  bool said_no_stage_ = false;
+  bool warned_no_stage_ = false;
 };
 
 }  // namespace sluice::optimizer

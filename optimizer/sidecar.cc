@@ -60,7 +60,7 @@ void Sidecar::run() {
   }
   say(Level::kInfo, "ending");
   lifetime_.stop_listening();  // before any response says that the optimizer has ended
-  locations_.records.give_up();
+  locations_.records.stop_all();
   while (!in_.sessions.empty()) in_.sessions.end(in_.sessions.all().begin()->first);
   // The process that requested the stop may unmount next: wait for files to be closed.
   const uint64_t deadline = now_ns() + kCloseNs;
@@ -104,7 +104,7 @@ void Sidecar::tick(uint64_t now) {
   in_.recordings.tick();
   samples_.harm.tick(now);
   publish_metrics(in_.sessions.all(), in_.recordings, in_.plans);
-  samples_.requests.ask_for_pages();
+  samples_.requests.request_pages();
   in_.base.server.tick(now);
   importance_.tick();
   limits_.tick(now);
@@ -128,11 +128,11 @@ void Sidecar::on_events(Session& session, const std::vector<TakenEvent>& events)
 }
 
 void Sidecar::on_slot_freed(Session& session, uint32_t slot, uint32_t pid) {
-  Streams::forget_process(session, slot, pid);
-  in_.plans.scheduler.streams().forget_process(pid);
-  in_.plans.samples.forget_process(pid);
-  in_.recordings.forget_process(pid);
-  in_.plans.importance.forget_process(session.id, pid);
+  Streams::remove_process(session, slot, pid);
+  in_.plans.scheduler.streams().remove_process(pid);
+  in_.plans.samples.remove_process(pid);
+  in_.recordings.remove_process(pid);
+  in_.plans.importance.remove_process(session.id, pid);
   if (session.selection.used) importance_.choose_policy();  // jobs may no longer share the dataset
 }
 
@@ -149,15 +149,15 @@ void Sidecar::on_ended(uint32_t id) {
   in_.files.leave(id, [this](uint64_t token) { transfers_.cancel(token); });
   in_.plans.scheduler.remove_session(id, now_ns());
   for (const uint32_t dataset : in_.plans.samples.datasets().only_of(id)) {
-    in_.plans.importance.forget_dataset(dataset);
-    samples_.harm.forget(dataset);
-    samples_.events.forget_dataset(dataset);
+    in_.plans.importance.remove_dataset(dataset);
+    samples_.harm.remove(dataset);
+    samples_.events.remove_dataset(dataset);
     in_.plans.stage.remove_dataset(dataset);
   }
   in_.plans.samples.leave(id);
-  in_.plans.importance.forget_session(id);
-  in_.plans.scheduler.retention().forget_session(id);
-  locations_.records.left();
+  in_.plans.importance.remove_session(id);
+  in_.plans.scheduler.retention().remove_session(id);
+  locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);
   if (in_.sessions.empty()) in_.stage.packer().release();

@@ -213,7 +213,7 @@ double Run::seconds() {
       run_batch(next);
     }
     if (next->done()) {
-      book_.forget_session(next->requester.session);
+      book_.remove_session(next->requester.session);
       orders_.leave(next->requester.session);
       memory_->end_job(next->requester.session);
       if (variant_.policy == std::string("needed")) retain_by("shade");  // there is one job left

@@ -276,7 +276,7 @@ Message importance_of(MessageKind kind, Packet packet) {
                                                          : 1;
   const uint64_t most = kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
   if (request.count > most || request.bytes != request.count * each) {
-    return BadMessage{"importance that makes no sense"};
+    return BadMessage{"invalid importance"};
   }
   return message;
 }
@@ -288,7 +288,7 @@ Message seen_of(Packet packet) {
     uint32_t sample = 0;
     std::vector<std::string_view> path;
     if (!take(packet, &sample) || !parse_paths(text_of(packet), 1, &path)) {
-      return BadMessage{"places that make no sense"};
+      return BadMessage{"invalid locations"};
     }
     seen.files.emplace_back(sample, path.front());
     packet = packet.subspan(path.front().size() + 1);
@@ -300,7 +300,7 @@ Message file_use_of(Packet packet) {
   FileUseMessage use;
   std::vector<std::string_view> path;
   if (!take(packet, &use.used) || !parse_paths(text_of(packet), 1, &path)) {
-    return BadMessage{"a file's use that makes no sense"};
+    return BadMessage{"invalid use of a file"};
   }
   use.path = path.front();
   return use;

@@ -18,7 +18,7 @@ class Histories : Service {
   void note_pass(Session& session, uint64_t now_ns);
   // The session whose history counts samples of the dataset that `session` reads. Enters the epoch
   // of its order.
-  Session& whose_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
+  Session& owner_of_epoch(Session& session, uint32_t dataset, uint64_t now_ns);
 
  private:
   void note_streamed(Session& session, uint64_t now_ns);

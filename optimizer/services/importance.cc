@@ -46,7 +46,7 @@ void Importance::handle(const Peer& peer, const ImportanceMessage& message,
   if (set == nullptr || !plans_->samples.datasets().uses(session->id, request.dataset) ||
       set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
       !is_memory(fds.front().get())) {
-    base_->server.refuse(peer.connection, "importance of samples that there are not");
+    base_->server.refuse(peer.connection, "importance of unknown samples");
     return;
   }
   const ImportanceBook::Requester requester{job_of(*session, request.group), session->id, peer.pid,
@@ -67,7 +67,7 @@ void Importance::answer(uint64_t connection, bool good) {
   if (good) {
     base_->server.send(connection, MessageKind::kDone, {});
   } else {
-    base_->server.refuse(connection, "importance that makes no sense");
+    base_->server.refuse(connection, "invalid importance");
   }
 }
 

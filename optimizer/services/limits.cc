@@ -32,12 +32,12 @@ void Limits::relieve(uint64_t more) {
           "than the {} MiB that all datasets may take",
           about->name, set->known(), set->samples(), samples.most_bytes() >> 20);
     } else if (about) {
-      say(Level::kInfo, "{}: given up for datasets that were used since", about->name);
+      say(Level::kInfo, "{}: evicted for datasets that were used since", about->name);
     }
     stored_->release(surplus->dataset);
-    plans_->importance.forget_dataset(surplus->dataset);
-    plans_->scheduler.retention().forget_dataset(surplus->dataset);
-    records_->forget(surplus->dataset);
+    plans_->importance.remove_dataset(surplus->dataset);
+    plans_->scheduler.retention().remove_dataset(surplus->dataset);
+    records_->remove(surplus->dataset);
     samples.release(*surplus);
     plans_->orders_changed = true;
   }

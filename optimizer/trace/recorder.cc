@@ -89,7 +89,7 @@ std::optional<protocol::TraceRecord> Recorder::end(uint64_t reader, uint32_t dat
   return record;
 }
 
-void Recorder::forget_process(uint32_t pid) {
+void Recorder::remove_process(uint32_t pid) {
   std::erase_if(open_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
 

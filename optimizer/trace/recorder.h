@@ -39,7 +39,7 @@ class Recorder {
   // The record of a sample of `bytes` bytes that has ended; nullopt if it was not begun.
   std::optional<protocol::TraceRecord> end(uint64_t reader, uint32_t dataset, uint64_t index,
                                            uint64_t bytes);
-  void forget_process(uint32_t pid);
+  void remove_process(uint32_t pid);
   const char* problem() const { return problem_; }
 
   static constexpr size_t kMaxReaders = 4096;

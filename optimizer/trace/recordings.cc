@@ -131,8 +131,8 @@ void Recordings::end(uint32_t session, uint64_t reader, uint32_t dataset, uint64
   }
 }
 
-void Recordings::forget_process(uint32_t pid) {
-  for (Trace& trace : traces_) trace.recorder.forget_process(pid);
+void Recordings::remove_process(uint32_t pid) {
+  for (Trace& trace : traces_) trace.recorder.remove_process(pid);
 }
 
 void Recordings::lose(const std::vector<uint32_t>& whose) {

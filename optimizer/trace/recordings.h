@@ -43,7 +43,7 @@ class Recordings {
   void begin(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
              const SampleBook& book);
   void end(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t bytes);
-  void forget_process(uint32_t pid);
+  void remove_process(uint32_t pid);
 
   void tick();  // several times a second
   // The session has ended: its records are written, and the file is closed with its last session.

@@ -259,7 +259,7 @@ void ImportanceBook::drop_unused(uint32_t dataset) {
   if (!used) systems_.erase(dataset);
 }
 
-void ImportanceBook::forget_process(uint32_t session, uint32_t process) {
+void ImportanceBook::remove_process(uint32_t session, uint32_t process) {
   for (auto& [key, own] : entries_) {
     if (key.first != session) continue;
     const auto rank = own.ranks.find(process);
@@ -269,7 +269,7 @@ void ImportanceBook::forget_process(uint32_t session, uint32_t process) {
   }
 }
 
-void ImportanceBook::forget_session(uint32_t session) {
+void ImportanceBook::remove_session(uint32_t session) {
   for (auto at = entries_.lower_bound({session, 0});
        at != entries_.end() && at->first.first == session;) {
     const uint32_t dataset = at->first.second;
@@ -279,7 +279,7 @@ void ImportanceBook::forget_session(uint32_t session) {
   }
 }
 
-void ImportanceBook::forget_dataset(uint32_t dataset) {
+void ImportanceBook::remove_dataset(uint32_t dataset) {
   systems_.erase(dataset);  // before the labels that it refers to
   std::erase_if(entries_, [dataset](const auto& entry) { return entry.first.second == dataset; });
 }

@@ -108,10 +108,10 @@ class ImportanceBook {
   size_t datasets() const { return systems_.size(); }
 
   // The rank has ended; its session's view still includes its counts.
-  void forget_process(uint32_t session, uint32_t process);
+  void remove_process(uint32_t session, uint32_t process);
   // The session has ended. A job's importance values are discarded with its last session.
-  void forget_session(uint32_t session);
-  void forget_dataset(uint32_t dataset);
+  void remove_session(uint32_t session);
+  void remove_dataset(uint32_t dataset);
 
   struct View {  // of a session, its ranks together
     uint32_t session = 0, dataset = 0, epoch = 0;

@@ -50,7 +50,7 @@ HarmWatch::Verdict HarmWatch::native(uint64_t took_ns, uint64_t now_ns) {
   return judge(now_ns);
 }
 
-HarmWatch::Verdict HarmWatch::served(uint64_t took_ns, uint64_t now_ns, uint64_t expected_ns) {
+HarmWatch::Verdict HarmWatch::prefetched(uint64_t took_ns, uint64_t now_ns, uint64_t expected_ns) {
   if (state_ == State::kOff) return Verdict::kNothing;
   took_ns = std::min(took_ns, kLongest);
   const uint64_t usual = samples_ < kEnough ? expected_ns : mean_ns_;

@@ -24,7 +24,7 @@ class HarmWatch {
   Verdict native(uint64_t took_ns, uint64_t now_ns);
   // A sample was read through the mechanism. `expected_ns`: its time without it, used while too few
   // native samples are known; 0: unknown.
-  Verdict served(uint64_t took_ns, uint64_t now_ns, uint64_t expected_ns = 0);
+  Verdict prefetched(uint64_t took_ns, uint64_t now_ns, uint64_t expected_ns = 0);
   // The storage was busy for `ns` with prefetched data that no job read.
   Verdict wasted(uint64_t ns, uint64_t now_ns);
 

@@ -138,7 +138,7 @@ void RecordPlan::untrack(uint32_t dataset) {
   datasets_.erase(at);
 }
 
-void RecordPlan::forget_session(uint32_t session) {
+void RecordPlan::remove_session(uint32_t session) {
   for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
 }
 

@@ -48,7 +48,7 @@ class RecordPlan {
   bool keeps(uint32_t dataset, SampleId sample) const;
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
   void untrack(uint32_t dataset);
-  void forget_session(uint32_t session);
+  void remove_session(uint32_t session);
   void forget_file(uint32_t file);
 
   bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }

@@ -224,7 +224,7 @@ void Retention::predict(uint32_t dataset) {
   records_.predict(dataset, order);
 }
 
-void Retention::forget_dataset(uint32_t dataset) {
+void Retention::remove_dataset(uint32_t dataset) {
   if (datasets_.count(dataset) == 0) return;
   give_up(dataset);
   datasets_.erase(dataset);
@@ -237,14 +237,14 @@ void Retention::give_up(uint32_t dataset) {
   for (const uint32_t file : datasets_.at(dataset).files) drops_.forget_file(file);
 }
 
-void Retention::forget_session(uint32_t session) {
+void Retention::remove_session(uint32_t session) {
   ++changes_;
   for (auto& [id, file] : files_) {
     file.users.erase(session);
     file.by_page.erase(session);
   }
   read_.erase(session);
-  records_.forget_session(session);
+  records_.remove_session(session);
   for (auto at = datasets_.begin(); at != datasets_.end();) {
     if (samples_ != nullptr && samples_->set(at->first) != nullptr) {
       ++at;

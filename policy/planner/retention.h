@@ -43,9 +43,9 @@ class Retention {
   void on_change() { ++changes_; }
   void use_file(uint32_t file, uint32_t session);  // the session has it open, until it leaves
   // The book has discarded what it learned of the dataset (SampleBook::release).
-  void forget_dataset(uint32_t dataset);
+  void remove_dataset(uint32_t dataset);
   // REQUIRES: the sample book already knows that the session left.
-  void forget_session(uint32_t session);
+  void remove_session(uint32_t session);
   void forget_file(uint32_t file);
   // Upper limit, by available memory, of what jobs ask for, bytes.
   void set_most(uint64_t bytes);

@@ -107,7 +107,7 @@ void RunPlanner::forget_file(uint32_t file) {
   give_up(gone);
 }
 
-void RunPlanner::forget_session(uint32_t session) {
+void RunPlanner::remove_session(uint32_t session) {
   std::vector<WaitingRead> gone;
   for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_session(session, &gone);
   give_up(gone);

@@ -39,7 +39,7 @@ class RunPlanner {
   // Orders have changed: a read that no order wants must not count for a sample of the new order.
   void give_up_unwanted();
   void forget_file(uint32_t file);
-  void forget_session(uint32_t session);
+  void remove_session(uint32_t session);
   // Only while at least as many bytes wait as are in flight: an early request has gathered little.
   void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
 

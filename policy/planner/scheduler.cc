@@ -46,7 +46,7 @@ void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
 
 void Scheduler::remove_session(uint32_t session, uint64_t now_ns) {
   settle_session(session, now_ns);
-  runs_.forget_session(session);
+  runs_.remove_session(session);
   accounts_.remove(session);
 }
 

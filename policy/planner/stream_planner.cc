@@ -181,8 +181,8 @@ void StreamPlanner::on_unmapped(uint32_t id, Range range) {
   if (at != files_.end()) at->second.pages.on(PageEvent::kUnmapped, range);
 }
 
-void StreamPlanner::forget_process(uint32_t pid) {
-  for (auto& [id, file] : files_) file.tracker.forget_process(pid);
+void StreamPlanner::remove_process(uint32_t pid) {
+  for (auto& [id, file] : files_) file.tracker.remove_process(pid);
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
 

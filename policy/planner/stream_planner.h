@@ -36,7 +36,7 @@ class StreamPlanner {
   // `by_page`: the session reads the file through a mapping without kernel read-ahead.
   void on_advised(uint32_t file, uint32_t session, bool by_page);
   void on_unmapped(uint32_t file, Range range);  // by a reader
-  void forget_process(uint32_t pid);
+  void remove_process(uint32_t pid);
   void forget_file(uint32_t file);
   // The session is about to end. An open cell sends no further event: at its pace the reader has
   // come a certain way in it.

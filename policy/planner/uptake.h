@@ -29,9 +29,9 @@ class Uptake {
   // kOriginal: copies existed, but were of no use to this sample.
   Verdict ended(uint64_t reader, uint32_t dataset, uint64_t index, const End& end);
 
-  // Nearly all of its recent copies were of no use. True until forget().
+  // Nearly all of its recent copies were of no use. True until remove().
   bool needs_originals(uint32_t dataset) const;
-  void forget(uint32_t dataset) { counts_.erase(dataset); }
+  void remove(uint32_t dataset) { counts_.erase(dataset); }
 
   static constexpr uint64_t kEnough = 64;  // copies, for a verdict on a dataset
   static constexpr uint64_t kOfLate = 8 * kEnough;

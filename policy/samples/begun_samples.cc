@@ -15,18 +15,18 @@ void BegunSamples::begin(uint64_t reader, Begun begun) {
   const auto same_reader = begun_.find(reader);
   // Samples whose end events were lost have filled the table.
   if (same_reader == begun_.end() && begun_.size() >= kMaxReaders) {
-    forget([](uint64_t, const Begun&) { return true; });
+    remove([](uint64_t, const Begun&) { return true; });
   } else if (same_reader != begun_.end() && same_reader->second.size() >= kMaxOpen) {
-    forget([reader](uint64_t other, const Begun&) { return other == reader; });
+    remove([reader](uint64_t other, const Begun&) { return other == reader; });
   }
   if (sums_[session].samples >= kMaxOpenAll || sums_[session].parts >= kMaxPartsAll) {
-    forget_session(session);
+    remove_session(session);
   }
   begun_[reader].push_back(std::move(begun));
   ++sums_[session].samples;
 }
 
-void BegunSamples::forget(const std::function<bool(uint64_t, const Begun&)>& which) {
+void BegunSamples::remove(const std::function<bool(uint64_t, const Begun&)>& which) {
   for (auto at = begun_.begin(); at != begun_.end();) {
     std::erase_if(at->second, [&](const Begun& begun) {
       if (!which(at->first, begun)) return false;
@@ -40,12 +40,12 @@ void BegunSamples::forget(const std::function<bool(uint64_t, const Begun&)>& whi
   std::erase_if(sums_, [](const auto& entry) { return entry.second.samples == 0; });
 }
 
-void BegunSamples::forget_session(uint32_t session) {
-  forget([session](uint64_t, const Begun& begun) { return begun.session == session; });
+void BegunSamples::remove_session(uint32_t session) {
+  remove([session](uint64_t, const Begun& begun) { return begun.session == session; });
 }
 
-void BegunSamples::forget_process(uint32_t pid) {
-  forget([pid](uint64_t reader, const Begun&) { return reader >> 32 == pid; });
+void BegunSamples::remove_process(uint32_t pid) {
+  remove([pid](uint64_t reader, const Begun&) { return reader >> 32 == pid; });
 }
 
 BegunSamples::Begun* BegunSamples::find(uint64_t reader, uint32_t dataset, uint64_t index) {

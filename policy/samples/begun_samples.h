@@ -28,8 +28,8 @@ class BegunSamples {
   void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent);
   // Removes the sample into *begun. False: it had not begun.
   bool end(uint64_t reader, uint32_t dataset, uint64_t index, Begun* begun);
-  void forget_session(uint32_t session);
-  void forget_process(uint32_t pid);
+  void remove_session(uint32_t session);
+  void remove_process(uint32_t pid);
 
   // The sample that the reader began last is read in a known order that is not the file's.
   bool reads_at_random(uint64_t reader) const;
@@ -41,7 +41,7 @@ class BegunSamples {
   };
 
   Begun* find(uint64_t reader, uint32_t dataset, uint64_t index);
-  void forget(const std::function<bool(uint64_t reader, const Begun&)>& which);
+  void remove(const std::function<bool(uint64_t reader, const Begun&)>& which);
 
   std::unordered_map<uint64_t, std::vector<Begun>> begun_;  // by reader
   std::map<uint32_t, Sums> sums_;                           // by session

@@ -149,9 +149,9 @@ void Datasets::refine(uint32_t dataset, uint64_t index, std::vector<Extent> part
   }
 }
 
-void Datasets::forget_guesses(uint32_t dataset) {
+void Datasets::drop_guesses(uint32_t dataset) {
   if (Dataset* entry = find_mutable(dataset)) {
-    change(*entry, [](SampleSet& set) { set.forget_guesses(); });
+    change(*entry, [](SampleSet& set) { set.drop_guesses(); });
   }
 }
 

@@ -20,7 +20,7 @@ namespace sluice::optimizer {
 // Bytes that all tables and orders of a book take together, and may take.
 struct BookMemory {
   uint64_t held = 0, most = uint64_t{512} << 20;
-  bool more_holders = false;  // something may hold bytes that held none at the last look
+  bool more_holders = false;  // something may hold bytes that held none at the last check
   bool refused = false;       // a sample was not learned for lack of room
 };
 
@@ -76,7 +76,7 @@ class Datasets {
   // The same on behalf of all sessions. No effect if there is no such dataset.
   void learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source);
   void refine(uint32_t dataset, uint64_t index, std::vector<Extent> parts);  // as SampleSet's
-  void forget_guesses(uint32_t dataset);
+  void drop_guesses(uint32_t dataset);
 
   // Disables prefetching for the dataset's samples that are whole files (or, not `files`, ranges).
   void set_off(uint32_t dataset, bool files, bool off);

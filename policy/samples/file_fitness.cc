@@ -13,7 +13,7 @@ constexpr uint32_t kKnown = kNever | bit(FileUse::kReadInPart) | bit(FileUse::kR
 
 }  // namespace
 
-// A job that looks at the header first, and opens the file again to read it, reads all of it.
+// A job that reads the header first, and opens the file again to read it, reads all of it.
 bool FileFitness::is_unfit(uint32_t uses) {
   if ((uses & kNever) != 0) return true;
   return (uses & bit(FileUse::kReadInPart)) != 0 && (uses & bit(FileUse::kReadWhole)) == 0;

@@ -28,7 +28,7 @@ class FileTable {
   uint32_t find(std::string_view path) const;  // kNone: not known
   std::string path(uint32_t file) const;
   uint32_t folder(uint32_t file) const { return files_[file - 1].folder; }
-  // Whether some folder is `path`, or lies below it.
+  // Whether some folder is `path`, or is below it.
   bool has_folder_below(std::string_view path) const;
   const std::string& folder_path(uint32_t folder) const { return folders_[folder]; }
   uint32_t folders() const { return static_cast<uint32_t>(folders_.size()); }
@@ -57,7 +57,7 @@ class FileTable {
   void refuse(uint32_t file) { files_[file - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
   void retry_refused() { ++era_; }
-  void forgive_folders() { folder_refused_.assign(folder_refused_.size(), false); }
+  void accept_folders() { folder_refused_.assign(folder_refused_.size(), false); }
 
  private:
   struct File {

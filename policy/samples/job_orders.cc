@@ -5,8 +5,8 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr unsigned kMaxLooks = 1 << 16;  // positions examined in one call
-constexpr unsigned kMaxParents = 8;      // from a worker up to the session with the order
+constexpr unsigned kMaxChecked = 1 << 16;  // positions examined in one call
+constexpr unsigned kMaxParents = 8;        // from a worker up to the session with the order
 // An order is searched again when so many more samples are known, or this fraction of the order.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
@@ -50,11 +50,11 @@ void JobOrders::erase(const std::function<bool(const Key&)>& which) {
   });
 }
 
-void JobOrders::forget(uint32_t session, uint32_t dataset) {
+void JobOrders::remove(uint32_t session, uint32_t dataset) {
   erase([&](const Key& key) { return key == Key(session, dataset); });
 }
 
-void JobOrders::forget_dataset(uint32_t dataset) {
+void JobOrders::remove_dataset(uint32_t dataset) {
   erase([dataset](const Key& key) { return key.second == dataset; });
 }
 
@@ -115,25 +115,25 @@ bool JobOrders::take(uint32_t session, uint32_t dataset, uint64_t index) {
 
 std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,
                                             const FileWindow& file_window) {
-  auto at = jobs_.upper_bound(last_served_);
-  for (size_t asked = 0; asked < jobs_.size(); ++asked, ++at) {
+  auto at = jobs_.upper_bound(last_turn_);
+  for (size_t tried = 0; tried < jobs_.size(); ++tried, ++at) {
     if (at == jobs_.end()) at = jobs_.begin();
     const auto wanted = next_of(at->first, at->second, window, judge, file_window);
     if (!wanted) continue;
-    last_served_ = at->first;
+    last_turn_ = at->first;
     return wanted;
   }
   return std::nullopt;
 }
 
-std::optional<WantedExtent> JobOrders::next_of(const Key& whose, Job& job, const Window& window,
+std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const Window& window,
                                                const Judge& judge, const FileWindow& file_window) {
-  const Datasets::Dataset* dataset = datasets_.find(whose.second);
+  const Datasets::Dataset* dataset = datasets_.find(key.second);
   if (dataset == nullptr) return std::nullopt;
-  for (unsigned looks = 0; looks < kMaxLooks; ++looks) {
+  for (unsigned checked = 0; checked < kMaxChecked; ++checked) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
-      const FetchVerdict verdict = judge(whose.first, extent);
+      const FetchVerdict verdict = judge(key.first, extent);
       if (verdict == FetchVerdict::kLater) return std::nullopt;
       job.pending.pop_back();
       if (verdict == FetchVerdict::kTooLarge) job.order.lighten(extent.length);
@@ -142,10 +142,10 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& whose, Job& job, const
     }
     const bool files = job.whole_files && file_window != nullptr;
     const uint64_t most = files ? file_window(job.order.spread())
-                                : window({whose.first, whose.second, job.order.spread()});
+                                : window({key.first, key.second, job.order.spread()});
     if (job.order.ahead_bytes() >= most) return std::nullopt;
     if (const auto index = job.order.peek()) {
-      if (!hand_out(whose, job, *dataset, *index)) return std::nullopt;
+      if (!hand_out(key, job, *dataset, *index)) return std::nullopt;
       continue;
     }
     const uint64_t more = std::max(kWorthwhile, job.order.size() / kWorthwhileShare);
@@ -157,13 +157,13 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& whose, Job& job, const
 }
 
 // False: prefetching is off for such samples.
-bool JobOrders::hand_out(const Key& whose, Job& job, const Datasets::Dataset& dataset,
+bool JobOrders::hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset,
                          uint32_t index) const {
   const auto parts = dataset.set.parts(index);
   job.whole_files = is_of_files(parts);
   const size_t kind = job.whole_files ? 1 : 0;
   if (!parts.empty() && dataset.off[kind]) return false;
-  job.last = {{},    whose.first,        whose.second,    job.order.epoch(),
+  job.last = {{},    key.first,          key.second,      job.order.epoch(),
               index, job.order.cursor(), job.order.size()};
   if (!parts.empty() && dataset.trial[kind] && is_control(index)) {
     job.order.hand_out(1);
@@ -197,7 +197,7 @@ bool JobOrders::is_shuffled(uint32_t dataset) const {
   });
 }
 
-bool JobOrders::wants_places(uint32_t session) const {
+bool JobOrders::lacks_locations(uint32_t session) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [this, session](const auto& entry) {
     const uint32_t dataset = entry.first.second;
     if (!datasets_.uses(session, dataset) || entry.second.order.sequential()) return false;

@@ -36,8 +36,8 @@ class JobOrders {
   // REQUIRES: the dataset is the session's, and has the samples. False: there is no memory for it.
   bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
-  void forget(uint32_t session, uint32_t dataset);
-  void forget_dataset(uint32_t dataset);
+  void remove(uint32_t session, uint32_t dataset);
+  void remove_dataset(uint32_t dataset);
   void leave(uint32_t session);
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
@@ -82,7 +82,7 @@ class JobOrders {
   bool is_shuffled(uint32_t dataset) const;
   // Whether there is an order, other than the file's, over a dataset of the session of which too
   // few samples are known.
-  bool wants_places(uint32_t session) const;
+  bool lacks_locations(uint32_t session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known.
   std::vector<uint32_t> upcoming_files() const;
   // Samples of the dataset, likewise.
@@ -96,8 +96,8 @@ class JobOrders {
   void erase(const std::function<bool(const Key&)>& which);
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
   Jobs::const_iterator job_of(uint32_t session, uint32_t dataset) const;
-  bool hand_out(const Key& whose, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
-  std::optional<WantedExtent> next_of(const Key& whose, Job& job, const Window& window,
+  bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
+  std::optional<WantedExtent> next_of(const Key& key, Job& job, const Window& window,
                                       const Judge& judge, const FileWindow& file_window);
 
   const Datasets& datasets_;
@@ -106,7 +106,7 @@ class JobOrders {
   uint64_t changes_ = 0;
   Jobs jobs_;
   std::map<uint32_t, uint32_t> parents_;  // by session
-  Key last_served_;
+  Key last_turn_;
 };
 
 }  // namespace sluice::optimizer

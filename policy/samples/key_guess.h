@@ -15,7 +15,7 @@
 
 namespace sluice::optimizer {
 
-// Parts are whole values: merge_neighbours() joins no two of them, since a header lies between any
+// Parts are whole values: merge_neighbours() joins no two of them, since a header is between any
 // two values. `file`: Extent::file of the parts in this file; there must be no parts of other
 // files. Makes some passes over the records: about 0.1 s for a million.
 Guessing guess_keys(const RecordList& records, uint32_t file, uint64_t samples,

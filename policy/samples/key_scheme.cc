@@ -26,7 +26,7 @@ std::optional<uint64_t> number_of(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(number);
 }
 
-// What lies between prefix and suffix; empty: nothing, or the key does not have both.
+// What is between prefix and suffix; empty: nothing, or the key does not have both.
 std::string_view between(std::string_view key, std::string_view prefix, std::string_view suffix) {
   if (key.size() <= prefix.size() + suffix.size() || !key.starts_with(prefix) ||
       !key.ends_with(suffix)) {

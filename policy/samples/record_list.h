@@ -1,4 +1,4 @@
-// The records of a key-value file in key order: each key, and where its value lies. Plain data; as
+// The records of a key-value file in key order: each key, and where its value is. Plain data; as
 // thread-safe as a vector. 16 bytes per record plus its key.
 #pragma once
 

@@ -38,7 +38,7 @@ bool has_whole(const Observation& seen, const Extent& row) {
                      [&row](const Extent& part) { return contains(part, row); });
 }
 
-// The row lies in one part, which exceeds it on each side by no more than one touch maps.
+// The row is in one part, which exceeds it on each side by no more than one touch maps.
 bool has_about(const Observation& seen, const Extent& row) {
   return std::any_of(seen.parts.begin(), seen.parts.end(), [&row](const Extent& part) {
     const uint64_t begin = row.offset / kAround * kAround;

@@ -1,4 +1,4 @@
-// Guesses where all samples of a dataset lie in a file of rows of one size (arrays, raw records),
+// Guesses where all samples of a dataset are in a file of rows of one size (arrays, raw records),
 // from a few observed ones. Pure; one thread.
 //
 // Two methods; a guess is accepted only while it agrees with all observations. Exact observations,

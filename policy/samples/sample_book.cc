@@ -30,7 +30,7 @@ uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t sam
 
 void SampleBook::leave(uint32_t session) {
   orders_.leave(session);
-  begun_.forget_session(session);
+  begun_.remove_session(session);
   datasets_.leave(session);
 }
 
@@ -100,7 +100,7 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) {
 void SampleBook::release(const Surplus& surplus) {
   if (datasets_.find(surplus.dataset) == nullptr) return;
   datasets_.clear(surplus.dataset, surplus.for_good);
-  orders_.forget_dataset(surplus.dataset);
+  orders_.remove_dataset(surplus.dataset);
   memory_.refused = false;
 }
 
@@ -166,9 +166,9 @@ std::optional<SampleBook::Following> SampleBook::following(uint32_t session,
   const Datasets::Dataset* entry = datasets_.find(dataset);
   if (entry == nullptr) return std::nullopt;
   Following found{entry->name, entry->set.samples()};
-  if (const auto whose = orders_.running(session, dataset)) {
-    found.session = whose->session;
-    found.epoch = whose->epoch;
+  if (const auto owner = orders_.running(session, dataset)) {
+    found.session = owner->session;
+    found.epoch = owner->epoch;
   }
   return found;
 }

@@ -3,7 +3,7 @@
 //
 // Memory is bounded: all tables and orders together take at most set_most_bytes(), and at most
 // kMaxDatasets datasets (kMaxOfSession of one session) hold anything. A dataset that is evicted
-// keeps its id and is learned anew from the next message about it, except one that does not fit
+// retains its id and is learned again from the next message about it, except one that does not fit
 // even alone: that one is not followed any more.
 #pragma once
 
@@ -75,7 +75,7 @@ class SampleBook {
     begun_.part(reader, dataset, index, extent);
   }
   bool end(uint64_t reader, uint32_t dataset, uint64_t index);
-  void forget_process(uint32_t pid) { begun_.forget_process(pid); }
+  void remove_process(uint32_t pid) { begun_.remove_process(pid); }
   // The reader is in a sample of a known order that is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const { return begun_.reads_at_random(reader); }
 

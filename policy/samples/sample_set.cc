@@ -64,7 +64,7 @@ void SampleSet::learn(uint64_t index, std::vector<Extent> parts, Source source) 
   if (parts.size() > kMaxParts) parts.clear();
   if (!overrides(index, parts, source)) return;
   if (parts.empty()) {
-    forget(index);
+    remove(index);
     return;
   }
   set(index, std::move(parts));
@@ -114,7 +114,7 @@ void SampleSet::set(uint64_t index, std::vector<Extent> parts) {
   entry = {0, 0, kMany};
 }
 
-void SampleSet::forget(uint64_t index) {
+void SampleSet::remove(uint64_t index) {
   const auto at = blocks_.find(index / kBlockSamples);
   const uint64_t bit = uint64_t{1} << index % kBlockSamples;
   if (at == blocks_.end() || (at->second.known & bit) == 0) return;
@@ -150,20 +150,20 @@ void SampleSet::set_source(uint64_t index, Source source) {
 void SampleSet::refine(uint64_t index, std::vector<Extent> parts) {
   if (find(index) == nullptr) return;
   if (parts.empty()) {
-    forget(index);
+    remove(index);
     return;
   }
   set(index, std::move(parts));
   set_source(index, Source::kGuessed);
 }
 
-void SampleSet::forget_guesses() {
+void SampleSet::drop_guesses() {
   std::vector<uint64_t> guesses;
   for_each_known([&](uint64_t index) {
     if (source(index) == Source::kGuessed) guesses.push_back(index);
     return true;
   });
-  for (const uint64_t index : guesses) forget(index);
+  for (const uint64_t index : guesses) remove(index);
 }
 
 void SampleSet::clear() {

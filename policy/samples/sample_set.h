@@ -25,7 +25,7 @@ bool is_coarser(std::span<const Extent> seen, std::span<const Extent> known);
 // How a sample's parts became known. What was seen in this run has priority.
 enum class Source : uint8_t {
   kSeen,      // a worker read the sample
-  kKept,      // one did so in an earlier run
+  kStored,    // one did so in an earlier run
   kDeclared,  // the job declared it
   kGuessed,   // inferred from observations of other samples
 };
@@ -39,7 +39,7 @@ class SampleSet {
   uint64_t reach() const { return reach_; }  // no sample from here on is known
   uint64_t held() const { return held_; }    // bytes of memory that the tables take, about
   // The sample consists of `parts` from now on, unless better information exists: seen parts are
-  // replaced only by parts seen later; parts of an earlier run (kKept) or declared by the job
+  // replaced only by parts seen later; parts of an earlier run (kStored) or declared by the job
   // (kDeclared) also by later declarations; and a guess is accepted only for samples of which
   // nothing is known. More than kMaxParts parts count as none: planning cannot use such a sample.
   void learn(uint64_t index, std::vector<Extent> parts, Source source = Source::kSeen);
@@ -54,7 +54,7 @@ class SampleSet {
   uint64_t news() const { return news_; }
   // A guess made these parts of what was seen, which contains them.
   void refine(uint64_t index, std::vector<Extent> parts);
-  void forget_guesses();
+  void drop_guesses();
   void clear();  // no sample is known any more
   static constexpr size_t kMaxParts = 64;
 
@@ -74,7 +74,7 @@ class SampleSet {
   bool overrides(uint64_t index, const std::vector<Extent>& parts, Source source);
   void set(uint64_t index, std::vector<Extent> parts);
   void set_source(uint64_t index, Source source);
-  void forget(uint64_t index);
+  void remove(uint64_t index);
 
   const uint64_t samples_;
   uint64_t known_ = 0, news_ = 0, reach_ = 0, held_ = 0;

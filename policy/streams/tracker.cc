@@ -207,7 +207,7 @@ void Tracker::on_random(std::vector<uint32_t>* evicted) {
   }
 }
 
-void Tracker::forget_process(uint32_t pid) {
+void Tracker::remove_process(uint32_t pid) {
   for (Stream& stream : streams_) {
     std::erase_if(stream.readers,
                   [pid](const StreamReader& reader) { return reader.id >> 32 == pid; });

@@ -37,7 +37,7 @@ class Tracker {
   void on_random(std::vector<uint32_t>* evicted);
 
   // Process `pid` ended or released the file: it no longer determines a stream's tail.
-  void forget_process(uint32_t pid);
+  void remove_process(uint32_t pid);
 
   bool random() const { return orphans_ >= kOrphanLimit; }
   const std::list<Stream>& streams() const { return streams_; }

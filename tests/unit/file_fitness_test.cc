@@ -68,7 +68,7 @@ TEST(FileTable, AnUnfitFileIsRefusedWhateverIsForgiven) {
   const uint32_t other = files.intern("/data/other");
   EXPECT_TRUE(files.note_use(one, FileUse::kLocked));
   files.retry_refused();
-  files.forgive_folders();
+  files.accept_folders();
   EXPECT_EQ(files.refused(one), FileTable::Refused::kForGood);
   EXPECT_EQ(files.refused(other), FileTable::Refused::kNo);
 }

@@ -84,7 +84,7 @@ TEST(HarmWatch, HarmWithinNoiseIsFound) {
 
 TEST(HarmWatch, SavingsOfLongAgoDoNotPayForHarm) {
   HarmWatch watch = knowing(10 * kMs);
-  for (int i = 0; i < 100'000; ++i) watch.served(kMs, 0);
+  for (int i = 0; i < 100'000; ++i) watch.prefetched(kMs, 0);
   EXPECT_TRUE(run(&watch, 100, always(10 * kMs), always(30 * kMs)).off);
 }
 
@@ -119,7 +119,7 @@ TEST(HarmWatch, TrialsThatFindNothingBecomeRare) {
   for (int i = 0; i < 50'000; ++i) {
     control = watch.in_trial() && !control;
     const Verdict verdict =
-        control ? watch.native(20 * kMs, 0) : watch.served(20 * kMs + i % 3 * kMs, 0);
+        control ? watch.native(20 * kMs, 0) : watch.prefetched(20 * kMs + i % 3 * kMs, 0);
     trials += verdict == Verdict::kTry ? 1 : 0;
     ASSERT_NE(verdict, Verdict::kHarmful);
     if (i % 1000 == 0) {
@@ -133,7 +133,7 @@ TEST(HarmWatch, TrialsThatFindNothingBecomeRare) {
 TEST(HarmWatch, NothingIsSuspectedWithoutAnyExpectation) {
   HarmWatch watch;
   for (uint32_t i = 0; i + 1 < HarmWatch::kEnough; ++i) watch.native(kMs, 0);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(watch.served(kSecond, 0), Verdict::kNothing);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(watch.prefetched(kSecond, 0), Verdict::kNothing);
   EXPECT_EQ(watch.native_ns(), 0U);
 }
 
@@ -141,7 +141,7 @@ TEST(HarmWatch, WhatTheStorageTakesIsExpectedWhereNothingNativeWasSeen) {
   HarmWatch watch;
   Verdict verdict = Verdict::kNothing;
   for (int i = 0; i < 20 && verdict == Verdict::kNothing; ++i) {
-    verdict = watch.served(50 * kMs, 0, 5 * kMs);
+    verdict = watch.prefetched(50 * kMs, 0, 5 * kMs);
   }
   EXPECT_EQ(verdict, Verdict::kTry);
   EXPECT_TRUE(watch.in_trial());
@@ -151,7 +151,7 @@ TEST(HarmWatch, ATrialWithoutAControlGroupEnds) {
   HarmWatch watch = knowing(kMs);
   Verdict verdict = Verdict::kNothing;
   for (uint32_t i = 0; i < 2 * HarmWatch::kMostTrial && verdict != Verdict::kHarmless; ++i) {
-    verdict = watch.served(10 * kMs, 0);
+    verdict = watch.prefetched(10 * kMs, 0);
     ASSERT_NE(verdict, Verdict::kHarmful);
   }
   EXPECT_EQ(verdict, Verdict::kHarmless);
@@ -168,7 +168,7 @@ TEST(HarmWatch, ItIsTriedAgainLaterAndInATrial) {
   HarmWatch watch = knowing(kMs);
   ASSERT_TRUE(run(&watch, 1000, always(kMs), always(50 * kMs)).off);
   EXPECT_FALSE(watch.on(HarmWatch::kRest - 1));
-  EXPECT_EQ(watch.served(50 * kMs, 0), Verdict::kNothing) << "it is off already";
+  EXPECT_EQ(watch.prefetched(50 * kMs, 0), Verdict::kNothing) << "it is off already";
   EXPECT_TRUE(watch.on(HarmWatch::kRest));
   EXPECT_TRUE(watch.in_trial());
   const Outcome again = run(&watch, 1000, always(kMs), always(50 * kMs));

@@ -34,10 +34,10 @@ TEST(ImportanceBook, JobsAndDatasetsAreTheirOwn) {
   EXPECT_EQ(count(select(&book, of(1, 8, 10), 5)), 10U);
   ASSERT_EQ(book.views().size(), 3U);
   EXPECT_EQ(book.views()[0].known, kSamples);
-  book.forget_session(1);
+  book.remove_session(1);
   ASSERT_EQ(book.views().size(), 1U);
   EXPECT_EQ(count(select(&book, of(1, 7), 5)), kSamples);
-  book.forget_dataset(7);
+  book.remove_dataset(7);
   EXPECT_TRUE(book.views().empty());
 }
 
@@ -116,7 +116,7 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   }
   const auto choice = book.request(of(2, 7), 5, options, {});
   ASSERT_NE(choice, nullptr);
-  book.forget_session(1);
+  book.remove_session(1);
   choose(choice.get());
   ASSERT_TRUE(book.begin(of(2, 7), choice, capacity));
   serve_all(of(2, 7), choice->chosen);
@@ -138,18 +138,18 @@ TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {
   select(&book, of(2, 7), 0);
   for (const uint32_t session : {1U, 2U, 3U}) EXPECT_TRUE(book.shares(session)) << session;
   EXPECT_FALSE(book.shares(4));
-  book.forget_session(2);
+  book.remove_session(2);
   EXPECT_FALSE(book.shares(1));
 }
 
 TEST(ImportanceBook, ARankThatEndsWhileItsEpochIsChosenBeginsNone) {
   const std::vector<std::function<void(ImportanceBook*)>> ways{
-      [](ImportanceBook* book) { book->forget_process(1, 101); },
-      [](ImportanceBook* book) { book->forget_session(1); },
-      [](ImportanceBook* book) { book->forget_dataset(7); },
+      [](ImportanceBook* book) { book->remove_process(1, 101); },
+      [](ImportanceBook* book) { book->remove_session(1); },
+      [](ImportanceBook* book) { book->remove_dataset(7); },
       // The same number, another process.
       [](ImportanceBook* book) {
-        book->forget_process(1, 101);
+        book->remove_process(1, 101);
         EXPECT_FALSE(select(book, of(1, 7), 0).empty());
       }};
   for (const auto& leave : ways) {

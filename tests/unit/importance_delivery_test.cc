@@ -127,10 +127,10 @@ TEST(ImportanceBook, EachJobOfADatasetGetsItsOwnSubstitution) {
   }
   EXPECT_GT(substituted[0], 50U);
   EXPECT_GT(substituted[1], 50U);
-  book.forget_session(1);
-  book.forget_session(3);
+  book.remove_session(1);
+  book.remove_session(3);
   for (const auto& [asked, delivery] : never.epoch(12)) EXPECT_EQ(delivery.sample, asked);
-  book.forget_session(2);
+  book.remove_session(2);
   EXPECT_TRUE(book.views().empty());
   EXPECT_EQ(book.datasets(), 0U);
 }

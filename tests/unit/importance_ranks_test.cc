@@ -124,7 +124,7 @@ TEST_P(Ranks, OneThatEndsTakesItsOwnWithIt) {
   begin(1, 1);
   deliver(0, 1, 50);
   deliver(1, 1, 50);
-  book_.forget_process(requester(0).session, requester(0).process);
+  book_.remove_process(requester(0).session, requester(0).process);
   EXPECT_FALSE(book_.follows(requester(0), 1, 50, 1)) << "it is gone";
   deliver(1, 1, 50);
   EXPECT_EQ(book_.datasets(), 1U);
@@ -137,10 +137,10 @@ TEST_P(Ranks, OneThatEndsTakesItsOwnWithIt) {
   EXPECT_LT(order_[0].size(), 2 * kSamples / 5) << "what the job knows is not forgotten";
   deliver(1, 1, 10);
   if (GetParam()) return;
-  book_.forget_session(requester(0).session);
+  book_.remove_session(requester(0).session);
   EXPECT_EQ(book_.views().at(0).known, kSamples) << "what it reported the other one has still";
   deliver(1, 1, 10);
-  book_.forget_session(requester(1).session);
+  book_.remove_session(requester(1).session);
   EXPECT_TRUE(book_.views().empty());
   EXPECT_EQ(book_.datasets(), 0U);
 }

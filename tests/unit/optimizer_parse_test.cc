@@ -157,7 +157,7 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
     ASSERT_NE(std::get_if<ImportanceMessage>(&good), nullptr);
     EXPECT_EQ(std::get_if<ImportanceMessage>(&good)->kind, kind);
     ++message.bytes;
-    EXPECT_EQ(refusal(packet(kind, bytes_of(message))), "importance that makes no sense");
+    EXPECT_EQ(refusal(packet(kind, bytes_of(message))), "invalid importance");
     EXPECT_EQ(refusal(packet(kind, "short")), "importance too short");
   }
   message.count = UINT64_MAX / 4 + 1;  // whose bytes would be none

@@ -113,7 +113,7 @@ TEST(Tracker, TheTailIsTheSlowestReaderThatIsStillAlive) {
   EXPECT_EQ(stream.position, 2 * kMiB);
   EXPECT_EQ(stream.tail(kStepNs, 1000 * kStepNs), kMiB);
   EXPECT_EQ(stream.tail(5000 * kStepNs, 1000 * kStepNs), 2 * kMiB);  // both silent for long
-  tracker.forget_process(1);
+  tracker.remove_process(1);
   EXPECT_EQ(tracker.streams().front().tail(kStepNs, 1000 * kStepNs), 2 * kMiB);
 }
 

@@ -77,7 +77,7 @@ TEST(Recorder, EndsWithoutABeginningAreNoRecords) {
   EXPECT_FALSE(recorder.end(kReader, 2, 3, 1));
   ASSERT_TRUE(recorder.begin(kReader, 100, origin(1, 4, 0)));
   EXPECT_FALSE(recorder.end(kReader, 1, 100, 1)) << "no such sample";
-  recorder.forget_process(7);
+  recorder.remove_process(7);
   EXPECT_FALSE(recorder.end(kReader, 1, 3, 1));
 }
 

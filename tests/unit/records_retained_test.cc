@@ -226,7 +226,7 @@ TEST_F(Records, NorWhereAnotherJobReadsTheDatasetWithoutOne) {
   EXPECT_EQ(dropped_, 0U);
   scheduler_.remove_session(2, now_);
   book_.leave(2);
-  scheduler_.retention().forget_session(2);
+  scheduler_.retention().remove_session(2);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
@@ -353,7 +353,7 @@ TEST_F(Records, AJobWithoutABudgetThatReadsTheFileByAnotherNameIsSparedToo) {
   }
   EXPECT_EQ(dropped_, 0U);
   scheduler_.remove_session(2, now_);
-  scheduler_.retention().forget_session(2);
+  scheduler_.retention().remove_session(2);
   ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();

@@ -36,7 +36,7 @@ TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
   };
   const Extent declared{5000, 3000, 1};
   const Extent pages{4096, 4096, 1};
-  for (const Source source : {Source::kDeclared, Source::kKept}) {
+  for (const Source source : {Source::kDeclared, Source::kStored}) {
     const uint64_t index = source == Source::kDeclared ? 3 : 4;
     ASSERT_TRUE(book.datasets().locate(1, set, index, {declared}, source));
     EXPECT_EQ(see(index, pages), declared);
@@ -53,7 +53,7 @@ TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
   set.refine(3, {{5000, 3000, 1}});  // nothing was seen of it
   EXPECT_EQ(set.parts(1)[0], (Extent{5000, 3000, 1}));
   EXPECT_EQ(set.known(), 2U);
-  set.forget_guesses();
+  set.drop_guesses();
   EXPECT_TRUE(set.parts(1).empty());
   EXPECT_EQ(set.known(), 1U);
 }
@@ -63,19 +63,19 @@ TEST(SamplePlaces, OnlyReadersOfAShuffledDatasetReportPages) {
   const uint32_t set = book.use(1, "set", 100);
   ASSERT_EQ(book.use(2, "set", 100), set);
   book.use(3, "other", 100);
-  EXPECT_FALSE(book.orders().wants_places(1)) << "without an order";
+  EXPECT_FALSE(book.orders().lacks_locations(1)) << "without an order";
   std::vector<uint32_t> order(100);
   std::iota(order.begin(), order.end(), 0);
   ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_FALSE(book.orders().wants_places(1)) << "streams see such an order coming";
+  EXPECT_FALSE(book.orders().lacks_locations(1)) << "streams see such an order coming";
   for (uint32_t i = 0; i < 100; ++i) order[i] = i * 37 % 100;
   ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_TRUE(book.orders().wants_places(1));
-  EXPECT_TRUE(book.orders().wants_places(2)) << "its worker";
-  EXPECT_FALSE(book.orders().wants_places(3));
+  EXPECT_TRUE(book.orders().lacks_locations(1));
+  EXPECT_TRUE(book.orders().lacks_locations(2)) << "its worker";
+  EXPECT_FALSE(book.orders().lacks_locations(3));
   for (uint32_t i = 0; i < 96; ++i)
     book.datasets().locate(1, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
-  EXPECT_FALSE(book.orders().wants_places(1)) << "enough is known";
+  EXPECT_FALSE(book.orders().lacks_locations(1)) << "enough is known";
 }
 
 // What was read ahead for samples still to come was taken for unowned when memory was short, and

@@ -57,17 +57,17 @@ TEST(SampleSet, WhatWasSeenCountsMost) {
   };
   using enum Source;
   EXPECT_TRUE(after(kSeen, kSeen));
-  for (const Source first : {kKept, kDeclared, kGuessed}) EXPECT_TRUE(after(first, kSeen));
-  for (const Source second : {kKept, kDeclared, kGuessed}) EXPECT_FALSE(after(kSeen, second));
-  for (const Source first : {kKept, kDeclared}) EXPECT_TRUE(after(first, kDeclared));
+  for (const Source first : {kStored, kDeclared, kGuessed}) EXPECT_TRUE(after(first, kSeen));
+  for (const Source second : {kStored, kDeclared, kGuessed}) EXPECT_FALSE(after(kSeen, second));
+  for (const Source first : {kStored, kDeclared}) EXPECT_TRUE(after(first, kDeclared));
   EXPECT_TRUE(after(kGuessed, kDeclared));
-  for (const Source first : {kKept, kDeclared, kGuessed}) EXPECT_FALSE(after(first, kGuessed));
+  for (const Source first : {kStored, kDeclared, kGuessed}) EXPECT_FALSE(after(first, kGuessed));
 }
 
 TEST(SampleSet, NewsAreWhatWasUnknownBefore) {
   SampleSet set(10);
   set.learn(0, {{0, 5, 1}}, Source::kDeclared);
-  set.learn(1, {{5, 5, 1}}, Source::kKept);
+  set.learn(1, {{5, 5, 1}}, Source::kStored);
   set.learn(2, {{20, 5, 1}}, Source::kGuessed);
   EXPECT_EQ(set.news(), 0U);
   set.learn(0, {{0, 5, 1}});
@@ -88,7 +88,7 @@ TEST(SampleSet, GuessesAreForgottenTogether) {
   for (uint64_t i = 0; i < 8; ++i) set.learn(i, {{i * 10, 5, 1}}, Source::kGuessed);
   set.learn(5, {{50, 5, 1}});
   set.learn(6, {{61, 5, 1}});
-  set.forget_guesses();
+  set.drop_guesses();
   EXPECT_EQ(set.known(), 2U);
   EXPECT_TRUE(set.parts(7).empty());
   EXPECT_EQ(set.parts(6)[0], (Extent{61, 5, 1}));

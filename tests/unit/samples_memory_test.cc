@@ -71,7 +71,7 @@ TEST(SampleMemory, WhatIsHeldIsCountedThroughAllChanges) {
   set.learn(500, many);
   set.learn(500, {{1, 1, 1}});
   set.learn(500, {});
-  set.forget_guesses();
+  set.drop_guesses();
   EXPECT_EQ(set.held(), 0U);
   EXPECT_EQ(set.known(), 0U);
 }
@@ -103,7 +103,7 @@ TEST(SampleMemory, OrdersCount) {
   EXPECT_TRUE(book.publish(1, set, 1, 0, counted(100000)));
   EXPECT_FALSE(book.publish(1, set, 2, 0, counted(100000)));
   EXPECT_EQ(book.held(), 100000 * SampleOrder::kPositionBytes);
-  book.orders().forget(1, set);
+  book.orders().remove(1, set);
   EXPECT_EQ(book.held(), 0U);
 }
 

@@ -115,7 +115,7 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
           world.scheduler.streams().on_unmapped(file, {at, at + 32 * kMiB});
           break;
         case 2:
-          world.scheduler.streams().forget_process(static_cast<uint32_t>(random() % 5));
+          world.scheduler.streams().remove_process(static_cast<uint32_t>(random() % 5));
           break;
         case 3:
           world.scheduler.accounts().set_budget((1 + random() % 64) * kMiB);

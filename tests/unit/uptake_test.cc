@@ -29,7 +29,7 @@ TEST_F(UptakeTest, CopiesThatAreNeverOpenedAreUseless) {
   }
   EXPECT_TRUE(uptake.needs_originals(kDataset));
   EXPECT_FALSE(uptake.needs_originals(kDataset + 1));
-  uptake.forget(kDataset);
+  uptake.remove(kDataset);
   EXPECT_FALSE(uptake.needs_originals(kDataset));
 }
 

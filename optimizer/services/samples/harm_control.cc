@@ -37,8 +37,8 @@ void HarmControl::ended(uint64_t reader, uint32_t dataset, uint64_t index, uint6
   if (time_ns < begin.time_ns) return;
   Pair& pair = watches_[dataset];
   const uint64_t took = time_ns - begin.time_ns;
-  if (begin.how == How::kServed) {
-    const Verdict verdict = pair.of(begin.by).served(took, time_ns, begin.expected_ns);
+  if (begin.kind == Kind::kPrefetched) {
+    const Verdict verdict = pair.of(begin.by).prefetched(took, time_ns, begin.expected_ns);
     on_verdict(dataset, begin.by, verdict, now_ns());
     return;
   }

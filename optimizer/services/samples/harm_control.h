@@ -15,12 +15,12 @@ namespace sluice::optimizer {
 class HarmControl : Service {
  public:
   enum class Mechanism : uint8_t { kRecords = 0, kCopies = 1 };
-  // kServed: the sample's bytes were in memory or being fetched when the sample was begun.
-  enum class How : uint8_t { kNative, kServed };
+  // kPrefetched: the sample's bytes were in memory or being fetched when the sample was begun.
+  enum class Kind : uint8_t { kNative, kPrefetched };
 
   struct Begin {
     Mechanism by{};
-    How how{};
+    Kind kind{};
     uint64_t time_ns = 0;      // by the clock of the job's thread, monotonic
     uint64_t expected_ns = 0;  // time its storage takes for this sample alone; 0: unknown
   };
@@ -34,7 +34,7 @@ class HarmControl : Service {
   // Several times a second: counts copies that will not be read, and begins new trials.
   void tick(uint64_t now_ns);
   bool in_trial(uint32_t dataset, Mechanism mechanism) const;
-  void forget(uint32_t dataset) { watches_.erase(dataset); }
+  void remove(uint32_t dataset) { watches_.erase(dataset); }
 
   static constexpr size_t kMostOpen = 4096;  // samples being read; a full table is cleared
 

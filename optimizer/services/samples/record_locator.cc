@@ -27,7 +27,7 @@ constexpr uint64_t kMostDeclaredBytes = 256 << 20;  // of keys that wait for the
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// Looks only at cached bytes: a process that has an LMDB open has read its beginning.
+// Reads only cached bytes: a process that has an LMDB open has read its beginning.
 bool seems_lmdb(int fd) {
   std::array<std::byte, 24> beginning{};
   uint64_t here = 0;
@@ -59,7 +59,7 @@ void RecordLocator::with_file(const FileEntry& file,
                               std::function<void()> done) {
   files_->read_started(file.id);
   Reading& reading = reading_[file.id];
-  if (reading.stop == nullptr) reading.stop = std::make_shared<std::atomic<bool>>(given_up_);
+  if (reading.stop == nullptr) reading.stop = std::make_shared<std::atomic<bool>>(stopped_);
   ++reading.count;
   base_->executor.run(file.device,
                       [this, mailbox = base_->loop.mailbox(), id = file.id, fd = file.fd.get(),
@@ -67,7 +67,7 @@ void RecordLocator::with_file(const FileEntry& file,
                         try {
                           if (!stop->load()) work(fd, *stop);
                         } catch (const std::exception& error) {  // bad_alloc: nothing is learned
-                          say(Level::kWarn, "records are not looked through: {}", error.what());
+                          say(Level::kWarn, "records are not listed: {}", error.what());
                         }
                         mailbox->post([this, id, done] {
                           if (--reading_.at(id).count == 0) reading_.erase(id);
@@ -77,8 +77,8 @@ void RecordLocator::with_file(const FileEntry& file,
                       });
 }
 
-void RecordLocator::give_up() {
-  given_up_ = true;
+void RecordLocator::stop_all() {
+  stopped_ = true;
   for (const auto& [file, reading] : reading_) reading.stop->store(true);
 }
 
@@ -111,7 +111,7 @@ bool RecordLocator::declared(uint32_t dataset, uint32_t file, uint64_t first,
 
 // Keys come in pieces: those that arrive during a look-up are then looked up together.
 void RecordLocator::look_up(const FileEntry& file) {
-  if (looking_.count(file.id) != 0) return;
+  if (searched_.count(file.id) != 0) return;
   struct Answer {
     std::vector<std::tuple<uint32_t, uint64_t, Extent>> places;  // dataset, sample
     std::string why;
@@ -124,7 +124,7 @@ void RecordLocator::look_up(const FileEntry& file) {
     at = next;
   }
   if (asked->empty()) return;
-  looking_.insert(file.id);
+  searched_.insert(file.id);
   with_file(
       file,
       [answer, asked, most = limits()](int fd, const std::atomic<bool>& stop) {
@@ -145,7 +145,7 @@ void RecordLocator::look_up(const FileEntry& file) {
         }
       },
       [this, answer, id = file.id, shown = file.path] {
-        looking_.erase(id);
+        searched_.erase(id);
         if (!answer->why.empty())
           say(Level::kInfo, "{}: no keys looked up: {}", shown, answer->why);
         for (const auto& [dataset, index, extent] : answer->places) {
@@ -175,13 +175,13 @@ void RecordLocator::seen(uint32_t id, uint64_t index) {
   if (set == nullptr) return;
   if (dataset.guess) {
     const std::span<const Extent> parts = set->parts(index);
-    const bool mine = !parts.empty() && set->source(index) == Source::kSeen;
-    if (mine && !dataset.guess->agrees({index, {parts.begin(), parts.end()}})) {
-      say(Level::kInfo, "sample {} is not what \"{}\" foretold: that is not believed any more",
-          index, dataset.guess->name());
+    const bool seen_itself = !parts.empty() && set->source(index) == Source::kSeen;
+    if (seen_itself && !dataset.guess->agrees({index, {parts.begin(), parts.end()}})) {
+      say(Level::kInfo, "sample {} contradicts the guess \"{}\", which is dropped", index,
+          dataset.guess->name());
       dataset.guess.reset();
-      plans_->samples.datasets().forget_guesses(id);
-    } else if (mine && dataset.guess->is_finer()) {
+      plans_->samples.datasets().drop_guesses(id);
+    } else if (seen_itself && dataset.guess->is_finer()) {
       const std::span<const Extent> exact = dataset.guess->parts(index);
       if (!exact.empty())
         plans_->samples.datasets().refine(id, index, {exact.begin(), exact.end()});
@@ -289,7 +289,7 @@ void RecordLocator::apply_guess(uint32_t id, uint64_t first) {
       entry != nullptr ? entry->path : "a file", guess.name(), set->known(), set->samples());
 }
 
-void RecordLocator::left() {
+void RecordLocator::session_ended() {
   std::erase_if(datasets_,
                 [this](const auto& entry) { return plans_->samples.set(entry.first) == nullptr; });
   waiting_.remove_if([this](const Declared& declared) {

@@ -27,23 +27,23 @@ class RecordLocator : Service {
   explicit RecordLocator(const Service& service) : Service(service) {}
   RecordLocator(const RecordLocator&) = delete;
   RecordLocator& operator=(const RecordLocator&) = delete;
-  // Work under way is abandoned.
-  ~RecordLocator() { give_up(); }
+  // Stops work under way.
+  ~RecordLocator() { stop_all(); }
 
   // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
   // False: too many keys wait for their file already (kMostDeclaredBytes).
   bool declared(uint32_t dataset, uint32_t file, uint64_t first,
                 const std::vector<std::string_view>& keys);
   // What was learned of the dataset was released (SampleBook::release).
-  void forget(uint32_t dataset) { datasets_.erase(dataset); }
+  void remove(uint32_t dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
   // A worker has read the sample, and its location is learned.
   void seen(uint32_t dataset, uint64_t index);
-  // A session has ended: forgets its datasets that no other session uses, and stops executor work
+  // A session has ended: removes its datasets that no other session uses, and stops executor work
   // on its files that no other session follows, so that their mount can be unmounted.
-  void left();
+  void session_ended();
   // The optimizer is ending: stops work on all files, and later work before it begins.
-  void give_up();
+  void stop_all();
   // Sets the memory budget, in bytes, from which limits() derives those of a search.
   void set_budget(uint64_t bytes) { budget_ = bytes; }
 
@@ -82,12 +82,12 @@ class RecordLocator : Service {
                  std::function<void()> done);
   LmdbLimits limits() const;
 
-  bool given_up_ = false;
+  bool stopped_ = false;
   uint64_t budget_ = 0;
   std::map<uint32_t, Reading> reading_;  // by file
   std::map<uint32_t, Dataset> datasets_;
   std::list<Declared> waiting_;  // for their file to be ready, or a look-up in it to end
-  std::set<uint32_t> looking_;   // files whose keys are being looked up
+  std::set<uint32_t> searched_;  // files in which keys are being looked up
 };
 
 }  // namespace sluice::optimizer

@@ -65,7 +65,7 @@ void SampleEvents::begin(Session& session, uint64_t reader, uint32_t dataset, ui
   const uint64_t now = now_ns();
   // Counted only for the session that owns the order: a worker that is a session of its own has
   // ended when the job reports.
-  Session& owner = histories_->whose_epoch(session, dataset, now);
+  Session& owner = histories_->owner_of_epoch(session, dataset, now);
   Scheduler& scheduler = plans_->scheduler;
   const SessionMetrics* metrics = scheduler.accounts().metrics(owner.id);
   const Counted before = counted(metrics);
@@ -99,7 +99,7 @@ void SampleEvents::begin(Session& session, uint64_t reader, uint32_t dataset, ui
 }
 
 void SampleEvents::time_sample(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns,
-                               std::span<const Extent> parts, bool served) {
+                               std::span<const Extent> parts, bool prefetched) {
   using Mechanism = HarmControl::Mechanism;
   const bool copy = is_of_files(parts);
   const bool offered = plans_->scheduler.store().offers_copies(parts, time_ns);
@@ -107,10 +107,11 @@ void SampleEvents::time_sample(uint64_t reader, uint32_t dataset, uint64_t index
   // Pages of a record may have been cached before Sluice: a control sample then still is native.
   const bool control = !copy && JobOrders::is_control(static_cast<uint32_t>(index)) &&
                        harm_->in_trial(dataset, Mechanism::kRecords);
-  harm_->begun(reader, dataset, index,
-               {copy ? Mechanism::kCopies : Mechanism::kRecords,
-                served && !control ? HarmControl::How::kServed : HarmControl::How::kNative, time_ns,
-                static_cast<uint64_t>(plans_->scheduler.store().alone_ns(parts))});
+  harm_->begun(
+      reader, dataset, index,
+      {copy ? Mechanism::kCopies : Mechanism::kRecords,
+       prefetched && !control ? HarmControl::Kind::kPrefetched : HarmControl::Kind::kNative,
+       time_ns, static_cast<uint64_t>(plans_->scheduler.store().alone_ns(parts))});
 }
 
 bool SampleEvents::end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
@@ -120,7 +121,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, uint32_t dataset, uint
   records_->seen(dataset, index);
   const std::span<const Extent> parts = plans_->samples.parts(dataset, index);
   const uint64_t now = now_ns();
-  Session& owner = histories_->whose_epoch(session, dataset, now);
+  Session& owner = histories_->owner_of_epoch(session, dataset, now);
   uint64_t& fruitless = owner.counts.fruitless;
   fruitless = parts.empty() ? fruitless + 1 : fruitless - std::min<uint64_t>(fruitless, 4);
   importance_->on_read(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);

@@ -20,12 +20,12 @@ class SampleEvents : Service {
 
   // REQUIRES: the event is one of a sample. False: it is invalid.
   bool on_event(Session& session, const TakenEvent& event);
-  void forget_dataset(uint32_t dataset) { uptake_.forget(dataset); }
+  void remove_dataset(uint32_t dataset) { uptake_.remove(dataset); }
 
  private:
   void begin(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns);
   void time_sample(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns,
-                   std::span<const Extent> parts, bool served);
+                   std::span<const Extent> parts, bool prefetched);
   // False: the sample had not been begun.
   bool end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, Uptake::End end);
   bool add_part(const Session& session, uint64_t reader, uint32_t dataset, uint64_t index,

@@ -15,7 +15,7 @@ namespace {
 using protocol::MessageKind;
 
 constexpr uint64_t kFruitless = 256;  // samples
-constexpr uint32_t kLookAgain = 8;    // epochs
+constexpr uint32_t kRetryEpochs = 8;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
   const bool good = is_as_long(fds.front().get(), request.count * sizeof(uint32_t));
   std::vector<uint32_t> indices(good ? request.count : 0);
   if (!good || !read_memory(fds.front().get(), indices.data(), request.count * sizeof(uint32_t))) {
-    base_->server.refuse(peer.connection, "the order is shorter than it says");
+    base_->server.refuse(peer.connection, "the order is shorter than declared");
     return;
   }
   if (request.first == 0) begin_epoch(*session, request);
@@ -60,11 +60,11 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
   limits_->relieve(request.count * SampleOrder::kPositionBytes);
   if (!plans_->samples.publish(session->id, request.dataset, request.epoch, request.first,
                                indices)) {
-    base_->server.refuse(peer.connection, "an order of samples that there are not");
+    base_->server.refuse(peer.connection, "an order of unknown samples");
     return;
   }
   plans_->orders_changed = true;
-  ask_for_pages();
+  request_pages();
   plans_->sample_files.retry_refused();
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
@@ -73,10 +73,10 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
 void SampleRequests::begin_epoch(const Session& session, const protocol::Samples& order) {
   const bool idle =
       nothing_to_gain(session) || nothing_to_learn(session, order.dataset, order.epoch);
-  // Without events the end of the previous epoch would go unnoticed: its order is forgotten here.
+  // Without events the end of the previous epoch would go unnoticed: its order is removed here.
   auto& was_idle = session.memory.get()->header.samples_idle;
   if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
-    plans_->samples.orders().forget(session.id, order.dataset);
+    plans_->samples.orders().remove(session.id, order.dataset);
   }
   was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   if (idle) return;
@@ -89,10 +89,10 @@ void SampleRequests::begin_epoch(const Session& session, const protocol::Samples
 }
 
 // For all sessions: workers may be sessions of their own.
-void SampleRequests::ask_for_pages() {
+void SampleRequests::request_pages() {
   for (const auto& [id, session] : sessions_->all()) {
     const bool wanted =
-        plans_->samples.orders().wants_places(id) || plans_->scheduler.retention().bounds(id);
+        plans_->samples.orders().lacks_locations(id) || plans_->scheduler.retention().bounds(id);
     session->memory.get()->header.pages_wanted.store(wanted ? 1 : 0, std::memory_order_relaxed);
   }
 }
@@ -118,7 +118,7 @@ void SampleRequests::handle(const Peer& peer, const LocateMessage& message,
   Session* session = sessions_->find(request.session, request.token);
   if (session == nullptr || fds.size() != 1 || !is_memory(fds.front().get())) {
     base_->server.refuse(peer.connection,
-                         session == nullptr ? "no such session" : "places come in one memfd");
+                         session == nullptr ? "no such session" : "locations come in one memfd");
     return;
   }
   if (message.kind == MessageKind::kLocate && !may_name_paths(peer, session)) return;
@@ -133,11 +133,11 @@ void SampleRequests::handle(const Peer& peer, const LocateMessage& message,
     good = locate_files(*session, request, text);
   }
   if (!good) {
-    base_->server.refuse(peer.connection, "places that make no sense");
+    base_->server.refuse(peer.connection, "invalid locations");
     return;
   }
   plans_->orders_changed = true;
-  look_again(request.dataset);
+  resume_events(request.dataset);
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
 
@@ -148,7 +148,7 @@ bool SampleRequests::locate_files(const Session& session, const protocol::Sample
   for (uint64_t i = 0; i < request.count; ++i) {
     const uint32_t file = plans_->sample_files.intern(paths[i]);
     if (file == FileTable::kNone) {  // the rest is read from the originals
-      if (!std::exchange(said_table_full_, true)) {
+      if (!std::exchange(warned_table_full_, true)) {
         say(Level::kWarn, "there is no room for the names of more than these {} files",
             plans_->sample_files.size());
       }
@@ -207,7 +207,7 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
   // A report that confirms a known location changes no plan.
   if (set != nullptr && set->news() != news) {
     plans_->orders_changed = true;
-    look_again(request.dataset);
+    resume_events(request.dataset);
   }
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
@@ -241,7 +241,7 @@ bool SampleRequests::locate_keys(const Session& session, const protocol::Samples
 }
 
 // Whether nothing of the session's samples can be prefetched: all are whole files that are never
-// staged (on a local disk, for example), and none lies in a followed file.
+// staged (on a local disk, for example), and none is in a followed file.
 bool SampleRequests::nothing_to_gain(const Session& session) const {
   if (recordings_->attached(session.id)) return false;
   const bool stages = stage_->exists() && session.may_stage();
@@ -255,18 +255,18 @@ bool SampleRequests::nothing_to_gain(const Session& session) const {
 // Whether an epoch, or as much of it as arrived, taught no locations of samples: they come from a
 // small database or from the job's own memory, and sample events are pure cost. A file may be
 // reported up to an epoch after it was read, so what counts is what is known by now. Every
-// kLookAgain epochs events are switched on again.
+// kRetryEpochs epochs events are switched on again.
 bool SampleRequests::nothing_to_learn(const Session& session, uint32_t dataset,
                                       uint32_t epoch) const {
   const SampleSet* set = plans_->samples.set(dataset);
   return set != nullptr && set->known() < set->samples() / 4 && session.files.empty() &&
-         !recordings_->attached(session.id) && epoch % kLookAgain != 0 &&
+         !recordings_->attached(session.id) && epoch % kRetryEpochs != 0 &&
          session.counts.fruitless >= std::max(kFruitless, set->samples() / 4 * 3);
 }
 
 // Locations of the dataset were learned: switches events on again in sessions that were made idle
 // because nothing was known.
-void SampleRequests::look_again(uint32_t dataset) {
+void SampleRequests::resume_events(uint32_t dataset) {
   for (const auto& [id, session] : sessions_->all()) {
     auto& idle = session->memory.get()->header.samples_idle;
     if (idle.load(std::memory_order_relaxed) == 0) continue;

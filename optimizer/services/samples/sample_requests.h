@@ -22,7 +22,7 @@ class SampleRequests : Service {
   void handle(const Peer& peer, const RecordMessage& message, std::vector<UniqueFd> fds);
 
   // Lets sessions report which pages they read if that is of use.
-  void ask_for_pages();
+  void request_pages();
 
  private:
   bool may_name_paths(const Peer& peer, Session* session);
@@ -34,12 +34,12 @@ class SampleRequests : Service {
   bool locate_keys(const Session& session, const protocol::Samples& request, std::string_view text);
   bool nothing_to_gain(const Session& session) const;
   bool nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const;
-  void look_again(uint32_t dataset);
+  void resume_events(uint32_t dataset);
 
   StoredLocations* const stored_;
   RecordLocator* const records_;
   Limits* const limits_;
-  bool said_table_full_ = false;
+  bool warned_table_full_ = false;
 };
 
 }  // namespace sluice::optimizer

@@ -11,7 +11,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kNoMount = 0;        // executor's device for the user's own files
-constexpr uint64_t kWorthKeeping = 16;  // samples with newly seen locations
+constexpr uint64_t kWorthStoring = 16;  // samples with newly seen locations
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void StoredLocations::use(uint32_t dataset, const std::string& folder, const std
       kNoMount, [this, mailbox = base_->loop.mailbox(), dataset, folder, name, samples] {
         std::string problem;
         auto places = PlaceStore{folder}.load(name, samples, &problem);
-        if (!problem.empty()) say(Level::kWarn, "places of an earlier run: {}", problem);
+        if (!problem.empty()) say(Level::kWarn, "locations of an earlier run: {}", problem);
         if (!places) return;
         auto found = std::make_shared<PlaceList>(std::move(*places));
         mailbox->post([this, dataset, found] { loaded(dataset, std::move(*found)); });
@@ -39,7 +39,7 @@ void StoredLocations::loaded(uint32_t dataset, PlaceList places) {
   if (at == datasets_.end()) return;
   say(Level::kInfo, "{} parts of samples are known from an earlier run: {}", places.parts.size(),
       places.name);
-  at->second.kept = std::move(places);
+  at->second.pending = std::move(places);
   settle(dataset);
 }
 
@@ -55,40 +55,41 @@ const FileEntry* StoredLocations::followed(const PlaceList::File& file) const {
 
 // A sample's location is learned once all its followed files can be read.
 void StoredLocations::settle(uint32_t dataset) {
-  PlaceList& kept = datasets_.at(dataset).kept;
+  PlaceList& pending = datasets_.at(dataset).pending;
   std::vector<uint32_t> ids;
-  for (const PlaceList::File& file : kept.files) {
+  for (const PlaceList::File& file : pending.files) {
     const FileEntry* entry = followed(file);
     ids.push_back(entry != nullptr ? entry->id : 0);
   }
   std::vector<uint32_t> whole;  // interned on demand
-  whole.resize(kept.whole.size());
+  whole.resize(pending.whole.size());
   std::vector<PlaceList::Part> waiting;
   std::vector<Extent> parts;
-  for (size_t at = 0, next = 0; at < kept.parts.size(); at = next) {
+  for (size_t at = 0, next = 0; at < pending.parts.size(); at = next) {
     bool ready = true;
     parts.clear();
-    for (next = at; next < kept.parts.size() && kept.parts[next].sample == kept.parts[at].sample;
+    for (next = at;
+         next < pending.parts.size() && pending.parts[next].sample == pending.parts[at].sample;
          ++next) {
-      const PlaceList::Part& part = kept.parts[next];
+      const PlaceList::Part& part = pending.parts[next];
       if (part.whole == 0) {
         ready &= ids[part.file] != 0;
         parts.push_back({part.offset, part.length, ids[part.file]});
         continue;
       }
       uint32_t& number = whole[part.file];
-      if (number == 0) number = plans_->sample_files.intern(kept.whole[part.file]);
+      if (number == 0) number = plans_->sample_files.intern(pending.whole[part.file]);
       if (number != FileTable::kNone) parts.push_back(whole_file(number));
     }
     if (ready) {
-      plans_->samples.datasets().learn(dataset, kept.parts[at].sample, parts, Source::kKept);
+      plans_->samples.datasets().learn(dataset, pending.parts[at].sample, parts, Source::kStored);
     } else {
-      waiting.insert(waiting.end(), kept.parts.begin() + static_cast<ptrdiff_t>(at),
-                     kept.parts.begin() + static_cast<ptrdiff_t>(next));
+      waiting.insert(waiting.end(), pending.parts.begin() + static_cast<ptrdiff_t>(at),
+                     pending.parts.begin() + static_cast<ptrdiff_t>(next));
     }
   }
-  const bool more = waiting.size() < kept.parts.size();
-  kept.parts = std::move(waiting);
+  const bool more = waiting.size() < pending.parts.size();
+  pending.parts = std::move(waiting);
   if (more) plans_->orders_changed = true;
 }
 
@@ -96,9 +97,9 @@ void StoredLocations::file_ready(const FileEntry& file) {
   // Also remembered for later: locations may be stored after no session follows the file any more.
   seen_files_[file.id] = {file.path, file.size, file.modified_ns};
   for (auto& [id, dataset] : datasets_) {
-    if (dataset.kept.parts.empty()) continue;
-    for (const PlaceList::File& kept : dataset.kept.files) {
-      if (kept.path != file.path) continue;
+    if (dataset.pending.parts.empty()) continue;
+    for (const PlaceList::File& known : dataset.pending.files) {
+      if (known.path != file.path) continue;
       settle(id);
       break;
     }
@@ -107,20 +108,20 @@ void StoredLocations::file_ready(const FileEntry& file) {
 
 // Preserves loaded locations in files that were not opened in this run, except where the file was
 // opened and has changed.
-void StoredLocations::keep_waiting(const PlaceList& kept, const SampleSet& set, PlaceList* list) {
+void StoredLocations::add_pending(const PlaceList& pending, const SampleSet& set, PlaceList* list) {
   std::vector<bool> stale;
-  for (const PlaceList::File& file : kept.files) {
+  for (const PlaceList::File& file : pending.files) {
     stale.push_back(std::any_of(list->files.begin(), list->files.end(),
                                 [&](const auto& known) { return known.path == file.path; }));
   }
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> places;
-  for (PlaceList::Part part : kept.parts) {
+  for (PlaceList::Part part : pending.parts) {
     if (!set.parts(part.sample).empty() || (part.whole == 0 && stale[part.file])) continue;
     const auto next =
         static_cast<uint32_t>(part.whole != 0 ? list->whole.size() : list->files.size());
     const auto [at, fresh] = places.try_emplace({part.whole, part.file}, next);
-    if (fresh && part.whole != 0) list->whole.push_back(kept.whole[part.file]);
-    if (fresh && part.whole == 0) list->files.push_back(kept.files[part.file]);
+    if (fresh && part.whole != 0) list->whole.push_back(pending.whole[part.file]);
+    if (fresh && part.whole == 0) list->files.push_back(pending.files[part.file]);
     part.file = at->second;
     list->parts.push_back(part);
   }
@@ -132,7 +133,7 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
   list.samples = dataset.samples;
   std::unordered_map<uint32_t, uint32_t> files, whole_files;  // places in list.files, list.whole
   set.for_each_known([&](uint64_t index) {
-    if (set.source(index) > Source::kKept) return true;
+    if (set.source(index) > Source::kStored) return true;
     const std::span<const Extent> parts = set.parts(index);
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
@@ -160,7 +161,7 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
     }
     return true;
   });
-  keep_waiting(dataset.kept, set, &list);
+  add_pending(dataset.pending, set, &list);
   return list;
 }
 
@@ -177,17 +178,17 @@ void StoredLocations::release(uint32_t id) {
   if (at == datasets_.end() || set == nullptr) return;
   const Dataset dataset = std::move(at->second);
   datasets_.erase(at);
-  if (dataset.folder.empty() || set->news() < std::min(kWorthKeeping, set->samples())) return;
+  if (dataset.folder.empty() || set->news() < std::min(kWorthStoring, set->samples())) return;
   auto list = std::make_shared<const PlaceList>(learned(dataset, *set));
   ++saving_;
   base_->executor.run(kNoMount,
                       [this, mailbox = base_->loop.mailbox(), folder = dataset.folder, list] {
                         std::string problem;
                         if (PlaceStore{folder}.save(*list, &problem)) {
-                          say(Level::kInfo, "{} parts of samples are kept for the next run: {}",
+                          say(Level::kInfo, "{} parts of samples are stored for the next run: {}",
                               list->parts.size(), list->name);
                         } else {
-                          say(Level::kWarn, "places are not kept: {}", problem);
+                          say(Level::kWarn, "locations are not stored: {}", problem);
                         }
                         mailbox->post([this] { --saving_; });
                       });

@@ -21,7 +21,7 @@ class StoredLocations : Service {
   // A session uses the dataset; locations are stored in `folder` (empty: not stored). Those stored
   // earlier are loaded once.
   void use(uint32_t dataset, const std::string& folder, const std::string& name, uint64_t samples);
-  // The file can be read now: locations from earlier runs may lie in it.
+  // The file can be read now: locations from earlier runs may be in it.
   void file_ready(const FileEntry& file);
   // The session is about to end: stores what was learned of datasets that no other session uses.
   void leave(uint32_t session);
@@ -34,13 +34,13 @@ class StoredLocations : Service {
   struct Dataset {
     std::string folder, name;
     uint64_t samples = 0;
-    PlaceList kept;  // loaded parts whose file is not followed yet; may have none
+    PlaceList pending;  // loaded parts whose file is not followed yet; may have none
   };
 
   void loaded(uint32_t dataset, PlaceList places);
   void settle(uint32_t dataset);
   const FileEntry* followed(const PlaceList::File& file) const;
-  static void keep_waiting(const PlaceList& kept, const SampleSet& set, PlaceList* list);
+  static void add_pending(const PlaceList& pending, const SampleSet& set, PlaceList* list);
   PlaceList learned(const Dataset& dataset, const SampleSet& set) const;
 
   std::map<uint32_t, Dataset> datasets_;

@@ -58,7 +58,7 @@ class Stage {
 
   // From now on also stages files of local mounts.
   void stage_any_mount() {
-    if (!any_mount_) plans_->sample_files.forgive_folders();
+    if (!any_mount_) plans_->sample_files.accept_folders();
     any_mount_ = true;
   }
   // Removes evicted copies, then starts the planned fetches; empties `fetches`.

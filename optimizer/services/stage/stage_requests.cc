@@ -23,8 +23,8 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
                            std::vector<UniqueFd> /*fds*/) {
   const Session* session = sessions_->find(message.stage.session, message.stage.token);
   if (session == nullptr || !session->may_stage()) {
-    base_->server.refuse(peer.connection,
-                         session == nullptr ? "no such session" : "it is not wanted");
+    base_->server.refuse(peer.connection, session == nullptr ? "no such session"
+                                                             : "staging is off for this session");
     return;
   }
   const SessionOptions& options = session->options;

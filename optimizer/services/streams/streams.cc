@@ -187,7 +187,7 @@ void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now)
                                         static_cast<uint64_t>(event.pid) << 32, session.id, now)});
 }
 
-void Streams::forget_process(Session& session, uint32_t slot, uint32_t pid) {
+void Streams::remove_process(Session& session, uint32_t slot, uint32_t pid) {
   Mappings& mappings = session.mappings;
   mappings.faults.erase(pid);
   std::erase_if(mappings.all, [slot](const Mapping& mapping) { return mapping.slot == slot; });

@@ -16,7 +16,7 @@ class Streams : Service {
   bool on_event(Session& session, const TakenEvent& event, uint64_t now_ns);
   // Looks at the observed mappings that are due.
   void observe(uint64_t now_ns);
-  static void forget_process(Session& session, uint32_t slot, uint32_t pid);
+  static void remove_process(Session& session, uint32_t slot, uint32_t pid);
 
  private:
   void on_mapped(Session& session, const TakenEvent& event, uint64_t now_ns);

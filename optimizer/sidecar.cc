@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kHungNs = 10 * kSecond;
 constexpr uint64_t kCloseNs = kSecond;  // for files to be closed at the end
-constexpr uint64_t kLookNs = 20 * kMillisecond;
+constexpr uint64_t kTurnNs = 20 * kMillisecond;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void Sidecar::run() {
   const uint64_t deadline = now_ns() + kCloseNs;
   while (in_.files.closing() + in_.recordings.unsettled() + locations_.stored.unsettled() > 0 &&
          now_ns() < deadline) {
-    in_.base.loop.turn(kLookNs);
+    in_.base.loop.turn(kTurnNs);
     transfers_.finish_if_any();
   }
   lifetime_.answer(true);

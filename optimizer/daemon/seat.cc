@@ -15,7 +15,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr int kLookMs = 2;
+constexpr int kPollMs = 2;
 constexpr int kHandoverMs = 10000;
 
 std::string standard_path() {
@@ -139,8 +139,8 @@ Seat::Result Seat::take(const std::string& path, std::string* reason) {
       // The job that started this process found no listening optimizer. One that is ending does not
       // listen any more, but holds the lock until it has removed its files: wait for that.
       if (!no_listener() || waited_ms >= kHandoverMs) return Result::kBusy;
-      usleep(kLookMs * 1000);
-      waited_ms += kLookMs;
+      usleep(kPollMs * 1000);
+      waited_ms += kPollMs;
       continue;
     }
     // ENOENT: an optimizer that just ended has removed its empty folder.

@@ -7,7 +7,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kLookNs = kSecond;
+constexpr uint64_t kUpdateNs = kSecond;
 // What is known of samples may take 1/kTablesShare of the budget, within these limits (bytes).
 constexpr uint64_t kTablesShare = 4;
 constexpr uint64_t kLeastTables = 16 << 20;
@@ -18,7 +18,7 @@ constexpr uint64_t kMostTables = 512 << 20;
 Limits::Limits(const Service& service, uint64_t memory, StoredLocations* stored,
                RecordLocator* records)
     : Service(service), memory_(memory), stored_(stored), records_(records) {
-  look();
+  read_memory_limits();
 }
 
 void Limits::relieve(uint64_t more) {
@@ -43,9 +43,9 @@ void Limits::relieve(uint64_t more) {
   }
 }
 
-void Limits::look() {
-  next_look_ns_ = now_ns() + kLookNs;
-  shares_.look(reader_.read(), memory_, plans_->stage.table().used());
+void Limits::read_memory_limits() {
+  next_update_ns_ = now_ns() + kUpdateNs;
+  shares_.update(reader_.read(), memory_, plans_->stage.table().used());
   plans_->samples.set_most_bytes(
       std::clamp(shares_.budget() / kTablesShare, kLeastTables, kMostTables));
   records_->set_budget(shares_.budget());
@@ -54,24 +54,24 @@ void Limits::look() {
 }
 
 void Limits::share(uint64_t now) {
-  uint64_t asked = 0;
+  uint64_t requested = 0;
   bool unlimited = false;
   for (const auto& [id, session] : sessions_->all()) {
     if (!session->may_stage()) continue;
     unlimited |= session->options.memory == 0;
-    asked = std::max(asked, session->options.memory);
+    requested = std::max(requested, session->options.memory);
   }
   Accounts& accounts = plans_->scheduler.accounts();
-  stage_->tick(
-      now, shares_.stage(accounts.outstanding() + plans_->scheduler.retention().records().kept(),
-                         unlimited ? 0 : asked));
+  stage_->tick(now, shares_.stage(
+                        accounts.outstanding() + plans_->scheduler.retention().records().retained(),
+                        unlimited ? 0 : requested));
   accounts.set_budget(shares_.cache(plans_->stage.table().used()));
 }
 
 void Limits::tick(uint64_t now) {
   share(now);
   const bool anything = !sessions_->empty() || !plans_->stage.table().all().empty();
-  if (anything && now >= next_look_ns_) look();
+  if (anything && now >= next_update_ns_) read_memory_limits();
 }
 
 }  // namespace sluice::optimizer

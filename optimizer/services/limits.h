@@ -20,18 +20,18 @@ class Limits : Service {
   void relieve(uint64_t more = 0);
   // Gives the stage and the page cache their parts of the budget.
   void share(uint64_t now_ns);
-  // The same, and from time to time looks how much memory there is.
+  // The same, and from time to time reads how much memory there is.
   void tick(uint64_t now_ns);
 
  private:
-  void look();
+  void read_memory_limits();
 
   const uint64_t memory_;
   StoredLocations* const stored_;
   RecordLocator* const records_;
   MemoryReader reader_;
   MemoryShares shares_;
-  uint64_t next_look_ns_ = 0;
+  uint64_t next_update_ns_ = 0;
 };
 
 }  // namespace sluice::optimizer

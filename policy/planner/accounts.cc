@@ -53,7 +53,7 @@ void Accounts::count(uint32_t session, SessionMetric metric, uint64_t by) {
 }
 
 void Accounts::hit(uint32_t session, Demand demand) {
-  if (Savings* all = savings(session)) all->served(demand);
+  if (Savings* all = savings(session)) all->hit(demand);
 }
 
 void Accounts::missed(uint32_t session, Demand demand) {

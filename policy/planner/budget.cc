@@ -74,15 +74,15 @@ uint64_t memory_left(const MemoryFacts& facts, uint64_t staged) {
   return left + staged;
 }
 
-void MemoryShares::look(const MemoryFacts& facts, uint64_t wish, uint64_t staged) {
+void MemoryShares::update(const MemoryFacts& facts, uint64_t wish, uint64_t staged) {
   budget_ = budget_bytes(facts, wish, staged);
   stage_most_ = memory_left(facts, staged) / 4 * 3;
   share_ = brake_.next(facts.pressure);
 }
 
-uint64_t MemoryShares::stage(uint64_t ahead, uint64_t asked) const {
+uint64_t MemoryShares::stage(uint64_t ahead, uint64_t requested) const {
   const uint64_t usual = budget_ - std::min(budget_ / 2, ahead);
-  const uint64_t most = asked != 0 ? std::min(stage_most_, asked) : usual;
+  const uint64_t most = requested != 0 ? std::min(stage_most_, requested) : usual;
   return static_cast<uint64_t>(static_cast<double>(most) * share_);
 }
 
@@ -90,9 +90,9 @@ uint64_t MemoryShares::cache(uint64_t staged) const {
   return budget_ - std::min(budget_ / 2, staged);
 }
 
-uint64_t budget_bytes(const MemoryFacts& facts, uint64_t asked, uint64_t staged) {
+uint64_t budget_bytes(const MemoryFacts& facts, uint64_t requested, uint64_t staged) {
   uint64_t budget = memory_left(facts, staged) / 5;
-  if (asked != 0) budget = std::min(budget, asked);
+  if (requested != 0) budget = std::min(budget, requested);
   return std::max(budget, kMinBudget);
 }
 

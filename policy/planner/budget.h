@@ -45,14 +45,15 @@ class MemoryShares {
  public:
   // Once a second. `wish`: the configured upper limit, bytes; 0: none. `staged`: bytes in the
   // stage.
-  void look(const MemoryFacts& facts, uint64_t wish, uint64_t staged);
+  void update(const MemoryFacts& facts, uint64_t wish, uint64_t staged);
 
   uint64_t budget() const { return budget_; }  // bytes, of page cache and stage together
   // Upper limit for a job that asks for more than the usual budget.
   uint64_t most() const { return stage_most_; }
-  // Bytes for the stage while `ahead` bytes of page cache are prefetched. `asked`: the most that a
-  // job with staged files asks for, granted as far as that memory exists; 0: the usual budget.
-  uint64_t stage(uint64_t ahead, uint64_t asked) const;
+  // Bytes for the stage while `ahead` bytes of page cache are prefetched. `requested`: the most
+  // that a job with staged files asks for, granted as far as that memory exists; 0: the usual
+  // budget.
+  uint64_t stage(uint64_t ahead, uint64_t requested) const;
   // Bytes for the page cache while the stage holds `staged` bytes.
   uint64_t cache(uint64_t staged) const;
 
@@ -63,9 +64,9 @@ class MemoryShares {
   PressureBrake brake_;
 };
 
-// min(asked, 20 % of what the host and every cgroup level leave), at least kMinBudget.
-// `asked` 0: no upper limit configured.
-uint64_t budget_bytes(const MemoryFacts& facts, uint64_t asked, uint64_t staged = 0);
+// min(requested, 20 % of what the host and every cgroup level leave), at least kMinBudget.
+// `requested` 0: no upper limit configured.
+uint64_t budget_bytes(const MemoryFacts& facts, uint64_t requested, uint64_t staged = 0);
 
 // "9223372036854771712\n" or "max\n"; cgroup v1 writes a huge number for "no limit".
 uint64_t parse_limit(std::string_view text);

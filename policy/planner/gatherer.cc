@@ -19,7 +19,8 @@ Gatherer::Reads::iterator Gatherer::erase(Reads::iterator at) {
 }
 
 std::vector<WaitingRead> Gatherer::take(uint64_t longest, const MayBridge& may_bridge,
-                                        const IsWanted& is_wanted, std::vector<WaitingRead>* gone) {
+                                        const IsWanted& is_wanted,
+                                        std::vector<WaitingRead>* removed) {
   std::vector<WaitingRead> taken;
   while (!by_turn_.empty()) {
     const auto first = reads_.find(by_turn_.begin()->second);
@@ -27,7 +28,7 @@ std::vector<WaitingRead> Gatherer::take(uint64_t longest, const MayBridge& may_b
       taken.push_back(first->second);
       break;
     }
-    gone->push_back(first->second);
+    removed->push_back(first->second);
     erase(first);
   }
   if (taken.empty()) return taken;
@@ -48,7 +49,7 @@ std::vector<WaitingRead> Gatherer::take(uint64_t longest, const MayBridge& may_b
   const auto join = [&](Reads::iterator at) {
     const WaitingRead read = at->second;
     if (!is_wanted(read.wanted)) {
-      gone->push_back(read);
+      removed->push_back(read);
     } else {
       span = {std::min(span.begin, read.range.begin), std::max(span.end, read.range.end)};
       taken.push_back(read);
@@ -61,27 +62,27 @@ std::vector<WaitingRead> Gatherer::take(uint64_t longest, const MayBridge& may_b
 }
 
 template <typename Test>
-void Gatherer::remove(Test test, std::vector<WaitingRead>* gone) {
+void Gatherer::remove(Test test, std::vector<WaitingRead>* removed) {
   for (auto at = reads_.begin(); at != reads_.end();) {
     if (!test(at->second)) {
       ++at;
       continue;
     }
-    gone->push_back(at->second);
+    removed->push_back(at->second);
     at = erase(at);
   }
 }
 
-void Gatherer::remove_file(uint32_t file, std::vector<WaitingRead>* gone) {
-  remove([file](const WaitingRead& read) { return read.wanted.extent.file == file; }, gone);
+void Gatherer::remove_file(uint32_t file, std::vector<WaitingRead>* removed) {
+  remove([file](const WaitingRead& read) { return read.wanted.extent.file == file; }, removed);
 }
 
-void Gatherer::remove_session(uint32_t session, std::vector<WaitingRead>* gone) {
-  remove([session](const WaitingRead& read) { return read.wanted.session == session; }, gone);
+void Gatherer::remove_session(uint32_t session, std::vector<WaitingRead>* removed) {
+  remove([session](const WaitingRead& read) { return read.wanted.session == session; }, removed);
 }
 
-void Gatherer::remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* gone) {
-  remove([&](const WaitingRead& read) { return !is_wanted(read.wanted); }, gone);
+void Gatherer::remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* removed) {
+  remove([&](const WaitingRead& read) { return !is_wanted(read.wanted); }, removed);
 }
 
 }  // namespace sluice::optimizer

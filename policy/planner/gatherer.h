@@ -25,16 +25,16 @@ class Gatherer {
   void add(const WantedExtent& wanted, Range range);
   // The read that has waited longest, and the reads of its file and session that fit with it into
   // one request of at most `longest` bytes, where `may_bridge` allows each gap on the way. Removes
-  // reads for which `is_wanted` is false, and appends them to `gone`. Empty: nothing waits.
+  // reads for which `is_wanted` is false, and appends them to `removed`. Empty: nothing waits.
   using MayBridge = std::function<bool(const WaitingRead& read, Range gap)>;
   using IsWanted = std::function<bool(const WantedExtent& wanted)>;
   std::vector<WaitingRead> take(uint64_t longest, const MayBridge& may_bridge,
-                                const IsWanted& is_wanted, std::vector<WaitingRead>* gone);
-  // Remove all reads of a file, or of a session, and append them to `gone`.
-  void remove_file(uint32_t file, std::vector<WaitingRead>* gone);
-  void remove_session(uint32_t session, std::vector<WaitingRead>* gone);
+                                const IsWanted& is_wanted, std::vector<WaitingRead>* removed);
+  // Remove all reads of a file, or of a session, and append them to `removed`.
+  void remove_file(uint32_t file, std::vector<WaitingRead>* removed);
+  void remove_session(uint32_t session, std::vector<WaitingRead>* removed);
   // Likewise all reads that are not wanted.
-  void remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* gone);
+  void remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* removed);
   bool empty() const { return by_turn_.empty(); }
   uint64_t bytes() const { return bytes_; }  // of all waiting reads
 
@@ -43,7 +43,7 @@ class Gatherer {
   using Key = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t>;
   using Reads = std::map<Key, WaitingRead>;
   template <typename Test>
-  void remove(Test test, std::vector<WaitingRead>* gone);
+  void remove(Test test, std::vector<WaitingRead>* removed);
   Reads::iterator erase(Reads::iterator at);
 
   uint64_t turn_ = 0, bytes_ = 0;

@@ -18,13 +18,13 @@ struct Effect {
 // The table of transitions, in the order of PageEvent.
 constexpr Effect kEffects[] = {
     // unless, only_if, clears, sets
-    /* kCalled        */ {0, kReading, 0, kCalled},
-    /* kWaits         */ {0, 0, 0, kWaiting | kCalled},
-    /* kWaitGivenUp   */ {0, 0, kWaiting | kCalled, 0},
+    /* kWanted        */ {0, kReading, 0, kWanted},
+    /* kWaits         */ {0, 0, 0, kWaiting | kWanted},
+    /* kWaitCancelled */ {0, 0, kWaiting | kWanted, 0},
     /* kReadBegun     */ {0, 0, kWaiting, kReading},
-    /* kReadEnded     */ {0, 0, kReading | kCalled, 0},
+    /* kReadEnded     */ {0, 0, kReading | kWanted, 0},
     /* kPrefetched    */ {kReady, 0, kMayBeCached, kReady},
-    /* kBroughtAlong  */ {kReady, 0, kMayBeCached, kBeside},
+    /* kNeighbourRead */ {kReady, 0, kMayBeCached, kNeighbour},
     /* kFoundCached   */ {kReady | kFound, 0, kMayBeCached, kFound},
     /* kPassed        */ {0, kReady | kFound, kMayBeCached, 0},
     /* kPassedForGood */ {0, kReady, kMayBeCached, kBehind, true},
@@ -34,7 +34,7 @@ constexpr Effect kEffects[] = {
     /* kSeemsEvicted  */ {kReady, kMayBeCached, kMayBeCached, 0},
     /* kFallenBehind  */ {0, 0, 0, kBehind},
     /* kUnmapped      */ {0, 0, 0, kUnmapped},
-    /* kMapsForgotten */ {0, kUnmapped, kUnmapped, 0},
+    /* kMapsIgnored   */ {0, kUnmapped, kUnmapped, 0},
     /* kDropped       */ {0, 0, kBehind | kUnmapped, 0},
     /* kDropBegun     */ {0, 0, 0, kDropping},
     /* kDropEnded     */ {0, 0, kDropping, 0},

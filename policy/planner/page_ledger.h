@@ -3,7 +3,7 @@
 // (page_ledger.cc) is the table of transitions. Pure; one thread.
 //
 // Invariants:
-//   1. A byte has at most one of kRead, kBeside, kFound and kReady.
+//   1. A byte has at most one of kRead, kNeighbour, kFound and kReady.
 //   2. It has an owner if and only if it is kReady: the session whose budget it takes, once.
 //   3. Neighbouring pieces differ; a byte without any fact is in no piece.
 #pragma once
@@ -21,28 +21,28 @@ namespace sluice::optimizer {
 
 // Facts of a byte, to be combined.
 enum PageFact : uint16_t {
-  kWaiting = 1 << 0,   // its read waits for reads of nearby records (gatherer.h)
-  kReading = 1 << 1,   // is being read
-  kCalled = 1 << 2,    // of these two, what a coming sample needs
-  kRead = 1 << 3,      // a sample was read here; may still be cached
-  kBeside = 1 << 4,    // read together with others before its turn; may still be cached
-  kFound = 1 << 5,     // was cached without Sluice; not passed
-  kReady = 1 << 6,     // prefetched for a session; not passed
-  kBehind = 1 << 7,    // prefetched and passed, may be dropped
-  kUnmapped = 1 << 8,  // no longer mapped by its reader
-  kDropping = 1 << 9,  // of a record that is not retained, being dropped
+  kWaiting = 1 << 0,    // its read waits for reads of nearby records (gatherer.h)
+  kReading = 1 << 1,    // is being read
+  kWanted = 1 << 2,     // of these two, what a coming sample needs
+  kRead = 1 << 3,       // a sample was read here; may still be cached
+  kNeighbour = 1 << 4,  // read together with others before its turn; may still be cached
+  kFound = 1 << 5,      // was cached without Sluice; not passed
+  kReady = 1 << 6,      // prefetched for a session; not passed
+  kBehind = 1 << 7,     // prefetched and passed, may be dropped
+  kUnmapped = 1 << 8,   // no longer mapped by its reader
+  kDropping = 1 << 9,   // of a record that is not retained, being dropped
 };
 inline constexpr size_t kPageFacts = 10;
-inline constexpr uint16_t kMayBeCached = kRead | kBeside | kFound | kReady;
+inline constexpr uint16_t kMayBeCached = kRead | kNeighbour | kFound | kReady;
 
 enum class PageEvent : uint8_t {
-  kCalled,         // a sample needs what is being read
+  kWanted,         // a sample needs what is being read
   kWaits,          // a sample needs it, and its read waits for others
-  kWaitGivenUp,    // no sample needs it any more
+  kWaitCancelled,  // no sample needs it any more
   kReadBegun,      //
   kReadEnded,      //
   kPrefetched,     // arrived, or is in memory, for the session `owner`
-  kBroughtAlong,   // arrived beside what samples need
+  kNeighbourRead,  // arrived beside what samples need
   kFoundCached,    //
   kPassed,         // by a stream's reader
   kPassedForGood,  // likewise, what is ready for `owner`: it may be dropped
@@ -52,7 +52,7 @@ enum class PageEvent : uint8_t {
   kSeemsEvicted,   // its read, or a read near it, took as long as storage does
   kFallenBehind,   // it arrived after its reader had passed
   kUnmapped,       // by its reader
-  kMapsForgotten,  // it will not be dropped: whether it is mapped does not matter
+  kMapsIgnored,    // it will not be dropped: whether it is mapped does not matter
   kDropped,        // what was behind
   kDropBegun,      // of a record's pages
   kDropEnded,      //

@@ -134,7 +134,7 @@ void RecordDrops::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t no
   stuck_.insert(later, stuck);
 }
 
-void RecordDrops::forget_file(uint32_t file) {
+void RecordDrops::remove_file(uint32_t file) {
   spent_.erase(file);
   between_.erase(file);
   std::erase_if(stuck_, [file](const Stuck& stuck) { return stuck.pages.file == file; });

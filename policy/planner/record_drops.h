@@ -18,7 +18,8 @@
 
 namespace sluice::optimizer {
 
-// By file: what was read for samples that no job has begun yet. `visited`: samples looked at.
+// By file: what was read for samples that no job has begun yet. `visited`: how many samples were
+// checked.
 std::map<uint32_t, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited);
 
 // The whole pages of a record, within the file.
@@ -36,7 +37,7 @@ class RecordDrops {
   void drops(uint64_t now_ns, std::vector<PlannedDrop>* drops);
   // A drop was made; `left` bytes of the range are still cached, because a process maps them.
   void on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
-  void forget_file(uint32_t file);
+  void remove_file(uint32_t file);
 
  private:
   // Pages that a process still mapped when they were dropped.

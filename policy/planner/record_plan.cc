@@ -27,29 +27,29 @@ void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t sam
   const std::unique_ptr<Policy> before = std::move(entry.policy);
   entry.policy = policy_info(policy).make(before->capacity(), static_cast<uint32_t>(samples));
   entry.kind = policy;
-  std::vector<SampleId> kept;
-  for (const auto& [sample, pages] : entry.kept) {
+  std::vector<SampleId> retained;
+  for (const auto& [sample, pages] : entry.retained) {
     entry.policy->set_importance(sample, before->importance(sample));
     entry.policy->set_page(sample, first_page(pages));
-    kept.push_back(sample);
+    retained.push_back(sample);
   }
-  std::vector<FilePages> gone;
-  for (const SampleId sample : kept) {
+  std::vector<FilePages> removed;
+  for (const SampleId sample : retained) {
     uint64_t bytes = 0;
-    for (const FilePages& piece : entry.kept.at(sample)) bytes += piece.range.length();
+    for (const FilePages& piece : entry.retained.at(sample)) bytes += piece.range.length();
     const Decision decision = entry.policy->access(kNoSession, sample, bytes, &victims_);
-    for (const SampleId victim : victims_) evict(entry, victim, &gone);
-    if (decision == Decision::kPass) evict(entry, sample, &gone);
+    for (const SampleId victim : victims_) evict(entry, victim, &removed);
+    if (decision == Decision::kPass) evict(entry, sample, &removed);
   }
-  free_unowned(gone, freed);
+  free_unowned(removed, freed);
 }
 
 void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   entry.policy->set_capacity(bytes, &victims_);
-  std::vector<FilePages> gone;
-  for (const SampleId victim : victims_) evict(entry, victim, &gone);
-  free_unowned(gone, freed);
+  std::vector<FilePages> removed;
+  for (const SampleId victim : victims_) evict(entry, victim, &removed);
+  free_unowned(removed, freed);
 }
 
 void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
@@ -59,34 +59,35 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
   for (const FilePages& piece : pages) bytes += piece.range.length();
   ++entry.reads;
   entry.bytes += bytes;
-  std::vector<FilePages> gone;
-  const auto known = entry.kept.find(sample);
-  if (known != entry.kept.end() && known->second != pages) {  // the sample's location has changed
+  std::vector<FilePages> removed;
+  const auto known = entry.retained.find(sample);
+  if (known != entry.retained.end() &&
+      known->second != pages) {  // the sample's location has changed
     entry.policy->drop(sample);
-    evict(entry, sample, &gone);
+    evict(entry, sample, &removed);
   }
   if (!pages.empty()) entry.policy->set_page(sample, first_page(pages));
   const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
-  for (const SampleId victim : victims_) evict(entry, victim, &gone);
+  for (const SampleId victim : victims_) evict(entry, victim, &removed);
   if (decision == Decision::kPass) {
-    gone.insert(gone.end(), pages.begin(), pages.end());
-  } else if (entry.kept.count(sample) == 0) {
+    removed.insert(removed.end(), pages.begin(), pages.end());
+  } else if (entry.retained.count(sample) == 0) {
     for (const FilePages& piece : pages) owners_[piece.file].add(piece.range);
-    entry.kept.emplace(sample, std::move(pages));
+    entry.retained.emplace(sample, std::move(pages));
   }
-  free_unowned(gone, freed);
+  free_unowned(removed, freed);
 }
 
-void RecordPlan::evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone) {
-  const auto at = dataset.kept.find(sample);
-  if (at == dataset.kept.end()) return;
+void RecordPlan::evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* removed) {
+  const auto at = dataset.retained.find(sample);
+  if (at == dataset.retained.end()) return;
   for (const FilePages& piece : at->second) {
     const auto owners = owners_.find(piece.file);
     owners->second.release(piece.range);
     if (owners->second.empty()) owners_.erase(owners);
   }
-  gone->insert(gone->end(), at->second.begin(), at->second.end());
-  dataset.kept.erase(at);
+  removed->insert(removed->end(), at->second.begin(), at->second.end());
+  dataset.retained.erase(at);
 }
 
 void RecordPlan::free_unowned(std::span<const FilePages> pages,
@@ -125,16 +126,17 @@ void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importa
   if (at != datasets_.end()) at->second.policy->set_importance(sample, importance);
 }
 
-bool RecordPlan::keeps(uint32_t dataset, SampleId sample) const {
+bool RecordPlan::retains(uint32_t dataset, SampleId sample) const {
   const auto at = datasets_.find(dataset);
-  return at != datasets_.end() && at->second.policy->kept(sample);
+  return at != datasets_.end() && at->second.policy->retained(sample);
 }
 
 void RecordPlan::untrack(uint32_t dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
-  std::vector<FilePages> gone;
-  while (!at->second.kept.empty()) evict(at->second, at->second.kept.begin()->first, &gone);
+  std::vector<FilePages> removed;
+  while (!at->second.retained.empty())
+    evict(at->second, at->second.retained.begin()->first, &removed);
   datasets_.erase(at);
 }
 
@@ -142,17 +144,17 @@ void RecordPlan::remove_session(uint32_t session) {
   for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
 }
 
-void RecordPlan::forget_file(uint32_t file) {
-  std::vector<FilePages> gone;
+void RecordPlan::remove_file(uint32_t file) {
+  std::vector<FilePages> removed;
   for (auto& [id, dataset] : datasets_) {
     std::vector<SampleId> samples;
-    for (const auto& [sample, pages] : dataset.kept) {
+    for (const auto& [sample, pages] : dataset.retained) {
       const auto in_file = [file](const FilePages& piece) { return piece.file == file; };
       if (std::any_of(pages.begin(), pages.end(), in_file)) samples.push_back(sample);
     }
     for (const SampleId sample : samples) {
       dataset.policy->drop(sample);
-      evict(dataset, sample, &gone);
+      evict(dataset, sample, &removed);
     }
   }
 }
@@ -173,7 +175,7 @@ uint64_t RecordPlan::mean_bytes(uint32_t dataset) const {
   return at == datasets_.end() || at->second.reads == 0 ? 0 : at->second.bytes / at->second.reads;
 }
 
-uint64_t RecordPlan::kept() const {
+uint64_t RecordPlan::retained() const {
   uint64_t sum = 0;
   for (const auto& [id, dataset] : datasets_) sum += dataset.policy->used();
   return sum;

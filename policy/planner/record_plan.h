@@ -29,7 +29,7 @@ class RecordPlan {
   // From now on so many bytes of the dataset may be retained, by that policy. `samples`: those
   // below are expected, more may come.
   void track(uint32_t dataset, PolicyKind policy, uint64_t samples, uint64_t bytes);
-  // Another policy, of the same capacity, for a dataset that is tracked: it decides anew of what
+  // Another policy, of the same capacity, for a dataset that is tracked: it decides again on what
   // was retained, and knows its importance if the policy before did. What is evicted is appended to
   // `freed`.
   void change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
@@ -45,18 +45,18 @@ class RecordPlan {
   std::optional<PolicyKind> policy(uint32_t dataset) const;  // nullopt: no such dataset
   // The sample's importance, for policies that use it. No effect if the dataset is not tracked.
   void set_importance(uint32_t dataset, SampleId sample, float importance);
-  bool keeps(uint32_t dataset, SampleId sample) const;
+  bool retains(uint32_t dataset, SampleId sample) const;
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
   void untrack(uint32_t dataset);
   void remove_session(uint32_t session);
-  void forget_file(uint32_t file);
+  void remove_file(uint32_t file);
 
   bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
   std::vector<uint32_t> tracked() const;
   uint64_t capacity(uint32_t dataset) const;    // bytes; 0: not tracked
   uint64_t mean_bytes(uint32_t dataset) const;  // of a sample that was read; 0: none was
   // Retained bytes; pages that samples share count once for each sample.
-  uint64_t kept() const;
+  uint64_t retained() const;
   uint64_t footprint() const;  // bytes of the policies' own tables
   // The parts of `range` that belong to no retained sample.
   void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
@@ -65,12 +65,12 @@ class RecordPlan {
   struct Dataset {
     std::unique_ptr<Policy> policy;
     PolicyKind kind = PolicyKind::kAuto;
-    std::unordered_map<SampleId, std::vector<FilePages>> kept;
+    std::unordered_map<SampleId, std::vector<FilePages>> retained;
     uint64_t reads = 0, bytes = 0;  // of all reads, for the mean
   };
 
-  // Releases the sample, and appends its pages to `gone` even if other samples share them.
-  void evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* gone);
+  // Releases the sample, and appends its pages to `removed` even if other samples share them.
+  void evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* removed);
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 
   std::map<uint32_t, Dataset> datasets_;

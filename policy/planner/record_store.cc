@@ -25,9 +25,9 @@ bool RecordStore::is_there(uint32_t file_id, PlannedFile& file, uint32_t session
     return false;
   }
   // It was read together with another record, and now its turn has come.
-  if (const uint64_t beside = file.pages.covered(range, kBeside); beside != 0) {
+  if (const uint64_t neighbours = file.pages.covered(range, kNeighbour); neighbours != 0) {
     accounts_.charge(session, file.pages.on(PageEvent::kPrefetched, range, session).bytes);
-    accounts_.count(session, SessionMetric::package_used_bytes, beside);
+    accounts_.count(session, SessionMetric::package_used_bytes, neighbours);
   } else {
     accounts_.count(session, SessionMetric::already_cached_bytes,
                     file.pages.on(PageEvent::kFoundCached, range).bytes);
@@ -46,7 +46,7 @@ FetchVerdict RecordStore::judge(uint32_t session, const Extent& part, uint64_t n
   const Range range = pages_of(part, file.size);
   const uint64_t coming = file.pages.covered(range, kReading | kWaiting);
   if (file.pages.ready(session, range) + coming >= range.length()) {
-    file.pages.on(PageEvent::kCalled, range);
+    file.pages.on(PageEvent::kWanted, range);
     return FetchVerdict::kNever;
   }
   if (file.pages.covered(range, kDropping) != 0) return FetchVerdict::kLater;
@@ -74,13 +74,13 @@ void RecordStore::take(const WantedExtent& wanted, uint64_t now_ns) {
   }
   const Range range = runs_.run_around(wanted, own, now_ns);
   file.pages.on(PageEvent::kReadBegun, range);  // so that no other sample reads it again
-  file.pages.on(PageEvent::kCalled, own);
+  file.pages.on(PageEvent::kWanted, own);
   taken_.push_back({id, wanted.session, taken_.size(), range});
   mount.reserved += static_cast<unsigned>((range.length() - 1) / kLongest + 1);
   accounts_.reserve(wanted.session, range.length());
 }
 
-// Samples that are taken in one call and lie side by side are merged, up to the length of one read:
+// Samples that are taken in one call and are neighbours are merged, up to the length of one read:
 // the earliest needed comes first, and its neighbours with it.
 std::vector<RecordStore::Taken> RecordStore::merged(std::vector<Taken> taken) {
   std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) {

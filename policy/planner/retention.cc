@@ -141,7 +141,7 @@ uint64_t Retention::window(uint32_t dataset, uint64_t spread, uint64_t most, uin
   return std::min(most, datasets_.at(dataset).window);
 }
 
-std::optional<PolicyKind> Retention::asked_policy(uint32_t dataset) const {
+std::optional<PolicyKind> Retention::requested_policy(uint32_t dataset) const {
   for (const uint32_t id : samples_->datasets().sessions_of(dataset)) {
     const Accounts::Session* session = accounts_.find(id);
     if (session != nullptr && session->policy) return session->policy;
@@ -149,17 +149,19 @@ std::optional<PolicyKind> Retention::asked_policy(uint32_t dataset) const {
   return std::nullopt;
 }
 
-// Unless a job asked for a policy, records that are read together with their neighbours are
+// Unless a job requests a policy, records that are read together with their neighbours are
 // retained by file order (policy/replacement/file_order.h).
 void Retention::choose_policy(uint32_t dataset, std::vector<FilePages>* freed) {
   Dataset& set = datasets_.at(dataset);
   set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
                              : set.gathered - std::min(set.gathered, 1U);
-  const std::optional<PolicyKind> asked = asked_policy(dataset);
+  const std::optional<PolicyKind> requested = requested_policy(dataset);
   const std::optional<PolicyKind> now = records_.policy(dataset);
   const bool together =
       now == PolicyKind::kFileOrder ? set.gathered != 0 : set.gathered >= kGathered;
-  const PolicyKind wanted = asked ? *asked : together ? PolicyKind::kFileOrder : PolicyKind::kAuto;
+  const PolicyKind wanted = requested  ? *requested
+                            : together ? PolicyKind::kFileOrder
+                                       : PolicyKind::kAuto;
   if (wanted == now) return;
   records_.change_policy(dataset, wanted, samples_->set(dataset)->reach(), freed);
   if (wanted != PolicyKind::kFileOrder) predict(dataset);
@@ -181,7 +183,7 @@ std::vector<FilePages> Retention::note_files(uint32_t dataset, std::span<const E
 void Retention::set_capacity(uint32_t dataset, uint64_t capacity, std::vector<FilePages>* freed) {
   const uint64_t before = records_.capacity(dataset);
   if (!records_.tracks(dataset)) {
-    records_.track(dataset, asked_policy(dataset).value_or(PolicyKind::kAuto),
+    records_.track(dataset, requested_policy(dataset).value_or(PolicyKind::kAuto),
                    samples_->set(dataset)->reach(), capacity);
   } else if (std::max(before, capacity) - std::min(before, capacity) > capacity / kNearEnough) {
     records_.set_capacity(dataset, capacity, freed);
@@ -198,7 +200,7 @@ void Retention::on_read(uint32_t session, uint32_t dataset, uint64_t index,
   const uint64_t reach = std::max(samples_->set(dataset)->reach(), index + 1);
   if (reach > bytes / kEntryBytes) bytes = 0;
   if (bytes == 0) {
-    if (records_.tracks(dataset)) give_up(dataset);
+    if (records_.tracks(dataset)) untrack(dataset);
     return;
   }
   std::vector<FilePages> freed;
@@ -226,15 +228,15 @@ void Retention::predict(uint32_t dataset) {
 
 void Retention::remove_dataset(uint32_t dataset) {
   if (datasets_.count(dataset) == 0) return;
-  give_up(dataset);
+  untrack(dataset);
   datasets_.erase(dataset);
   ++changes_;
 }
 
 // The dataset's readers have no limit any more, or have ended: Sluice must not drop their pages.
-void Retention::give_up(uint32_t dataset) {
+void Retention::untrack(uint32_t dataset) {
   records_.untrack(dataset);
-  for (const uint32_t file : datasets_.at(dataset).files) drops_.forget_file(file);
+  for (const uint32_t file : datasets_.at(dataset).files) drops_.remove_file(file);
 }
 
 void Retention::remove_session(uint32_t session) {
@@ -250,15 +252,15 @@ void Retention::remove_session(uint32_t session) {
       ++at;
       continue;
     }
-    give_up(at->first);
+    untrack(at->first);
     at = datasets_.erase(at);
   }
 }
 
-void Retention::forget_file(uint32_t file) {
+void Retention::remove_file(uint32_t file) {
   ++changes_;
-  drops_.forget_file(file);
-  records_.forget_file(file);
+  drops_.remove_file(file);
+  records_.remove_file(file);
   for (auto at = datasets_.begin(); at != datasets_.end();) {
     at->second.files.erase(file);
     if (!at->second.files.empty()) {

@@ -46,7 +46,7 @@ class Retention {
   void remove_dataset(uint32_t dataset);
   // REQUIRES: the sample book already knows that the session left.
   void remove_session(uint32_t session);
-  void forget_file(uint32_t file);
+  void remove_file(uint32_t file);
   // Upper limit, by available memory, of what jobs ask for, bytes.
   void set_most(uint64_t bytes);
   // Bytes that any order may be ahead.
@@ -92,10 +92,10 @@ class Retention {
   std::vector<FilePages> note_files(uint32_t dataset, std::span<const Extent> parts);
   void move_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
   void set_capacity(uint32_t dataset, uint64_t capacity, std::vector<FilePages>* freed);
-  std::optional<PolicyKind> asked_policy(uint32_t dataset) const;
+  std::optional<PolicyKind> requested_policy(uint32_t dataset) const;
   void choose_policy(uint32_t dataset, std::vector<FilePages>* freed);
   void predict(uint32_t dataset);
-  void give_up(uint32_t dataset);
+  void untrack(uint32_t dataset);
 
   SampleBook* const samples_;
   Accounts& accounts_;

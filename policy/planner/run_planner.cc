@@ -76,11 +76,11 @@ void RunPlanner::wait(const WantedExtent& wanted, Range own) {
   accounts_.charge(wanted.session, own.length());
 }
 
-void RunPlanner::give_up(const std::vector<WaitingRead>& gone) {
-  for (const WaitingRead& read : gone) {
+void RunPlanner::cancel(const std::vector<WaitingRead>& removed) {
+  for (const WaitingRead& read : removed) {
     accounts_.release(read.wanted.session, read.range.length());
     const auto at = files_.find(read.wanted.extent.file.followed());
-    if (at != files_.end()) at->second.pages.on(PageEvent::kWaitGivenUp, read.range);
+    if (at != files_.end()) at->second.pages.on(PageEvent::kWaitCancelled, read.range);
   }
 }
 
@@ -90,31 +90,31 @@ bool RunPlanner::still_waits(const WantedExtent& wanted) const {
          samples_->orders().is_ahead(wanted);
 }
 
-void RunPlanner::give_up_unwanted() {
+void RunPlanner::cancel_unwanted() {
   if (seen_orders_ == samples_->orders().changes()) return;
   seen_orders_ = samples_->orders().changes();
-  std::vector<WaitingRead> gone;
+  std::vector<WaitingRead> removed;
   for (auto& [id, mount] : queue_.mounts()) {
     mount.waiting.remove_unwanted(
-        [this](const WantedExtent& wanted) { return still_waits(wanted); }, &gone);
+        [this](const WantedExtent& wanted) { return still_waits(wanted); }, &removed);
   }
-  give_up(gone);
+  cancel(removed);
 }
 
-void RunPlanner::forget_file(uint32_t file) {
-  std::vector<WaitingRead> gone;
-  for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_file(file, &gone);
-  give_up(gone);
+void RunPlanner::remove_file(uint32_t file) {
+  std::vector<WaitingRead> removed;
+  for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_file(file, &removed);
+  cancel(removed);
 }
 
 void RunPlanner::remove_session(uint32_t session) {
-  std::vector<WaitingRead> gone;
-  for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_session(session, &gone);
-  give_up(gone);
+  std::vector<WaitingRead> removed;
+  for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_session(session, &removed);
+  cancel(removed);
 }
 
 void RunPlanner::start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads) {
-  std::vector<WaitingRead> gone;
+  std::vector<WaitingRead> removed;
   const Gatherer::IsWanted is_wanted = [this](const WantedExtent& wanted) {
     return still_waits(wanted);
   };
@@ -126,11 +126,11 @@ void RunPlanner::start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads)
     };
     while (!mount.waiting.empty() && mount.waiting.bytes() >= mount.gathered &&
            mount.idle(now_ns) != 0) {
-      const auto group = mount.waiting.take(mount.longest_run(), may_bridge, is_wanted, &gone);
+      const auto group = mount.waiting.take(mount.longest_run(), may_bridge, is_wanted, &removed);
       if (!group.empty()) start_group(group, now_ns, reads);
     }
   }
-  give_up(gone);
+  cancel(removed);
 }
 
 void RunPlanner::start_group(const std::vector<WaitingRead>& group, uint64_t now_ns,
@@ -154,26 +154,26 @@ void RunPlanner::start_group(const std::vector<WaitingRead>& group, uint64_t now
 }
 
 void RunPlanner::on_arrived(PlannedFile& file, const Request& request, Range got,
-                            const std::vector<Range>& called) {
+                            const std::vector<Range>& needed) {
   file.pages.limit_size();
-  IntervalSet beside;
-  beside.add(got);
+  IntervalSet neighbours;
+  neighbours.add(got);
   uint64_t used = 0;
-  for (const Range& piece : called) {
+  for (const Range& piece : needed) {
     const Range arrived{piece.begin, std::min(piece.end, got.end)};
     if (arrived.length() == 0) continue;
-    used += beside.remove(arrived);
+    used += neighbours.remove(arrived);
     accounts_.charge(request.session,
                      file.pages.on(PageEvent::kPrefetched, arrived, request.session).bytes);
   }
-  if (beside.empty()) return;
+  if (neighbours.empty()) return;
   accounts_.count(request.session, SessionMetric::packages_read, 1);
   accounts_.count(request.session, SessionMetric::package_bytes, got.length());
   accounts_.count(request.session, SessionMetric::package_used_bytes, used);
   const bool stays = retention_.stays(request.file, request.session);
   const bool bounded = !stays && retention_.is_bounded(request.file);
-  for (const Range& piece : beside.pieces()) {
-    if (stays) file.pages.on(PageEvent::kBroughtAlong, piece);
+  for (const Range& piece : neighbours.pieces()) {
+    if (stays) file.pages.on(PageEvent::kNeighbourRead, piece);
     if (bounded) retention_.drops().add_between(request.file, piece);
   }
 }

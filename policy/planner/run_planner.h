@@ -37,15 +37,15 @@ class RunPlanner {
   Range run_around(const WantedExtent& wanted, Range own, uint64_t now_ns);
 
   // Orders have changed: a read that no order wants must not count for a sample of the new order.
-  void give_up_unwanted();
-  void forget_file(uint32_t file);
+  void cancel_unwanted();
+  void remove_file(uint32_t file);
   void remove_session(uint32_t session);
   // Only while at least as many bytes wait as are in flight: an early request has gathered little.
   void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
 
-  // A read brought in `got`, of which samples had called for `called`.
+  // A read brought in `got`, of which samples need `needed`.
   void on_arrived(PlannedFile& file, const Request& request, Range got,
-                  const std::vector<Range>& called);
+                  const std::vector<Range>& needed);
   // A read of the range took as long as storage does: what was assumed cached is not, nor what
   // surrounds it.
   void assume_evicted(PlannedFile& file, Range range);
@@ -53,7 +53,7 @@ class RunPlanner {
  private:
   bool is_missing(uint32_t file_id, Range range);
   bool still_waits(const WantedExtent& wanted) const;
-  void give_up(const std::vector<WaitingRead>& gone);
+  void cancel(const std::vector<WaitingRead>& removed);
   void start_group(const std::vector<WaitingRead>& group, uint64_t now_ns,
                    std::vector<PlannedRead>* reads);
 
@@ -63,7 +63,7 @@ class RunPlanner {
   MountQueue& queue_;
   PlannedFiles& files_;
   Retention& retention_;
-  uint64_t seen_orders_ = 0;  // JobOrders::changes() at the last look
+  uint64_t seen_orders_ = 0;  // JobOrders::changes() at the last check
 };
 
 }  // namespace sluice::optimizer

@@ -19,7 +19,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
   const uint64_t link =
       std::clamp(static_cast<uint64_t>(rate * kWindowSeconds), kMinWindow, kMaxWindow);
   retention_.set_link_window(link);
-  runs_.give_up_unwanted();
+  runs_.cancel_unwanted();
   const JobOrders::Window window = [&](const JobOrders::Ahead& ahead) {
     const uint64_t most = std::min(link, accounts_.budget(ahead.session) / 2);
     return retention_.window(ahead.dataset, ahead.spread, most, now_ns);

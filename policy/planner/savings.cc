@@ -53,7 +53,7 @@ double Savings::avoided(uint64_t waited_ns) const {
   const double explained = std::min(missed, waited);
   const double hidden =
       epoch_.ahead ? std::max(0.0, static_cast<double>(epoch_.busy_ns) - waited) : epoch_.kernel_ns;
-  return std::max(0.0, takes(epoch_.served) + explained - hidden - waited);
+  return std::max(0.0, takes(epoch_.hits) + explained - hidden - waited);
 }
 
 void Savings::enter(uint64_t waited_ns) {

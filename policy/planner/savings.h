@@ -22,7 +22,7 @@ namespace sluice::optimizer {
 
 class Savings {
  public:
-  void served(Demand demand) { add(&epoch_.served, demand); }
+  void hit(Demand demand) { add(&epoch_.hits, demand); }
   void missed(Demand demand) { add(&epoch_.missed, demand); }
   // A sample for which the storage's time is not known.
   void unknown() { epoch_.unknown = true; }
@@ -50,7 +50,7 @@ class Savings {
     double kernel_ns = 0;    // of that, the time in which the kernel would have read
     double lead_ns = 0;      // how far ahead of the reader the kernel would be
     uint64_t last_waited_ns = 0;
-    Demand served, missed;
+    Demand hits, missed;
     bool unknown = false;
     bool ahead = false;
     std::vector<uint64_t> readers;  // sorted

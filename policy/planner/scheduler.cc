@@ -89,18 +89,18 @@ void Scheduler::file_usable(uint32_t id, bool usable) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
   file->usable = usable;
-  if (!usable) runs_.forget_file(id);
+  if (!usable) runs_.remove_file(id);
 }
 
 void Scheduler::remove_file(uint32_t id) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
   for (const uint32_t owner : file->pages.owners()) release_ready(*file, owner);
-  runs_.forget_file(id);
+  runs_.remove_file(id);
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(id);
-  retention_.forget_file(id);
-  streams_.forget_file(id);
+  retention_.remove_file(id);
+  streams_.remove_file(id);
 }
 
 void Scheduler::release_ready(PlannedFile& file, uint32_t session) {
@@ -129,7 +129,7 @@ bool Scheduler::note_instant(PlannedFile& file, const Request& request, Range go
     return false;
   }
   const auto found = file.pages.on(PageEvent::kFoundCached, got);
-  accounts_.count(request.session, SessionMetric::package_used_bytes, found.had(kBeside));
+  accounts_.count(request.session, SessionMetric::package_used_bytes, found.had(kNeighbour));
   accounts_.count(request.session, SessionMetric::already_cached_bytes, found.bytes);
   streams_.on_filled(file, request, got.length());
   return true;
@@ -150,7 +150,7 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   }
   PlannedFile* file = find(request.file);
   if (file == nullptr) return;
-  const std::vector<Range> called = file->pages.pieces(request.range, kCalled);
+  const std::vector<Range> needed = file->pages.pieces(request.range, kWanted);
   file->pages.on(PageEvent::kReadEnded, request.range);
   streams_.on_ended(*file, request);
   if (error != 0) accounts_.count(request.session, SessionMetric::read_errors, 1);
@@ -161,7 +161,7 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   if (request.stream != 0) {
     streams_.on_arrived(*file, request, got);
   } else {
-    runs_.on_arrived(*file, request, got, called);
+    runs_.on_arrived(*file, request, got, needed);
   }
 }
 

@@ -87,7 +87,7 @@ bool Store::all_parts(uint32_t dataset, uint32_t sample, Test test) const {
   const std::span<const Extent> parts = samples_->parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
     return part.file.is_whole() ? test(part.file.whole())
-                                : retention_.records().keeps(dataset, sample);
+                                : retention_.records().retains(dataset, sample);
   });
 }
 

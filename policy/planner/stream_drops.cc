@@ -65,7 +65,7 @@ void StreamPlanner::drop_behind(uint64_t now_ns, std::vector<PlannedDrop>* drops
       drop_behind(id, file, now_ns, drops);
     } else if (file.pages.total(kUnmapped) != 0 &&
                !accounts_.exceeds(file.size, file.last_session)) {
-      file.pages.on(PageEvent::kMapsForgotten, {0, UINT64_MAX});
+      file.pages.on(PageEvent::kMapsIgnored, {0, UINT64_MAX});
     }
   }
 }

@@ -85,7 +85,7 @@ void StreamPlan::on_reader(const Stream& stream, const PlanInput& input) {
     if (options_.size != 0) target_ = std::min(unit_begin_ + options_.size, input.file_size);
   }
   if (page_floor(stream.position) > frontier_) {
-    // What lies behind the reader is of no use to it: continue in front of it.
+    // What is behind the reader is of no use to it: continue in front of it.
     jumped_ += page_floor(stream.position) - frontier_;
     frontier_ = page_floor(stream.position);
     window_ = std::max(window_, first_window(input.block));

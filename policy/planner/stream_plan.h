@@ -29,7 +29,7 @@ struct PlanInput {
 };
 
 // The effective threshold in bytes: the configured one, lowered to size - distance where otherwise
-// no trigger is certain. *never: no checkpoint can lie between threshold and end.
+// no trigger is certain. *never: no checkpoint can be between threshold and end.
 uint64_t effective_threshold(const PlanOptions& options, bool* never);
 
 class StreamPlan {

@@ -186,7 +186,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
 
-void StreamPlanner::forget_file(uint32_t file) {
+void StreamPlanner::remove_file(uint32_t file) {
   std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
 }
 

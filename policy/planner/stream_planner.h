@@ -37,7 +37,7 @@ class StreamPlanner {
   void on_advised(uint32_t file, uint32_t session, bool by_page);
   void on_unmapped(uint32_t file, Range range);  // by a reader
   void remove_process(uint32_t pid);
-  void forget_file(uint32_t file);
+  void remove_file(uint32_t file);
   // The session is about to end. An open cell sends no further event: at its pace the reader has
   // come a certain way in it.
   void settle(PlannedFile& file, uint32_t session, uint64_t now_ns);

@@ -6,7 +6,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr uint64_t kGap = 256 * kKiB;     // a run goes on after so much that was not seen
+constexpr uint64_t kGap = 256 * kKiB;     // a run continues after a gap of this size
 constexpr uint64_t kLeastRun = 1 * kMiB;  // shorter ones say nothing
 constexpr uint64_t kLongRun = 2 * kMiB;   // one of these far behind is evidence
 constexpr uint64_t kFarBehind = 32 * kMiB;

@@ -42,10 +42,10 @@ class Sweep {
     Range range;
     bool behind = false;  // it began far behind what was read furthest
   };
-  static constexpr size_t kRuns = 16;   // remembered; the longest idle is forgotten
+  static constexpr size_t kRuns = 16;   // remembered; the longest idle is evicted
   static constexpr size_t kRecent = 8;  // runs that were continued last
 
-  // The index of the run that goes on with `range`, which is made the most recent one.
+  // The run that `range` continues, which is made the most recent one.
   Run* continued(Range range);
   bool returned(const Run& run) const;
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kSlotNs = 50'000'000;
 constexpr uint64_t kSlotRequests = 32;
-constexpr double kKept = 0.95;       // of the weight of older slots, with each new slot
+constexpr double kDecay = 0.95;      // of the weight of older slots, with each new slot
 constexpr double kMicro = 1000;      // nanoseconds
 constexpr double kLarge = 16;        // pages: a request this large is taken to cost only its bytes
 constexpr double kMostFaster = 16;   // the most by which the fit may exceed the assumed rate
@@ -34,13 +34,13 @@ void RequestCost::fit() {
   const auto r = static_cast<double>(slot_requests_);
   const double b = static_cast<double>(slot_bytes_) / kPage;
   const double t = static_cast<double>(slot_ns_) / kMicro;
-  for (double* sum : {&rr_, &rb_, &bb_, &rt_, &bt_}) *sum *= kKept;
+  for (double* sum : {&rr_, &rb_, &bb_, &rt_, &bt_}) *sum *= kDecay;
   rr_ += r * r;
   rb_ += r * b;
   bb_ += b * b;
   rt_ += r * t;
   bt_ += b * t;
-  fastest_ = std::max(fastest_ * kKept, b / t);
+  fastest_ = std::max(fastest_ * kDecay, b / t);
   const double faster = std::max(kLarge * r / b, 1.0);
   const double believed = 1 / (faster * fastest_);  // microseconds a page
   const double weight = kBelieved * bb_;

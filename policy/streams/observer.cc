@@ -12,11 +12,11 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kFastNs = kMillisecond;              // so that no start of reading is missed
 constexpr uint64_t kLeadNs = 10 * kMillisecond;         // if the prefetch is well ahead
 constexpr uint64_t kIdleNs = 50 * kMillisecond;         // if nothing happens
-constexpr uint64_t kPatienceNs = 2'000 * kMillisecond;  // of fast looks at a fresh mapping
-constexpr uint64_t kShare = 200;         // at most 1/200 of the time for looks at the whole mapping
-constexpr uint64_t kNearShare = 40;      // and 1/40 for looks near the readers
-constexpr size_t kMaxGaps = 32;          // gaps that are looked at one by one
-constexpr uint64_t kBehind = 256 << 10;  // bytes looked at before the position
+constexpr uint64_t kPatienceNs = 2'000 * kMillisecond;  // of fast scans of a fresh mapping
+constexpr uint64_t kShare = 200;         // at most 1/200 of the time for scans of the whole mapping
+constexpr uint64_t kNearShare = 40;      // and 1/40 for scans near the readers
+constexpr size_t kMaxGaps = 32;          // gaps that are scanned one by one
+constexpr uint64_t kBehind = 256 << 10;  // bytes scanned before the position
 constexpr uint64_t kLeastAhead = 4 * kMiB;  // and after it
 
 }  // namespace
@@ -32,7 +32,7 @@ Observer::Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t 
       next_whole_ns_(now_ns),
       active_ns_(now_ns) {}
 
-bool Observer::look(PageTable& table, Range range, uint64_t now_ns, std::vector<Access>* found) {
+bool Observer::scan(PageTable& table, Range range, uint64_t now_ns, std::vector<Access>* found) {
   range.begin = std::max(range.begin / kPage * kPage, offset_);
   range.end = std::min((range.end + kPage - 1) / kPage * kPage, offset_ + length_);
   if (range.length() == 0) return true;
@@ -84,15 +84,15 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
   const size_t before = found->size();
   whole_ = now_ns >= next_whole_ns_;
   if (whole_) {
-    if (!look(table, {offset_, offset_ + length_}, now_ns, found)) return false;
+    if (!scan(table, {offset_, offset_ + length_}, now_ns, found)) return false;
   } else {
     for (const ObservedStream& stream : streams) {
       if (!stream.confirmed && stream.position != 0) continue;
-      // As far as the reader can have come since the last look, with a margin.
+      // As far as the reader can have come since the last scan, with a margin.
       const auto step =
           static_cast<uint64_t>(4 * stream.rate * static_cast<double>(interval_ns_) / 1e9);
       const uint64_t from = stream.position - std::min(stream.position, kBehind);
-      if (!look(table, {from, stream.position + std::max(kLeastAhead, step)}, now_ns, found)) {
+      if (!scan(table, {from, stream.position + std::max(kLeastAhead, step)}, now_ns, found)) {
         return false;
       }
     }
@@ -106,7 +106,7 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
 }
 
 void Observer::spent(uint64_t cost_ns, uint64_t now_ns) {
-  // After a single slow look (this process was not scheduled) looking must not pause for long.
+  // After a single slow scan (this process was not scheduled) scanning must not pause for long.
   next_ns_ = std::max(next_ns_, now_ns + std::min(cost_ns * kNearShare, 2 * interval_ns_));
   if (whole_) next_whole_ns_ = now_ns + std::max(cost_ns * kShare, kFastNs);
 }

@@ -1,6 +1,6 @@
-// Follows one process's mapping of one file by looking at its page table: pages that were mapped
-// since the last look were read. It looks often near the readers' positions, now and then at the
-// whole mapping, and less and less often while nothing happens.
+// Follows one process's mapping of one file by scanning its page table: pages that were mapped
+// since the last scan were read. It scans often near the readers' positions, now and then the whole
+// mapping, and less and less often while nothing happens.
 //
 // Pure except for the PageTable it is given; time is an argument. One thread.
 #pragma once
@@ -29,18 +29,18 @@ class Observer {
   Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader, uint32_t session,
            uint64_t now_ns);
 
-  // Looks, and appends what was newly mapped. False: the page table can no longer be read.
+  // Scans, and appends what was newly mapped. False: the page table can no longer be read.
   bool poll(PageTable& table, std::span<const ObservedStream> streams, uint64_t now_ns,
             std::vector<Access>* found);
-  // The last poll took `cost_ns`: looking must stay cheap.
+  // The last poll took `cost_ns`: scanning must stay cheap.
   void spent(uint64_t cost_ns, uint64_t now_ns);
   // The job unmapped its pages of this range of the file (zapped them): they will be found again.
-  void forget(Range file_range) { known_.remove(file_range); }
+  void unmapped(Range file_range) { known_.remove(file_range); }
 
   uint64_t next_ns() const { return next_ns_; }
 
  private:
-  bool look(PageTable& table, Range file_range, uint64_t now_ns, std::vector<Access>* found);
+  bool scan(PageTable& table, Range file_range, uint64_t now_ns, std::vector<Access>* found);
   uint64_t interval(std::span<const ObservedStream> streams, uint64_t now_ns) const;
 
   const uint64_t address_, offset_, length_, reader_;
@@ -49,7 +49,7 @@ class Observer {
   uint64_t next_ns_, next_whole_ns_;
   uint64_t active_ns_;  // when something was last found, or the mapping was made
   uint64_t interval_ns_ = 0;
-  bool whole_ = false;  // the last poll looked at the whole mapping
+  bool whole_ = false;  // the last poll scanned the whole mapping
 };
 
 }  // namespace sluice::optimizer

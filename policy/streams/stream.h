@@ -11,7 +11,7 @@ struct Access {
   enum class Kind {
     kTrip,  // first touch at offset; the reader may have come to offset + length unseen
     kRead,  // exactly [offset, offset + length) was read
-    kSeen,  // [offset, offset + length) was found mapped since the last look
+    kSeen,  // [offset, offset + length) was found mapped since the last scan
   };
   Kind kind = Kind::kRead;
   uint64_t offset = 0;  // bytes

@@ -32,7 +32,7 @@ class IntervalSet {
   bool empty() const { return pieces_.empty(); }
   void clear();
   std::vector<Range> pieces() const;
-  // The parts of the set that lie in `range`.
+  // The parts of the set in `range`.
   std::vector<Range> pieces_in(Range range) const;
 
  private:

@@ -118,7 +118,7 @@ TEST(Observer, ZappedPagesAreSeenAgain) {
   table.mapped.add({kBase, kBase + kMiB});
   observer.poll(table, {}, 1, &found);
   EXPECT_EQ(sum(found), kMiB);
-  observer.forget({0, kMiB});
+  observer.unmapped({0, kMiB});
   observer.poll(table, {}, 10 * kMillisecond, &found);
   EXPECT_EQ(sum(found), 2 * kMiB);
 }

@@ -76,7 +76,7 @@ TEST(Budget, CacheAndStageShareItAndTheStageGivesWayUnderPressure) {
   MemoryFacts facts;
   facts.available = 10 * 1024 * kMiB;
   MemoryShares shares;
-  shares.look(facts, 0, 0);
+  shares.update(facts, 0, 0);
   const uint64_t budget = 2048 * kMiB;
   EXPECT_EQ(shares.budget(), budget);
   EXPECT_EQ(shares.stage(0, 0), budget);
@@ -89,14 +89,14 @@ TEST(Budget, CacheAndStageShareItAndTheStageGivesWayUnderPressure) {
   facts.pressure = 20;
   uint64_t before = budget;
   for (int second = 0; second < 5; ++second) {
-    shares.look(facts, 0, 0);
+    shares.update(facts, 0, 0);
     EXPECT_LT(shares.stage(0, 0), before);
     EXPECT_LT(shares.stage(0, 5000 * kMiB), 5000 * kMiB);
     EXPECT_EQ(shares.cache(0), budget) << "the kernel takes that back by itself";
     before = shares.stage(0, 0);
   }
   facts.pressure = 0;
-  shares.look(facts, 0, 0);
+  shares.update(facts, 0, 0);
   EXPECT_GT(shares.stage(0, 0), before);
   EXPECT_LT(shares.stage(0, 0), budget) << "not at once";
 }

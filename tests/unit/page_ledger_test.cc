@@ -17,7 +17,7 @@ constexpr size_t kBytes = 96;
 constexpr int kEvents = static_cast<int>(PageEvent::kDropEnded) + 1;
 
 // Why a byte is in memory, if it is.
-enum class Memory { kUnknown, kRead, kBeside, kFound, kReady };
+enum class Memory { kUnknown, kRead, kNeighbour, kFound, kReady };
 
 struct Byte {
   bool waiting = false, reading = false, called = false;
@@ -28,12 +28,12 @@ struct Byte {
   // True: the event applies to it.
   bool on(PageEvent event, uint32_t session) {
     switch (event) {
-      case PageEvent::kCalled:
+      case PageEvent::kWanted:
         if (!reading) return false;
         return called = true;
       case PageEvent::kWaits:
         return waiting = called = true;
-      case PageEvent::kWaitGivenUp:
+      case PageEvent::kWaitCancelled:
         waiting = called = false;
         return true;
       case PageEvent::kReadBegun:
@@ -44,8 +44,8 @@ struct Byte {
         return true;
       case PageEvent::kPrefetched:  // the owner that has it ready already is charged for it
         return memory != Memory::kReady && become(Memory::kReady, session);
-      case PageEvent::kBroughtAlong:
-        return memory != Memory::kReady && become(Memory::kBeside);
+      case PageEvent::kNeighbourRead:
+        return memory != Memory::kReady && become(Memory::kNeighbour);
       case PageEvent::kFoundCached:  // what Sluice has prefetched was not cached without it
         return memory != Memory::kReady && memory != Memory::kFound && become(Memory::kFound);
       case PageEvent::kPassed:
@@ -66,7 +66,7 @@ struct Byte {
         return behind = true;
       case PageEvent::kUnmapped:
         return unmapped = true;
-      case PageEvent::kMapsForgotten:
+      case PageEvent::kMapsIgnored:
         if (!unmapped) return false;
         unmapped = false;
         return true;
@@ -90,10 +90,10 @@ struct Byte {
 
   bool has(uint16_t facts) const {
     return ((facts & kWaiting) != 0 && waiting) || ((facts & kReading) != 0 && reading) ||
-           ((facts & kCalled) != 0 && called) || ((facts & kBehind) != 0 && behind) ||
+           ((facts & kWanted) != 0 && called) || ((facts & kBehind) != 0 && behind) ||
            ((facts & kUnmapped) != 0 && unmapped) || ((facts & kDropping) != 0 && dropping) ||
            ((facts & kRead) != 0 && memory == Memory::kRead) ||
-           ((facts & kBeside) != 0 && memory == Memory::kBeside) ||
+           ((facts & kNeighbour) != 0 && memory == Memory::kNeighbour) ||
            ((facts & kFound) != 0 && memory == Memory::kFound) ||
            ((facts & kReady) != 0 && memory == Memory::kReady);
   }
@@ -220,12 +220,12 @@ TEST(PageLedger, AgreesWithAModelOfSingleBytes) {
 TEST(PageLedger, FollowsARecordThatIsReadBesideAnother) {
   PageLedger ledger;
   ledger.on(PageEvent::kReadBegun, {0, 64});
-  ledger.on(PageEvent::kCalled, {0, 16});
-  EXPECT_EQ(ledger.pieces(kCalled), (std::vector<Range>{{0, 16}}));
+  ledger.on(PageEvent::kWanted, {0, 16});
+  EXPECT_EQ(ledger.pieces(kWanted), (std::vector<Range>{{0, 16}}));
   ledger.on(PageEvent::kReadEnded, {0, 64});
   EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {0, 16}, 7).bytes, 16U);
-  ledger.on(PageEvent::kBroughtAlong, {16, 64});
-  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {16, 32}, 7).had(kBeside), 16U);
+  ledger.on(PageEvent::kNeighbourRead, {16, 64});
+  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {16, 32}, 7).had(kNeighbour), 16U);
   EXPECT_EQ(ledger.ready(7), 32U);
   const auto read = ledger.on(PageEvent::kSampleRead, {0, 32});
   EXPECT_EQ(read.had(kReady), 32U);

@@ -115,9 +115,9 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
         ASSERT_TRUE(unowned.empty())
             << policy_info(policy).name << ": a page stays that no sample retains";
       }
-      ASSERT_LE(plan.kept(), capacity);
+      ASSERT_LE(plan.retained(), capacity);
     }
-    EXPECT_GT(plan.kept(), 0U) << policy_info(policy).name;
+    EXPECT_GT(plan.retained(), 0U) << policy_info(policy).name;
     plan.untrack(1);
     EXPECT_FALSE(plan.tracks(1));
   }
@@ -166,7 +166,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
     read(index);
   }
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kAuto);
-  const uint64_t retained = scheduler_.retention().records().kept();
+  const uint64_t retained = scheduler_.retention().records().retained();
   scheduler_.accounts().set_policy(1, PolicyKind::kShade);
   const uint64_t before = dropped_;
   const std::vector<uint32_t> order = shuffled(kCount, 1);
@@ -174,7 +174,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
   pump();
   read(order[0]);
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kShade);
-  EXPECT_GE(scheduler_.retention().records().kept() + 2 * kRecord, retained)
+  EXPECT_GE(scheduler_.retention().records().retained() + 2 * kRecord, retained)
       << "nothing is evicted for that alone";
   EXPECT_LE(dropped_ - before, 4 * kMiB);
   for (uint32_t i = 0; i < kCount; ++i) {
@@ -368,9 +368,9 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
     pump();
     read(index);
   }
-  EXPECT_GT(scheduler_.retention().records().kept(), 0U);
+  EXPECT_GT(scheduler_.retention().records().retained(), 0U);
   scheduler_.remove_file(1);
-  EXPECT_EQ(scheduler_.retention().records().kept(), 0U);
+  EXPECT_EQ(scheduler_.retention().records().retained(), 0U);
   EXPECT_FALSE(scheduler_.retention().bounds(1));
   pump();
 }

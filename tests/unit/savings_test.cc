@@ -21,7 +21,7 @@ TEST(Savings, RequestsOfSeveralReadersOverlap) {
   Savings savings;
   savings.enter(0);
   for (uint64_t reader = 1; reader <= 4; ++reader) savings.reads(reader, false, reader);
-  for (int i = 0; i < 400; ++i) savings.served({1e7, 1e5});
+  for (int i = 0; i < 400; ++i) savings.hit({1e7, 1e5});
   EXPECT_EQ(savings.avoided_ns(0), kSecond);  // 400 x 10 ms / 4
 }
 
@@ -29,7 +29,7 @@ TEST(Savings, NoMoreReadersThanTheLinkBears) {
   Savings savings;
   savings.enter(0);
   for (uint64_t reader = 1; reader <= 64; ++reader) savings.reads(reader, false, reader);
-  for (int i = 0; i < 400; ++i) savings.served({1e7, 5e6});
+  for (int i = 0; i < 400; ++i) savings.hit({1e7, 5e6});
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);  // 400 x 5 ms
 }
 
@@ -37,7 +37,7 @@ TEST(Savings, WaitingThatNothingExplainsIsTakenOff) {
   Savings savings;
   savings.enter(kSecond);
   savings.reads(1, false, 1);
-  savings.served({2e9, 0});
+  savings.hit({2e9, 0});
   EXPECT_EQ(savings.avoided_ns(kSecond), 2 * kSecond);
   EXPECT_EQ(savings.avoided_ns(2 * kSecond), kSecond);
   EXPECT_EQ(savings.avoided_ns(9 * kSecond), 0U);
@@ -47,7 +47,7 @@ TEST(Savings, WhatWasNotHelpedExplainsItsOwnWaiting) {
   Savings savings;
   savings.enter(0);
   savings.reads(1, false, 1);
-  savings.served({2e9, 0});
+  savings.hit({2e9, 0});
   savings.missed({1e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);  // no more than was waited
   EXPECT_EQ(savings.avoided_ns(kSecond), 2 * kSecond);
@@ -62,7 +62,7 @@ TEST(Savings, EpochOfUnknownSamplesIsNeitherSavedNorTakenOff) {
   EXPECT_EQ(savings.avoided_ns(17 * kSecond), 0U);
   savings.enter(17 * kSecond);
   savings.reads(1, false, 1);
-  savings.served({3e9, 0});
+  savings.hit({3e9, 0});
   EXPECT_EQ(savings.avoided_ns(17 * kSecond), 3 * kSecond);
 }
 
@@ -71,9 +71,9 @@ TEST(Savings, WhatWorkersWouldHaveReadMeanwhileIsNoSaving) {
   savings.enter(0);
   savings.reads(1, true, kSecond);
   savings.reads(1, true, 11 * kSecond);  // ten seconds of computing
-  savings.served({8e9, 0});
+  savings.hit({8e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 0U);
-  savings.served({4e9, 0});
+  savings.hit({4e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
 }
 
@@ -82,7 +82,7 @@ TEST(Savings, TimeInWhichNothingWasReadHidesNothing) {
   savings.enter(0);
   savings.reads_on(1, true, kSecond, {1e12, 0, 0});
   savings.reads_on(1, true, 3600 * kSecond, {1e12, 0, 0});
-  savings.served({3e9, 0});
+  savings.hit({3e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 2 * kSecond);
 }
 
@@ -96,7 +96,7 @@ TEST(Savings, KernelReadsAheadForItsWindowOnly) {
     savings.reads_on(1, false, second * kSecond, {0, 1e8, 0});        // computed
     savings.reads_on(1, false, second * kSecond + 1, {3e8, 1e8, 0});  // read
   }
-  savings.served({3e9, 0});
+  savings.hit({3e9, 0});
   EXPECT_NEAR(savings.avoided_ns(0), 2 * kSecond, 100);
 }
 
@@ -107,7 +107,7 @@ TEST(Savings, KernelSufficesForAnEvenReader) {
   for (uint64_t tenth = 10; tenth <= 110; ++tenth) {
     savings.reads_on(1, false, tenth * kSecond / 10, {3e7, 1e8, 0});
   }
-  savings.served({3e9, 0});
+  savings.hit({3e9, 0});
   EXPECT_EQ(savings.avoided_ns(0), 0U);
 }
 
@@ -118,7 +118,7 @@ TEST(Savings, WaitingBetweenReadsIsNotTakenOffTwice) {
   savings.reads_on(1, false, kSecond, {2e9, 0, 0});
   savings.reads_on(1, false, 2 * kSecond, {2e9, 0, kSecond / 2});
   savings.reads_on(1, false, 3 * kSecond, {2e9, 0, kSecond / 2});
-  savings.served({4e9, 0});
+  savings.hit({4e9, 0});
   savings.missed({5e8, 0});
   // Of 4.5 s of load 1.5 s would have been hidden, and 0.5 s were waited.
   EXPECT_EQ(savings.avoided_ns(kSecond / 2), 5 * kSecond / 2);

@@ -136,7 +136,7 @@ bool Streams::on_event(Session& session, const TakenEvent& event, uint64_t now) 
       streams.on_unmapped(id, {event.data.offset, event.data.offset + event.data.length});
       for (ObservedMapping& mapping : session.mappings.observed) {
         if (mapping.slot != event.slot || mapping.file != id) continue;
-        mapping.observer.forget({event.data.offset, event.data.offset + event.data.length});
+        mapping.observer.unmapped({event.data.offset, event.data.offset + event.data.length});
       }
       break;
     case EventKind::kRandom:

@@ -11,7 +11,7 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kLookNs = 20 * kMillisecond;
+constexpr uint64_t kPollNs = 20 * kMillisecond;
 constexpr uint64_t kMinReapNs = 300'000;
 constexpr uint64_t kMaxReapNs = 2 * kMillisecond;
 
@@ -26,8 +26,8 @@ Transfers::Transfers(const Service& service, bool no_uring)
   base_->loop.watch(engine_->event_fd(), EventLoop::Tag::kEngine, 0, EPOLLIN);
   base_->loop.wake_by([this](uint64_t now) {
     const uint64_t reap = reap_ns_ != 0 ? reap_ns_ : UINT64_MAX;
-    // A completion during the switch to notification may go unnoticed: look in any case.
-    return engine_->in_flight() > 0 ? std::min(reap, now + kLookNs) : reap;
+    // A completion during the switch to notification may go unnoticed: poll in any case.
+    return engine_->in_flight() > 0 ? std::min(reap, now + kPollNs) : reap;
   });
 }
 

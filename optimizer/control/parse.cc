@@ -58,8 +58,8 @@ void apply_fallbacks(std::string_view list, SessionOptions* options) {
 ImportanceOptions importance_options(const protocol::Importance& chosen) {
   using Key = protocol::ImportanceKey;
   using Substitution = ImportanceOptions::Substitution;
-  static constexpr Substitution kStandIns[] = {Substitution::kNever, Substitution::kSameLabel,
-                                               Substitution::kAny};
+  static constexpr Substitution kSubstitutions[] = {Substitution::kNever, Substitution::kSameLabel,
+                                                    Substitution::kAny};
   const auto hundredths = [&chosen](Key key) {
     return static_cast<double>(chosen.value(key)) / 100.0;
   };
@@ -73,7 +73,7 @@ ImportanceOptions importance_options(const protocol::Importance& chosen) {
                        .seed = chosen.value(Key::kSeed)};
   options.seed_given = chosen.has(Key::kSeed);
   options.h_share = hundredths(Key::kHShare);
-  options.substitution = kStandIns[chosen.value(Key::kSubstitute)];
+  options.substitution = kSubstitutions[chosen.value(Key::kSubstitute)];
   options.most_substituted = hundredths(Key::kMostSubstituted);
   return options;
 }

@@ -60,7 +60,7 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
       try {
         item.work();
       } catch (const std::exception& error) {  // bad_alloc: only this work is lost
-        say(Level::kError, "work on a mount is given up: {}", error.what());
+        say(Level::kError, "work on a mount was abandoned: {}", error.what());
       }
       item.work = nullptr;
       lock.lock();

@@ -25,7 +25,7 @@ void check_limits(const lmdb::Database& database, const LmdbLimits& limits) {
   }
   const uint64_t most = limits.index_bytes / database.page_size();
   if (tree.branch_pages > most || tree.leaf_pages > most - tree.branch_pages) {
-    lmdb::fail("its records lie on {} + {} pages of {} bytes, more than {} MiB", tree.branch_pages,
+    lmdb::fail("its records are on {} + {} pages of {} bytes, more than {} MiB", tree.branch_pages,
                tree.leaf_pages, database.page_size(), limits.index_bytes >> 20);
   }
 }

@@ -35,7 +35,7 @@ bool shares_time_namespace(uint32_t pid) { return same(pid, "ns/time", true); }
 
 bool shares_paths(uint32_t pid) { return same(pid, "ns/mnt") && same(pid, "root"); }
 
-Life look_for(uint32_t pid, int* pidfd) {
+Life life_of(uint32_t pid, int* pidfd) {
   UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!fd) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return Life::kEnded;

@@ -19,6 +19,6 @@ enum class Life : uint8_t {
 };
 // REQUIRES: the pid of a process that lived in the optimizer's pid namespace. `pidfd`: unless null
 // it receives a pidfd of a process that is alive; the caller owns it.
-Life look_for(uint32_t pid, int* pidfd = nullptr);
+Life life_of(uint32_t pid, int* pidfd = nullptr);
 
 }  // namespace sluice::optimizer

@@ -93,7 +93,7 @@ bool PlaceStore::make_folder(std::string* problem) const {
 bool PlaceStore::save(const PlaceList& places, std::string* problem) const {
   const std::vector<uint8_t> bytes = places.encode();
   if (bytes.size() > kMostOfOne) {
-    *problem = "too much was learned of " + places.name + " to be kept";
+    *problem = "too much was learned of " + places.name + " to be stored";
     return false;
   }
   if (!make_folder(problem)) return false;

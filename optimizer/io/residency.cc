@@ -36,9 +36,9 @@ std::atomic<bool> missing{false};
 bool by_cachestat(int fd, Range range, uint64_t* bytes) {
   if (missing.load(std::memory_order_relaxed)) return false;
   // REQUIRES: range not empty; a length of 0 would mean to the end of the file.
-  CachestatRange asked{range.begin, range.length()};
+  CachestatRange wanted{range.begin, range.length()};
   Cachestat answer{};
-  if (syscall(kCachestat, fd, &asked, &answer, 0) != 0) {
+  if (syscall(kCachestat, fd, &wanted, &answer, 0) != 0) {
     if (errno == ENOSYS) missing = true;
     return false;
   }
@@ -128,9 +128,9 @@ bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
 }
 
 bool has_cachestat() {
-  CachestatRange asked{0, 1};
+  CachestatRange wanted{0, 1};
   Cachestat answer{};
-  return syscall(kCachestat, -1, &asked, &answer, 0) == 0 || errno != ENOSYS;
+  return syscall(kCachestat, -1, &wanted, &answer, 0) == 0 || errno != ENOSYS;
 }
 
 }  // namespace sluice::optimizer

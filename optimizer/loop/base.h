@@ -1,4 +1,4 @@
-// What all services stand on. Core thread only, except where a member says otherwise.
+// What all services build on. Core thread only, except where a member says otherwise.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ bool EventLoop::tick_due(uint64_t now) {
 
 void EventLoop::run_mailbox() {
   mailbox_->run([](const std::exception& error) {
-    say(Level::kError, "something is left undone: {}", error.what());
+    say(Level::kError, "work was abandoned: {}", error.what());
   });
 }
 

@@ -15,7 +15,7 @@ namespace sluice::optimizer {
 
 class EventLoop {
  public:
-  // What a descriptor is watched for; a tag's handler tells its descriptors apart by `value`.
+  // What a descriptor is watched for; a tag's handler distinguishes its descriptors by `value`.
   enum class Tag : uint8_t {
     kListener,
     kMailbox,

@@ -42,8 +42,7 @@ bool Server::accept_all(uint64_t now_ns) {
     if (!fd && (errno == EMFILE || errno == ENFILE)) {
       // Left in the queue the connection would wake the core thread again and again: it is accepted
       // and closed, and its job continues without the optimizer for a while.
-      if (!std::exchange(said_, true))
-        say(Level::kWarn, "no descriptor is left: jobs are sent away");
+      if (!std::exchange(said_, true)) say(Level::kWarn, "no descriptor is left: jobs are refused");
       spare_.reset();
       fd.reset(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!fd) return errno == EAGAIN;
@@ -67,14 +66,14 @@ bool Server::accept_all(uint64_t now_ns) {
       // Closing at once, with the peer's packet unread, would reset it and lose the reason.
       connection.refused = true;
       refuse(id, reason);
-      forget_refused();
+      drop_refused();
     }
     loop_->watch(connection.fd.get(), EventLoop::Tag::kConnection, id, EPOLLIN);
   }
 }
 
 // A refused peer gets a moment to read the reason; at most kMaxRefused of them hold descriptors.
-void Server::forget_refused() {
+void Server::drop_refused() {
   const auto is_refused = [](const auto& entry) { return entry.second.refused; };
   while (std::count_if(connections_.begin(), connections_.end(), is_refused) > kMaxRefused) {
     connections_.erase(std::find_if(connections_.begin(), connections_.end(), is_refused));

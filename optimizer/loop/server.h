@@ -59,7 +59,7 @@ class Server {
   bool accept_all(uint64_t now_ns);
   void on_ready(uint64_t connection, uint32_t events, uint64_t now_ns);
   void receive(Connection& connection, bool* closed);
-  void forget_refused();
+  void drop_refused();
   void watch(const Connection& connection, uint32_t events);
   bool flush(Connection& connection);  // false: the connection broke
 

@@ -127,7 +127,7 @@ int PackBuilder::write(int folder, const std::string& name) const {
 }
 
 OpenedPack PackFile::open(int folder, const std::string& name) {
-  // A FIFO must not make us wait for who opens its other end.
+  // A FIFO must not make us wait for a process that opens its other end.
   UniqueFd fd(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd) return adopt(std::move(fd));
   const int error = errno;

@@ -34,7 +34,7 @@ std::optional<PackIndex::Place> PackIndex::find(uint64_t hash) const {
 
 uint32_t PackIndex::length(Place place) const { return packs_.at(place.pack).lengths[place.entry]; }
 
-void PackIndex::forget(uint64_t hash, Place place) {
+void PackIndex::remove_sample(uint64_t hash, Place place) {
   if (find(hash) != place) return;
   places_.erase(hash);
   lose(place);
@@ -56,8 +56,8 @@ void PackIndex::judge(uint32_t number, Pack* pack) {
     bytes_ -= pack->bytes;
     packs_.erase(number);
     empty_.push_back(number);
-  } else if (pack->sparse() && !pack->told) {
-    pack->told = true;
+  } else if (pack->sparse() && !pack->queued) {
+    pack->queued = true;
     sparse_.push_back(number);
   }
 }
@@ -73,7 +73,7 @@ bool PackIndex::remove(uint32_t number) {
   return true;
 }
 
-// Each place is looked at once for each that has gone, on average.
+// Each place is checked once for each removed one, on average.
 void PackIndex::sweep() {
   constexpr uint64_t kFew = 4096;
   if (places_.size() <= 2 * samples_ + kFew) return;

@@ -1,5 +1,5 @@
 // Which samples are in which pack, and how much of each pack is still of use. A sample is known by
-// a keyed hash: whoever finds one compares the path, which the pack itself has, so that two samples
+// a keyed hash: a reader of one compares the path, which the pack itself has, so that two samples
 // with one hash cost a miss and no more. Takes about 50 bytes a sample, whatever its path. Pure;
 // one thread at a time.
 #pragma once
@@ -36,14 +36,14 @@ class PackIndex {
   bool has(uint32_t pack) const { return packs_.count(pack) != 0; }
   uint32_t length(Place place) const;  // REQUIRES: find() gave the place
   // If it is there still.
-  void forget(uint64_t hash, Place place);
-  // All its samples with it. False: it is not there.
+  void remove_sample(uint64_t hash, Place place);
+  // Removes all its samples, too. False: it is not there.
   bool remove(uint32_t pack);
 
-  // Packs of which nothing is of use any more; they have been removed here. Each is told once.
+  // Packs of which nothing is of use any more; they have been removed here. Each is returned once.
   std::vector<uint32_t> take_empty() { return std::exchange(empty_, {}); }
   // A pack of which less than half the bytes are of use ("dynamic packaging", iCache, section
-  // III-C). Each is told once.
+  // III-C). Each is returned once.
   std::optional<uint32_t> take_sparse();
 
   uint64_t packs() const { return packs_.size(); }
@@ -57,7 +57,7 @@ class PackIndex {
     uint64_t data = 0;     // of all its samples
     uint64_t useful = 0;   // of its samples of use
     uint32_t samples = 0;  // of use
-    bool told = false;     // by take_sparse()
+    bool queued = false;   // in sparse_
     std::vector<uint32_t> lengths;
 
     bool sparse() const { return samples > 0 && useful * 2 < data; }
@@ -68,7 +68,7 @@ class PackIndex {
   void sweep();
 
   std::unordered_map<uint32_t, Pack> packs_;
-  // Places in packs that are no more are as good as none; sweep() removes them now and then.
+  // Places in removed packs count as none; sweep() removes them now and then.
   std::unordered_map<uint64_t, Place> places_;
   std::vector<uint32_t> empty_;
   std::deque<uint32_t> sparse_;

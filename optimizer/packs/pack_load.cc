@@ -36,7 +36,7 @@ bool PackStore::open(const Settings& settings, std::string* reason) {
     *reason = path_ + ": " + strerror(error);
     return false;
   }
-  // Nobody else writes here while we have the lock.
+  // No other process writes here while we have the lock.
   for (const std::string& name : names.leftovers) unlinkat(folder_.get(), name.c_str(), 0);
   load(names.packs);
   return true;
@@ -88,8 +88,8 @@ bool PackStore::load_one(uint32_t number, std::string* problem) {
     if (opened.error == ENOENT) return true;
     *problem = opened.reason;
     if (opened.error == EBADMSG) ++damaged_packs_;
-    const bool gone = opened.error == EBADMSG && unlinkat(folder_.get(), name.c_str(), 0) == 0;
-    if (!gone) next_number_ = std::max(next_number_, uint64_t{number} + 1);
+    const bool removed = opened.error == EBADMSG && unlinkat(folder_.get(), name.c_str(), 0) == 0;
+    if (!removed) next_number_ = std::max(next_number_, uint64_t{number} + 1);
     return true;
   }
   const std::span<const protocol::PackEntry> entries = opened.file->entries();

@@ -20,8 +20,8 @@ namespace {
 using protocol::PackEntry;
 using protocol::PackVersion;
 
-// Of the indices of open packs. Samples come from all packs in turns: whose is not in memory is
-// read anew for one sample.
+// Of the indices of open packs. Samples come from all packs in turns: an index that is not in
+// memory is read again for one sample.
 constexpr uint64_t kMostOpenHeads = 64 << 20;  // bytes
 
 }  // namespace
@@ -55,7 +55,7 @@ OpenedPack PackStore::open_pack(uint32_t number) {
   }
   OpenedPack opened = PackFile::open(folder_.get(), pack_name(number));
   if (opened.file == nullptr) return opened;
-  Waste waste;  // closes what it holds when the lock has gone
+  Waste waste;  // closes what it holds after the lock is released
   const std::lock_guard lock(mutex_);
   // A pack that was removed meanwhile, or that another thread has opened too, is for this once.
   if (open_at_.count(number) != 0 || !index_.has(number)) return opened;
@@ -78,7 +78,7 @@ PackStore::Found PackStore::find(const PackKey& key, const PackVersion& version)
   if (!place) return {};
   const OpenedPack opened = open_pack(place->pack);
   if (opened.error == EBADMSG || opened.error == ENOENT) {
-    remove_pack(place->pack, opened.error == EBADMSG);  // or somebody has removed it
+    remove_pack(place->pack, opened.error == EBADMSG);  // or another process has removed it
   }
   if (opened.file == nullptr) return {};
   const std::span<const PackEntry> entries = opened.file->entries();
@@ -94,7 +94,7 @@ PackStore::Found PackStore::find(const PackKey& key, const PackVersion& version)
   Waste waste;
   {
     const std::lock_guard lock(mutex_);
-    index_.forget(hash, *place);
+    index_.remove_sample(hash, *place);
     waste = take_waste();
   }
   discard(std::move(waste));
@@ -164,7 +164,7 @@ std::string PackStore::why_full(const PackKey& key) const {
   return {};
 }
 
-// The file system is asked each time: others write to it too.
+// Queries the file system each time: others write to it too.
 bool PackStore::has_room(const PackKey& key) {
   std::string why;
   {
@@ -200,7 +200,7 @@ bool PackStore::append(uint64_t hash, const PackKey& key, const PackVersion& ver
       if (moved != nullptr || batch->builder.entries()[at->second].version == version) return true;
       batch->wanted.erase(at);
     }
-    // Other threads have added since this one looked.
+    // Other threads have added since this one checked.
     if (moved == nullptr && !why_full(key).empty()) return false;
     if (building_ == nullptr) {
       building_ = std::make_shared<Batch>();
@@ -263,7 +263,7 @@ void PackStore::repack() {
   }
   if (!number) return;
   const OpenedPack opened = open_pack(*number);
-  if (opened.file == nullptr) return;  // who looks for its samples finds out
+  if (opened.file == nullptr) return;  // the next find() of its samples removes it
   uint32_t at = 0;
   for (const PackEntry& entry : opened.file->entries()) {
     const PackKey key = opened.file->key(entry);
@@ -295,7 +295,7 @@ void PackStore::drop(const PackKey& key) {
         if (batch->builder.entries()[at->second].length == key.length) batch->wanted.erase(at);
       }
       const std::optional<PackIndex::Place> place = index_.find(hash);
-      if (place && index_.length(*place) == key.length) index_.forget(hash, *place);
+      if (place && index_.length(*place) == key.length) index_.remove_sample(hash, *place);
     }
     waste = take_waste();
   }

@@ -41,7 +41,7 @@ class PackStore {
     std::function<void(const std::string&)> say;
   };
 
-  // A sample that is there. Keeps its pack open, even if that is removed meanwhile.
+  // A sample that is there. Its pack stays open, even if that is removed meanwhile.
   struct Found {
     std::shared_ptr<const PackFile> file;  // nullptr: it is not there
     const protocol::PackEntry* entry = nullptr;
@@ -69,7 +69,7 @@ class PackStore {
   // else. False: *reason is one line, and the store is not to be used.
   bool open(const Settings& settings, std::string* reason);
 
-  // The sample in that version of its original. One that is there in another version is forgotten.
+  // The sample in that version of its original. One that is there in another version is removed.
   // What is still being built is not found.
   Found find(const PackKey& key, const protocol::PackVersion& version);
 
@@ -81,7 +81,7 @@ class PackStore {
   void damaged(const Found& found);
 
   // Takes the bytes [0, key.length) of `from`, a copy of the sample. True: the sample will be found
-  // once its pack is written, or is there already. False: it is too large or makes no sense, `from`
+  // once its pack is written, or is there already. False: it is too large or invalid, `from`
   // is shorter, or nothing is added any more (no room or a failing disk); what is there stays.
   bool add(const PackKey& key, const protocol::PackVersion& version, int from);
 
@@ -89,9 +89,9 @@ class PackStore {
   // later one finds it where its pack has stayed, by its version as always.
   void drop(const PackKey& key);
 
-  // Writes what is being built if it makes a pack of at least 1 MiB. Less is kept for more to come,
-  // and lost at the end: it costs little to fetch again, and a small file from every run would in
-  // time be many.
+  // Writes what is being built if it makes a pack of at least 1 MiB. Less waits for more to come,
+  // and is lost at the end: it costs little to fetch again, and a small file from every run would
+  // in time be many.
   void flush();
 
   View view();
@@ -106,7 +106,7 @@ class PackStore {
     uint32_t pack;
     std::shared_ptr<const PackFile> file;
   };
-  // What goes when the lock has been left: names to remove, and files to close before.
+  // For after the lock is released: packs to remove, and files to close before.
   struct Waste {
     std::vector<uint32_t> packs;
     std::vector<std::shared_ptr<const PackFile>> files;
@@ -156,7 +156,7 @@ class PackStore {
   uint64_t written_bytes_ = 0, damaged_packs_ = 0;
 
   std::atomic<uint64_t> read_samples_ = 0, read_bytes_ = 0;
-  std::atomic<bool> room_ = true;   // when somebody looked last
+  std::atomic<bool> room_ = true;   // at the last check
   std::atomic<bool> said_ = false;  // why nothing is added
 };
 

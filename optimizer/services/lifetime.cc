@@ -25,7 +25,7 @@ Lifetime::Lifetime(const Service& service, Seat* seat)
 
 void Lifetime::handle(const Peer& peer, const StopMessage& /*message*/,
                       std::vector<UniqueFd> /*fds*/) {
-  say(Level::kInfo, "asked to stop by process {}", peer.pid);
+  say(Level::kInfo, "stopping: requested by process {}", peer.pid);
   base_->loop.stop();
   waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});
 }
@@ -36,7 +36,7 @@ void Lifetime::handle(const Peer& peer, const ByeMessage& message, std::vector<U
   bool others = false;
   for (const protocol::Slot& slot : session->memory.get()->slots) {
     const uint32_t pid = slot.pid.load(std::memory_order_acquire);
-    others |= pid != 0 && pid != peer.pid && look_for(pid) != Life::kEnded;
+    others |= pid != 0 && pid != peer.pid && life_of(pid) != Life::kEnded;
   }
   if (!others) sessions_->end(session->id);
   waiters_.push_back({peer.connection, now_ns() + kGoneDeadlineNs});

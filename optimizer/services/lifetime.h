@@ -1,5 +1,4 @@
-// When the optimizer ends, and who waits for it: jobs whose files it still has to close. Core
-// thread only.
+// When the optimizer ends, and which jobs wait for it to close their files. Core thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,9 @@ class Lifetime : Service {
 
   void handle(const Peer& peer, const StopMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const ByeMessage& message, std::vector<UniqueFd> fds);
-  // Answers those who wait, once every file and trace is closed; `all`: at once.
+  // Answers those that wait, once every file and trace is closed; `all`: at once.
   void answer(bool all);
-  // Several times a second: answers those who have waited for too long, and stops the loop once no
+  // Several times a second: answers those that have waited for too long, and stops the loop once no
   // session has existed for the linger time.
   void tick(uint64_t now_ns);
   void stop_listening() { seat_->stop_listening(); }

@@ -8,7 +8,7 @@
 namespace sluice::optimizer {
 namespace {
 
-// From a worker up to the process that owns the order: a fork server and a shell may lie between.
+// From a worker up to the process that owns the order: a fork server and a shell may be between.
 constexpr unsigned kMostAncestors = 4;
 
 constexpr unsigned kSlotBits = 16;  // of an event's value; the session's id is above them
@@ -52,7 +52,7 @@ void Processes::on_slot_freed(Session& session, uint32_t slot, const ClientMetri
 void Processes::find(Session& session, uint32_t slot) {
   Process& process = session.processes[slot];
   int pidfd = -1;
-  const Life life = look_for(process.pid, &pidfd);
+  const Life life = life_of(process.pid, &pidfd);
   process.pidfd.reset(pidfd);
   process.unwatched = life == Life::kUnknown;
   if (process.pidfd) {

@@ -20,7 +20,7 @@ class Processes {
   void on_slot_taken(Session& session, uint32_t slot, uint32_t pid);
   // Adds the process's final counters to the session's.
   static void on_slot_freed(Session& session, uint32_t slot, const ClientMetrics& metrics);
-  // Looks again for processes that could not be watched for lack of descriptors.
+  // Searches again for processes that could not be watched for lack of descriptors.
   void find_unwatched();
   // Finds the sessions that started those whose parent is unknown.
   void find_parents();

@@ -190,7 +190,7 @@ void RingReader::free_now(uint32_t index, uint32_t pid) {
 void RingReader::run() {
   for (;;) {
     try {
-      serve();
+      read_until_stopped();
       return;
     } catch (const std::bad_alloc&) {
       // The events taken are lost, as when a ring is full; memory may be available again later.
@@ -201,7 +201,7 @@ void RingReader::run() {
   }
 }
 
-void RingReader::serve() {
+void RingReader::read_until_stopped() {
   protocol::Header& header = shared_->header;
   while (!stop_) {
     free_slots();

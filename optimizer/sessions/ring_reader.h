@@ -53,7 +53,7 @@ class RingReader {
   };
 
   void run();
-  void serve();
+  void read_until_stopped();
   bool scan();
   bool scan_all();
   bool drain(uint32_t index, bool dead);

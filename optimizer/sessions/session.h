@@ -63,15 +63,15 @@ struct Mappings {
   std::vector<Mapping> all;
   std::list<ObservedMapping> observed;
   struct Faults {
-    uint64_t looked_ns, count;
+    uint64_t checked_ns, count;
   };
   std::map<uint32_t, Faults> faults;  // by pid: of processes whose mappings are observed
   uint64_t waited_ns = 0;             // estimated, in observed mappings
 };
 
-// What a session has asked of importance sampling.
+// What a session has requested of importance sampling.
 struct Selection {
-  bool used = false;                             // it has asked which samples an epoch is to fetch
+  bool used = false;  // it has requested the samples that an epoch is to fetch
   std::map<uint32_t, BenefitEstimate> benefits;  // by dataset it selects from
 };
 

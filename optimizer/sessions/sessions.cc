@@ -27,17 +27,17 @@ constexpr size_t kCongested = 256;       // mailbox items, above which events st
 constexpr uint64_t kGraceNs = 200 * kMillisecond;
 
 // The first 16 bytes of the body of every message that jobs send, except hello.
-struct Whose {
+struct Sender {
   uint64_t session = 0, token = 0;
 };
 
-Whose whose(std::span<const std::byte> packet) {
+Sender sender_of(std::span<const std::byte> packet) {
   protocol::MessageHeader header;
-  Whose found;
+  Sender found;
   if (packet.size() < sizeof header + sizeof found) return found;
   memcpy(&header, packet.data(), sizeof header);
   memcpy(&found, packet.data() + sizeof header, sizeof found);
-  return header.kind == MessageKind::kHello ? Whose{} : found;
+  return header.kind == MessageKind::kHello ? Sender{} : found;
 }
 
 // Values that the user fixed can contradict each other: report it once, when they arrive.
@@ -45,14 +45,13 @@ void report_fixed_plan(uint32_t session, const PlanOptions& plan) {
   if (plan.size == 0) return;
   bool never = false;
   const uint64_t threshold = effective_threshold(plan, &never);
-  const uint64_t asked = plan.size / 100 * plan.threshold;
+  const uint64_t configured = plan.size / 100 * plan.threshold;
   if (never) {
     say(Level::kWarn,
-        "session {}: a distance of {} bytes is not below the size of {}: no checkpoint lies "
-        "between "
+        "session {}: a distance of {} bytes is not below the size of {}: no checkpoint is between "
         "the threshold and the end of a pre-cache, so each begins only once the last is used up",
         session, plan.distance, plan.size);
-  } else if (threshold < asked) {
+  } else if (threshold < configured) {
     say(Level::kWarn,
         "session {}: with a distance of {} bytes a threshold of {} % of {} may be stepped over: "
         "lowered to {} bytes",
@@ -89,9 +88,9 @@ Session* Sessions::find_or_refuse(const Peer& peer, uint64_t id, uint64_t token)
 
 void Sessions::on_packet(const Peer& peer, std::span<const std::byte> packet,
                          std::vector<UniqueFd> fds) {
-  const Whose asked = whose(packet);
+  const Sender sender = sender_of(packet);
   const uint32_t next = next_id_;
-  const Session* session = find(asked.session, asked.token);
+  const Session* session = find(sender.session, sender.token);
   const uint32_t id = session != nullptr ? session->id : 0;
   if (guarded(id, [&] { base_->dispatcher.dispatch(peer, packet, std::move(fds)); })) return;
   // Removes a session whose creation failed halfway.
@@ -175,22 +174,22 @@ std::unique_ptr<RingReader> Sessions::start_reader(const Session& session) {
   handler.events = [this, mailbox = base_->loop.mailbox(),
                     id = session.id](std::vector<TakenEvent> events) {
     mailbox->post([this, id, events = std::move(events)] {
-      if (Session* whose = find(id)) callbacks.events(*whose, events);
+      if (Session* owner = find(id)) callbacks.events(*owner, events);
     });
   };
   handler.slot_taken = [this, mailbox = base_->loop.mailbox(), id = session.id](uint32_t slot,
                                                                                 uint32_t pid) {
     mailbox->post([this, id, slot, pid] {
-      if (Session* whose = find(id)) processes_.on_slot_taken(*whose, slot, pid);
+      if (Session* owner = find(id)) processes_.on_slot_taken(*owner, slot, pid);
     });
   };
   handler.slot_freed = [this, mailbox = base_->loop.mailbox(), id = session.id](
                            uint32_t slot, uint32_t pid, const ClientMetrics& metrics) {
     mailbox->post([this, id, slot, pid, metrics] {
-      Session* const whose = find(id);
-      if (whose == nullptr) return;
-      Processes::on_slot_freed(*whose, slot, metrics);
-      callbacks.slot_freed(*whose, slot, pid);
+      Session* const owner = find(id);
+      if (owner == nullptr) return;
+      Processes::on_slot_freed(*owner, slot, metrics);
+      callbacks.slot_freed(*owner, slot, pid);
     });
   };
   handler.congested = [mailbox = base_->loop.mailbox()] { return mailbox->backlog() > kCongested; };
@@ -205,9 +204,9 @@ bool Sessions::guarded(uint32_t session, const std::function<void()>& work) {
   } catch (const std::exception& error) {
     try {
       if (session != 0) {
-        give_up(session, error.what());
+        end_after_error(session, error.what());
       } else {
-        say(Level::kError, "something is left undone: {}", error.what());
+        say(Level::kError, "work was abandoned: {}", error.what());
       }
     } catch (const std::exception&) {
       if (session != 0) failed_ = session;  // the next tick tries again
@@ -216,8 +215,8 @@ bool Sessions::guarded(uint32_t session, const std::function<void()>& work) {
   return false;
 }
 
-void Sessions::give_up(uint32_t session, const char* why) {
-  say(Level::kError, "session {}: ended, it cannot be served: {}", session, why);
+void Sessions::end_after_error(uint32_t session, const char* why) {
+  say(Level::kError, "session {}: ended after an error: {}", session, why);
   end(session);
 }
 

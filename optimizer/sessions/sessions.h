@@ -1,5 +1,5 @@
-// All sessions: how they begin, whose messages and events are whose, and how they end. Core thread
-// only, except where a member says otherwise.
+// All sessions: how they begin, which one a message or an event belongs to, and how they end. Core
+// thread only, except where a member says otherwise.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class Sessions {
     std::function<void(Session&, uint32_t slot, uint32_t pid)> slot_freed;
     // It has no events any more; what it reports now is final.
     std::function<void(Session&)> ending;
-    std::function<void(uint32_t session)> ended;  // and is forgotten here
+    std::function<void(uint32_t session)> ended;  // and is removed here
   };
 
   // Both outlive this. Receives all packets of the server.
@@ -56,7 +56,7 @@ class Sessions {
   void end(uint32_t id);
   // Ends the session that guarded() could not end for lack of memory.
   void end_failed() { end(std::exchange(failed_, 0)); }
-  // Several times a second: looks for processes, and ends sessions that have none left.
+  // Several times a second: searches for processes, and ends sessions that have none left.
   void tick(uint64_t now_ns);
   // Whether no read or fetch is under way.
   void set_idle(bool idle) { idle_.store(idle, std::memory_order_relaxed); }
@@ -68,7 +68,7 @@ class Sessions {
   std::string refusal(const Peer& peer, const HelloMessage& hello) const;
   void adopt_options(uint32_t session, const HelloMessage& hello);
   std::unique_ptr<RingReader> start_reader(const Session& session);
-  void give_up(uint32_t session, const char* why);
+  void end_after_error(uint32_t session, const char* why);
 
   Base* const base_;
   Plans* const plans_;

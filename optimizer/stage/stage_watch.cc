@@ -181,13 +181,13 @@ void StageWatch::unwatch(const std::string& label) {
 // The path of `folder` may lead elsewhere now, and so may those below it. REQUIRES: mutex_.
 void StageWatch::unwatch_below(const std::string& folder) {
   ++turn_;
-  std::vector<std::string> gone;
+  std::vector<std::string> below;
   for (auto at = real_.lower_bound(folder); at != real_.end(); ++at) {
     const std::string& name = at->first;
     if (name.compare(0, folder.size(), folder) != 0) break;
-    if (name.size() == folder.size() || name[folder.size()] == '/') gone.push_back(name);
+    if (name.size() == folder.size() || name[folder.size()] == '/') below.push_back(name);
   }
-  for (const std::string& name : gone) {
+  for (const std::string& name : below) {
     unwatch(name);
     real_.erase(name);
     done_.erase(name);
@@ -226,10 +226,10 @@ void StageWatch::on_event(int number, uint32_t mask, const char* name,
     for (const std::string& label : moved) unwatch_below(label);
   }
   if ((mask & IN_IGNORED) == 0) return;
-  const auto gone = watched_.find(number);
-  if (gone == watched_.end()) return;
-  if (!gone->second.itself.empty()) --files_;
-  watched_.erase(gone);
+  const auto ended = watched_.find(number);
+  if (ended == watched_.end()) return;
+  if (!ended->second.itself.empty()) --files_;
+  watched_.erase(ended);
 }
 
 void StageWatch::read(std::vector<Change>* changes, bool* lost) {

@@ -125,9 +125,9 @@ void Recordings::end(uint32_t session, uint64_t reader, uint32_t dataset, uint64
   if (!record) return;
   ++member->counts.recorded;
   trace.waiting.push_back(*record);
-  trace.whose.push_back(session);
+  trace.owners.push_back(session);
   if (trace.waiting.size() >= kMaxWaiting) {
-    fail(trace, "its storage does not keep up, or hangs");
+    fail(trace, "its storage is too slow, or hangs");
   }
 }
 
@@ -135,8 +135,8 @@ void Recordings::remove_process(uint32_t pid) {
   for (Trace& trace : traces_) trace.recorder.remove_process(pid);
 }
 
-void Recordings::lose(const std::vector<uint32_t>& whose) {
-  for (const uint32_t session : whose) {
+void Recordings::count_lost(const std::vector<uint32_t>& owners) {
+  for (const uint32_t session : owners) {
     const auto at = members_.find(session);
     if (at == members_.end()) continue;
     --at->second.counts.recorded;
@@ -148,9 +148,9 @@ void Recordings::fail(Trace& trace, const std::string& problem) {
   if (trace.state == Trace::State::kFailed) return;
   say(Level::kWarn, "recording of samples has ended: {}", problem);
   trace.state = Trace::State::kFailed;
-  lose(trace.whose);
+  count_lost(trace.owners);
   trace.waiting = {};
-  trace.whose = {};
+  trace.owners = {};
   trace.recorder = Recorder();
 }
 
@@ -159,13 +159,13 @@ void Recordings::write(Trace& trace) {
   trace.busy = true;
   executor_->run(trace.device,
                  [this, mailbox = mailbox_, at = &trace, fd = trace.fd,
-                  records = std::move(trace.waiting), whose = std::move(trace.whose)] {
+                  records = std::move(trace.waiting), owners = std::move(trace.owners)] {
                    const std::string problem = append_records(fd->get(), records);
-                   mailbox->post([this, at, problem, whose] {
+                   mailbox->post([this, at, problem, owners] {
                      at->busy = false;
                      ++at->batches;
                      if (!problem.empty()) {
-                       lose(whose);
+                       count_lost(owners);
                        fail(*at, problem);
                      }
                      if (at->batches < at->settle) write(*at);
@@ -173,7 +173,7 @@ void Recordings::write(Trace& trace) {
                    });
                  });
   trace.waiting = {};
-  trace.whose = {};
+  trace.owners = {};
 }
 
 void Recordings::tick() {

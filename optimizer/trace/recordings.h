@@ -69,8 +69,8 @@ class Recordings {
     std::set<uint32_t> sessions;
     std::vector<Answer> answers;  // called once the file is prepared
     std::vector<protocol::TraceRecord> waiting;
-    std::vector<uint32_t> whose;  // the session of each waiting record
-    bool busy = false;            // preparing, writing or closing
+    std::vector<uint32_t> owners;  // the session of each waiting record
+    bool busy = false;             // preparing, writing or closing
     bool closing = false;
     // Batches written, and the count at which all records of ended sessions are written.
     uint64_t batches = 0, settle = 0;
@@ -87,7 +87,7 @@ class Recordings {
   void write(Trace& trace);
   void fail(Trace& trace, const std::string& problem);
   void close_if_over(Trace& trace);
-  void lose(const std::vector<uint32_t>& whose);
+  void count_lost(const std::vector<uint32_t>& owners);
   void dispose(uint64_t device, std::shared_ptr<UniqueFd> fd);
   Member* recording(uint32_t session);
 

@@ -88,7 +88,7 @@ class ImportanceBook {
   void drop_absent(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
   // The sample to deliver for `requested`, the next position of the rank's epoch. `bytes`: a
   // sample's size in memory; 0: it cannot be retained and is not substituted. REQUIRES:
-  // `requested` is below who.samples, and follows() was true.
+  // `requested` is below requester.samples, and follows() was true.
   using BytesOf = std::function<uint64_t(SampleId sample)>;
   Delivery deliver(const Requester& requester, SampleId requested, const BytesOf& bytes);
 

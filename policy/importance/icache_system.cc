@@ -121,7 +121,8 @@ Delivery ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes)
   bytes_[sample] = bytes;
   Delivery delivery = cache_.request(number, sample, bytes, &evicted_);
   // With several jobs a sample that the H-cache evicts may be in passing_, for the L-cache.
-  std::erase_if(evicted_, [&](SampleId gone) { return gone != sample && is_passing_[gone]; });
+  std::erase_if(evicted_,
+                [&](SampleId evicted) { return evicted != sample && is_passing_[evicted]; });
   const Job& job = jobs_.at(number);
   if (!packs_ || job.list->contains(sample)) return delivery;
   if (settings_.reads_packages) {

@@ -62,7 +62,7 @@ Package Packer::pack(const HList& list) {
       missed_bytes_ += bytes_of_(sample);
     }
   }
-  take_from(&given_up_, list, &package);
+  take_from(&discarded_, list, &package);
   if (settings_.samples != 0) draw(list, &package);
   if (package.samples.empty()) return package;
   bytes_ += package.bytes;
@@ -88,18 +88,18 @@ std::vector<uint64_t> Packer::renew(const HList& list) {
         number);
   }
   std::sort(by_use.begin(), by_use.end());
-  std::vector<uint64_t> gone;
+  std::vector<uint64_t> discarded;
   for (const auto& [share, number] : by_use) {
     if (share >= 0.5 && bytes_ <= settings_.most_bytes) break;
     for (const Packed& packed : packages_.at(number).samples) {
       if (packed_in_[packed.sample] == number && !list.contains(packed.sample)) {
-        given_up_.push_back(packed.sample);
+        discarded_.push_back(packed.sample);
       }
     }
     lose(number);
-    gone.push_back(number);
+    discarded.push_back(number);
   }
-  return gone;
+  return discarded;
 }
 
 void Packer::lose(uint64_t number) {

@@ -73,7 +73,7 @@ class Packer {
   const PackerSettings settings_;
   const SizeOf bytes_of_;
   Random random_;
-  std::deque<SampleId> missed_, given_up_;
+  std::deque<SampleId> missed_, discarded_;
   uint64_t missed_bytes_ = 0;
   std::vector<bool> is_missed_;      // by sample: in missed_
   std::vector<uint64_t> packed_in_;  // by sample: the number of its package; 0: none

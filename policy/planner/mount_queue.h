@@ -79,7 +79,7 @@ class MountQueue {
   // Charges the session and appends the read. REQUIRES: file and session exist.
   void start(Request request, uint64_t now_ns, std::vector<PlannedRead>* reads);
   // The read is no longer in flight, nor charged. nullopt: no such token. Its session and file may
-  // have gone.
+  // have been removed.
   std::optional<Request> end(uint64_t token);
 
   // The time until a quarter of the bytes in flight has arrived, on the mount where that is

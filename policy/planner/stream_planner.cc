@@ -123,12 +123,12 @@ void StreamPlanner::leave(uint32_t id, PlannedFile& file, uint32_t stream) {
   });
 }
 
-void StreamPlanner::on_access(uint32_t id, const Access& asked) {
+void StreamPlanner::on_access(uint32_t id, const Access& reported) {
   const auto at = files_.find(id);
-  const Accounts::Session* session = accounts_.find(asked.session);
+  const Accounts::Session* session = accounts_.find(reported.session);
   if (at == files_.end() || session == nullptr) return;
   PlannedFile& file = at->second;
-  Access access = asked;
+  Access access = reported;
   if (access.offset >= file.size) return;  // the file has grown: nothing is known of that part
   PlanOptions options = session->options;
   options.distance = accounts_.distance(access.session);

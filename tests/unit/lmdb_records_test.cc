@@ -144,7 +144,7 @@ TEST(LmdbRecords, Limits) {
   EXPECT_NE(refused(file.path(), limits).find("its keys take more than"), std::string::npos);
   limits = {};
   limits.index_bytes = 3 * kPage;
-  EXPECT_NE(refused(file.path(), limits).find("its records lie on"), std::string::npos);
+  EXPECT_NE(refused(file.path(), limits).find("its records are on"), std::string::npos);
   limits = {};
   limits.pages = contents(file.path()).size() / kPage - 1;
   EXPECT_NE(refused(file.path(), limits).find("pages, more than"), std::string::npos);

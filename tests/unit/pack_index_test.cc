@@ -48,9 +48,9 @@ TEST(PackIndex, UselessPacksAreReported) {
   index.add(3, 100, {20}, {{{2, 0}}}, Rank::kNewest);
   EXPECT_EQ(index.take_empty(), std::vector<uint32_t>{1});
   EXPECT_TRUE(index.take_empty().empty());
-  index.forget(2, {1, 1});  // not where it is now
+  index.remove_sample(2, {1, 1});  // not where it is now
   EXPECT_EQ(index.find(2), (Place{3, 0}));
-  index.forget(2, {3, 0});
+  index.remove_sample(2, {3, 0});
   EXPECT_EQ(index.take_empty(), std::vector<uint32_t>{3});
   index.add(0, 100, {5}, {{{1, 0}}}, Rank::kOldest);
   index.add(4, 100, {5}, {}, Rank::kNewest);
@@ -62,15 +62,15 @@ TEST(PackIndex, UselessPacksAreReported) {
 TEST(PackIndex, PacksOfLittleUseAreReportedOnce) {
   PackIndex index;
   index.add(1, 200, {50, 50, 1}, {{{1, 0}, {2, 1}, {3, 2}}}, Rank::kNewest);
-  index.forget(3, {1, 2});
+  index.remove_sample(3, {1, 2});
   EXPECT_EQ(index.take_sparse(), std::nullopt);  // 100 of 101
-  index.forget(1, {1, 0});
+  index.remove_sample(1, {1, 0});
   EXPECT_EQ(index.take_sparse(), 1U);  // 50 of 101
   EXPECT_EQ(index.take_sparse(), std::nullopt);
   // One that has gone meanwhile is notified no more.
   index.add(2, 200, {50, 50, 1}, {{{5, 0}, {6, 1}, {7, 2}}}, Rank::kNewest);
-  index.forget(5, {2, 0});
-  index.forget(6, {2, 1});
+  index.remove_sample(5, {2, 0});
+  index.remove_sample(6, {2, 1});
   EXPECT_TRUE(index.remove(2));
   EXPECT_FALSE(index.remove(2));
   EXPECT_EQ(index.take_sparse(), std::nullopt);
@@ -100,7 +100,7 @@ TEST(PackIndex, CountsWhatIsThere) {
     } else if (random.below(2) == 0) {
       const uint64_t hash = random.below(kHashes);
       const auto at = model.find(hash);
-      if (at != model.end()) index.forget(hash, at->second.first);
+      if (at != model.end()) index.remove_sample(hash, at->second.first);
       model.erase(hash);
     } else if (!bytes.empty()) {
       auto victim = bytes.begin();

@@ -117,23 +117,23 @@ void RecordLocator::look_up(const FileEntry& file) {
     std::string why;
   };
   const auto answer = std::make_shared<Answer>();
-  const auto asked = std::make_shared<std::list<Declared>>();
+  const auto batch = std::make_shared<std::list<Declared>>();
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto next = std::next(at);
-    if (at->file == file.id) asked->splice(asked->end(), waiting_, at);
+    if (at->file == file.id) batch->splice(batch->end(), waiting_, at);
     at = next;
   }
-  if (asked->empty()) return;
+  if (batch->empty()) return;
   searched_.insert(file.id);
   with_file(
       file,
-      [answer, asked, most = limits()](int fd, const std::atomic<bool>& stop) {
+      [answer, batch, most = limits()](int fd, const std::atomic<bool>& stop) {
         const auto records = list_records(fd, stop, most, &answer->why);
         if (records == nullptr) return;
         std::unordered_map<std::string_view, size_t> by_key;
         by_key.reserve(records->size());
         for (size_t i = 0; i < records->size(); ++i) by_key.emplace(records->key(i), i);
-        for (const Declared& declared : *asked) {
+        for (const Declared& declared : *batch) {
           for (size_t i = 0; i < declared.keys.size(); ++i) {
             const auto at = by_key.find(declared.keys[i]);
             if (at == by_key.end() || declared.keys[i].empty()) continue;

@@ -40,14 +40,14 @@ bool Files::awaited(uint32_t id) const {
   return at != files_.end() && at->second.state == FileEntry::State::kOpening;
 }
 
-FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::string& path,
+FileEntry& Files::use(uint32_t session, const protocol::File& request, const std::string& path,
                       UniqueFd passed, uint64_t now_ns) {
-  const auto key = std::pair(asked.device, asked.inode);
+  const auto key = std::pair(request.device, request.inode);
   if (const auto known = by_inode_.find(key); known != by_inode_.end()) {
     FileEntry& file = files_.at(known->second);
     share(file, session);
     // Closing a descriptor can block like any call on the mount.
-    base_->executor.run(asked.device,
+    base_->executor.run(request.device,
                         [fd = std::make_shared<UniqueFd>(std::move(passed))] { fd->reset(); });
     return file;
   }
@@ -57,26 +57,26 @@ FileEntry& Files::use(uint32_t session, const protocol::File& asked, const std::
   next_id_ = (next_id_ + 1) % kFileIds;
   FileEntry& file = files_[next];
   file.id = next;
-  file.device = asked.device;
-  file.inode = asked.inode;
-  file.size = asked.size;
+  file.device = request.device;
+  file.inode = request.inode;
+  file.size = request.size;
   file.path = path;
   file.since_ns = now_ns;
   by_inode_[key] = file.id;
   plans_->scheduler.add_file(file.id, file.size, file.device);
   share(file, session);
-  MountEntry& mount = mounts_[asked.device];
+  MountEntry& mount = mounts_[request.device];
   if (mount.off) {
     file.state = FileEntry::State::kOff;
     file.why = "its mount is off";
     if (on_refused) on_refused(file);
   }
   // Also on a mount that is off: the file is checked and later closed in the same way.
-  base_->executor.run(asked.device, [this, mailbox = base_->loop.mailbox(), id = file.id, asked,
-                                     no_cachestat = no_cachestat_,
-                                     fd = std::make_shared<UniqueFd>(std::move(passed))] {
+  base_->executor.run(request.device, [this, mailbox = base_->loop.mailbox(), id = file.id, request,
+                                       no_cachestat = no_cachestat_,
+                                       fd = std::make_shared<UniqueFd>(std::move(passed))] {
     auto result =
-        std::make_shared<Reopened>(reopen(fd->get(), asked.device, asked.inode, no_cachestat));
+        std::make_shared<Reopened>(reopen(fd->get(), request.device, request.inode, no_cachestat));
     fd->reset();
     mailbox->post([this, id, result] { opened(id, std::move(*result)); });
   });

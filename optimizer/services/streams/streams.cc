@@ -58,7 +58,7 @@ std::optional<uint64_t> major_faults(uint32_t pid) {
   return count;
 }
 
-void forget_mapping(Session& session, uint32_t slot, uint64_t address) {
+void remove_mapping(Session& session, uint32_t slot, uint64_t address) {
   std::erase_if(session.mappings.all, [&](const Mapping& mapping) {
     return mapping.slot == slot && mapping.address == address;
   });
@@ -130,7 +130,7 @@ bool Streams::on_event(Session& session, const TakenEvent& event, uint64_t now) 
       on_mapped(session, event, now);
       break;
     case EventKind::kUnmapped:
-      forget_mapping(session, event.slot, event.data.address);
+      remove_mapping(session, event.slot, event.data.address);
       break;
     case EventKind::kZapped:
       streams.on_unmapped(id, {event.data.offset, event.data.offset + event.data.length});
@@ -164,7 +164,7 @@ void Streams::log_event(const char* kind, uint32_t session, const TakenEvent& ev
 }
 
 void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now) {
-  forget_mapping(session, event.slot, event.data.address);  // reported twice, or replaced
+  remove_mapping(session, event.slot, event.data.address);  // reported twice, or replaced
   Mappings& mappings = session.mappings;
   if (mappings.all.size() >= kMaxMappings) return;
   mappings.all.push_back(
@@ -199,15 +199,15 @@ void Streams::remove_process(Session& session, uint32_t slot, uint32_t pid) {
 // request, and all together for no longer than the time between the two readings.
 void Streams::count_faults(Session& session, const ObservedMapping& mapping, uint64_t now) {
   Mappings::Faults& faults = session.mappings.faults[mapping.pid];
-  if (now - faults.looked_ns < kFaultsNs) return;
+  if (now - faults.checked_ns < kFaultsNs) return;
   const std::optional<uint64_t> count = major_faults(mapping.pid);
   if (!count) return;
-  if (faults.looked_ns != 0 && *count > faults.count) {
+  if (faults.checked_ns != 0 && *count > faults.count) {
     const FileEntry* file = files_->find(mapping.file);
     const StorageModel* model =
         file == nullptr ? nullptr : plans_->scheduler.queue().model(file->device);
     const uint64_t request = model == nullptr ? 0 : model->latency_ns();
-    const uint64_t took = now - faults.looked_ns;
+    const uint64_t took = now - faults.checked_ns;
     // Request latency unknown: counts all of the time as waiting.
     session.mappings.waited_ns +=
         request == 0 ? took : std::min(took, (*count - faults.count) * request);

@@ -85,9 +85,9 @@ enum class MessageKind : uint32_t {
   kSelect = 24,
   // job -> optimizer. Body Samples; one descriptor: a memfd of `count` samples, 4 bytes each: those
   // that the job requests at positions [first, first + count) of epoch `epoch`. The optimizer
-  // replaces them with the samples to read there, and how in the upper bits (kServedShift).
+  // replaces them with the samples to read there, and how in the upper bits (kDeliveryShift).
   // Answered by kDone. sluice.h: sluice_serve.
-  kServe = 25,
+  kDeliver = 25,
   // optimizer -> job. Empty. The request is being handled, and the answer follows: sent at once,
   // and then about ten times a second.
   kWorking = 26,
@@ -157,10 +157,10 @@ struct Samples {
   uint64_t count;
   uint64_t bytes;  // of the memfd
   uint32_t dataset;
-  uint32_t epoch;  // kOrder, kSelect, kServe
+  uint32_t epoch;  // kOrder, kSelect, kDeliver
   uint32_t whole;  // kOrder: 1 if the epoch ends after the last one
   uint32_t file;   // kLocateExtents, kLocateKeys: the file's id
-  uint64_t group;  // kImportance, kSelect, kServe: the same for all ranks of a job; 0: none
+  uint64_t group;  // kImportance, kSelect, kDeliver: the same for all ranks of a job; 0: none
 };
 
 // [offset, offset + length) of a file, bytes.
@@ -178,12 +178,12 @@ struct SampleImportance {
 };
 inline constexpr uint32_t kNoLabel = UINT32_MAX;
 
-// The most positions of one kServe, so that other requests do not wait for long.
-inline constexpr uint64_t kMostServed = 1 << 14;
+// The most positions of one kDeliver, so that other requests do not wait for long.
+inline constexpr uint64_t kMostDelivered = 1 << 14;
 
-// kServe: the sample to read, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
-inline constexpr uint32_t kServedShift = 29;
-inline constexpr uint32_t kServedSample = (1U << kServedShift) - 1;
+// kDeliver: the sample to read, and above it an enumerator of sluice.h: SLUICE_SERVED_*.
+inline constexpr uint32_t kDeliveryShift = 29;
+inline constexpr uint32_t kDeliverySample = (1U << kDeliveryShift) - 1;
 
 struct Record {
   uint64_t session;

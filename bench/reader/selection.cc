@@ -83,8 +83,8 @@ class Job {
       if (choice->chosen[sample]) order.push_back(sample);
     }
     random_.shuffle(&order);
-    for (size_t first = 0; first < order.size(); first += protocol::kMostServed) {
-      const size_t count = std::min<size_t>(protocol::kMostServed, order.size() - first);
+    for (size_t first = 0; first < order.size(); first += protocol::kMostDelivered) {
+      const size_t count = std::min<size_t>(protocol::kMostDelivered, order.size() - first);
       const auto some = std::span(order).subspan(first, count);
       if (!book_.follows(requester, epoch, first, count)) return false;
       timed(&longest->deliver, [&] {
@@ -128,7 +128,7 @@ void add(std::string* list, double value) {
 int main(int argc, char** argv) {
   const auto samples = static_cast<uint32_t>(argc > 1 ? strtoul(argv[1], nullptr, 10) : 1'280'000);
   const auto ranks = static_cast<uint32_t>(argc > 2 ? strtoul(argv[2], nullptr, 10) : 1);
-  if (samples < protocol::kMostServed || ranks == 0) {
+  if (samples < protocol::kMostDelivered || ranks == 0) {
     fprintf(stderr, "usage: selection [SAMPLES [RANKS]]\n");
     return 2;
   }

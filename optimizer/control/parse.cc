@@ -272,9 +272,9 @@ Message importance_of(MessageKind kind, Packet packet) {
   if (!take(packet, &message.samples)) return BadMessage{"importance too short"};
   const protocol::Samples& request = message.samples;
   const uint64_t each = kind == MessageKind::kImportance ? sizeof(protocol::SampleImportance)
-                        : kind == MessageKind::kServe    ? sizeof(uint32_t)
+                        : kind == MessageKind::kDeliver  ? sizeof(uint32_t)
                                                          : 1;
-  const uint64_t most = kind == MessageKind::kServe ? protocol::kMostServed : kMaxOrder;
+  const uint64_t most = kind == MessageKind::kDeliver ? protocol::kMostDelivered : kMaxOrder;
   if (request.count > most || request.bytes != request.count * each) {
     return BadMessage{"invalid importance"};
   }
@@ -342,7 +342,7 @@ Message parse_packet(std::span<const std::byte> packet) {
       return locate_of(header.kind, packet);
     case MessageKind::kImportance:
     case MessageKind::kSelect:
-    case MessageKind::kServe:
+    case MessageKind::kDeliver:
       return importance_of(header.kind, packet);
     case MessageKind::kSeen:
       return seen_of(packet);

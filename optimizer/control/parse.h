@@ -67,7 +67,7 @@ struct LocateMessage {
   protocol::MessageKind kind = protocol::MessageKind::kLocate;
   protocol::Samples samples{};
 };
-// kImportance, kSelect, kServe. `count` and `bytes` are within the limits for one memfd, whose
+// kImportance, kSelect, kDeliver. `count` and `bytes` are within the limits for one memfd, whose
 // content is not checked yet.
 struct ImportanceMessage {
   protocol::MessageKind kind = protocol::MessageKind::kImportance;

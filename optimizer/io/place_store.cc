@@ -115,12 +115,12 @@ bool PlaceStore::save(const PlaceList& places, std::string* problem) const {
 
 // Errors are ignored: the next save tries again.
 void PlaceStore::prune() const {
-  struct Kept {
+  struct Stored {
     fs::path path;
     fs::file_time_type time;
     uint64_t bytes;
   };
-  std::vector<Kept> all;
+  std::vector<Stored> all;
   uint64_t sum = 0;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -136,7 +136,8 @@ void PlaceStore::prune() const {
       fs::remove(at->path(), ignored);  // left by a killed optimizer
     }
   }
-  std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.time < b.time; });
+  std::sort(all.begin(), all.end(),
+            [](const Stored& a, const Stored& b) { return a.time < b.time; });
   for (size_t i = 0; i + 1 < all.size() && sum > most_bytes; ++i) {
     fs::remove(all[i].path, error);
     sum -= all[i].bytes;

@@ -204,7 +204,7 @@ bool Importance::deliver(const Session& session, const ImportanceBook::Requester
   };
   for (uint32_t& sample : samples) {
     const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
-    sample = delivery.sample | static_cast<uint32_t>(delivery.kind) << protocol::kServedShift;
+    sample = delivery.sample | static_cast<uint32_t>(delivery.kind) << protocol::kDeliveryShift;
   }
   return write_memory(fd, samples.data(), request.bytes);
 }

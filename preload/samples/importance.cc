@@ -26,20 +26,20 @@ bool is_dataset(int dataset) {
   return dataset > 0 && session_of_file_lives(static_cast<uint32_t>(dataset));
 }
 
-// REQUIRES: count <= kMostServed.
+// REQUIRES: count <= kMostDelivered.
 int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
                uint64_t count) {
   MemoryFile memory;
   for (uint64_t i = 0; i < count; ++i) {
     const auto sample = static_cast<uint32_t>(samples[i]);
-    if (samples[i] > protocol::kServedSample) return -EINVAL;
+    if (samples[i] > protocol::kDeliverySample) return -EINVAL;
     if (!memory.add(&sample, sizeof sample)) return -ENOSPC;
   }
   protocol::Samples about = about_dataset(dataset);
   about.first = first;
   about.count = count;
   about.epoch = epoch;
-  if (const int error = send_samples(protocol::MessageKind::kServe, about, memory); error != 0) {
+  if (const int error = send_samples(protocol::MessageKind::kDeliver, about, memory); error != 0) {
     return error;
   }
   constexpr uint64_t kTogether = 1024;
@@ -48,8 +48,8 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
     const uint64_t some = count - done < kTogether ? count - done : kTogether;
     if (!memory.read(decided, some * sizeof decided[0], done * sizeof decided[0])) return -EIO;
     for (uint64_t i = 0; i < some; ++i) {
-      samples[done + i] = decided[i] & protocol::kServedSample;
-      how[done + i] = static_cast<uint8_t>(decided[i] >> protocol::kServedShift);
+      samples[done + i] = decided[i] & protocol::kDeliverySample;
+      how[done + i] = static_cast<uint8_t>(decided[i] >> protocol::kDeliveryShift);
     }
   }
   return 0;
@@ -104,9 +104,9 @@ int serve_samples(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples
                   uint64_t count) {
   if ((samples == nullptr || how == nullptr) && count != 0) return -EINVAL;
   if (!is_dataset(dataset)) return dataset > 0 ? -ESTALE : -EINVAL;
-  for (uint64_t done = 0; done < count; done += protocol::kMostServed) {
+  for (uint64_t done = 0; done < count; done += protocol::kMostDelivered) {
     const uint64_t some =
-        count - done < protocol::kMostServed ? count - done : protocol::kMostServed;
+        count - done < protocol::kMostDelivered ? count - done : protocol::kMostDelivered;
     const int error = serve_some(dataset, epoch, first + done, samples + done, how + done, some);
     if (error != 0) return error;
   }

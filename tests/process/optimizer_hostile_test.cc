@@ -77,7 +77,7 @@ TEST_P(Hostile, MessagesOfAnySamples) {
   constexpr MessageKind kKinds[] = {MessageKind::kOrder,         MessageKind::kLocate,
                                     MessageKind::kLocateExtents, MessageKind::kLocateKeys,
                                     MessageKind::kImportance,    MessageKind::kSelect,
-                                    MessageKind::kServe,         MessageKind::kSeen};
+                                    MessageKind::kDeliver,       MessageKind::kSeen};
   Numbers numbers(GetParam());
   {
     Job job(process_);

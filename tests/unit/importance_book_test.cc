@@ -102,7 +102,7 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   ImportanceBook book;
   ImportanceOptions options;
   options.substitution = ImportanceOptions::Substitution::kAny;
-  const auto serve_all = [&](const Requester& requester, const std::vector<bool>& chosen) {
+  const auto deliver_all = [&](const Requester& requester, const std::vector<bool>& chosen) {
     for (SampleId sample = 0; sample < kSamples; ++sample) {
       if (!chosen[sample]) continue;
       EXPECT_NE(book.deliver(requester, sample, [](SampleId) { return uint64_t{4096}; }).sample,
@@ -112,14 +112,14 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
   const uint64_t capacity = 4096 * kSamples / 5;
   for (uint32_t epoch = 5; epoch < 7; ++epoch) {
-    serve_all(of(1, 7), test::selected(&book, of(1, 7), epoch, options, {}, capacity));
+    deliver_all(of(1, 7), test::selected(&book, of(1, 7), epoch, options, {}, capacity));
   }
   const auto choice = book.request(of(2, 7), 5, options, {});
   ASSERT_NE(choice, nullptr);
   book.remove_session(1);
   choose(choice.get());
   ASSERT_TRUE(book.begin(of(2, 7), choice, capacity));
-  serve_all(of(2, 7), choice->chosen);
+  deliver_all(of(2, 7), choice->chosen);
 }
 
 TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {

@@ -151,7 +151,7 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
   message.count = 3;
   for (const auto& [kind, each] :
        {std::pair{MessageKind::kImportance, 16U}, std::pair{MessageKind::kSelect, 1U},
-        std::pair{MessageKind::kServe, 4U}}) {
+        std::pair{MessageKind::kDeliver, 4U}}) {
     message.bytes = 3 * each;
     const Message good = parse(packet(kind, bytes_of(message)));
     ASSERT_NE(std::get_if<ImportanceMessage>(&good), nullptr);
@@ -162,10 +162,10 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
   }
   message.count = UINT64_MAX / 4 + 1;  // whose bytes would be none
   message.bytes = 0;
-  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(message))), "");
-  message.count = protocol::kMostServed + 1;  // others would wait for so many
+  EXPECT_NE(refusal(packet(MessageKind::kDeliver, bytes_of(message))), "");
+  message.count = protocol::kMostDelivered + 1;  // others would wait for so many
   message.bytes = message.count * 4;
-  EXPECT_NE(refusal(packet(MessageKind::kServe, bytes_of(message))), "");
+  EXPECT_NE(refusal(packet(MessageKind::kDeliver, bytes_of(message))), "");
 }
 
 TEST(Parse, WhatImportanceAsksFor) {

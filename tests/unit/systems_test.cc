@@ -16,10 +16,10 @@ namespace {
 constexpr uint32_t kBytes = 1 << 12;
 
 struct Epochs {
-  std::array<double, kDeliveryKinds> served = {};
+  std::array<double, kDeliveryKinds> deliveries = {};
   double requests = 0, fetched = 0;
   Background background;
-  double share(DeliveryKind kind) const { return served[static_cast<size_t>(kind)] / requests; }
+  double share(DeliveryKind kind) const { return deliveries[static_cast<size_t>(kind)] / requests; }
   double hits() const { return 1 - share(DeliveryKind::kMiss) - share(DeliveryKind::kMissOther); }
 };
 
@@ -45,7 +45,7 @@ Epochs train(System* system, uint32_t samples, uint32_t epochs, bool once, uint6
         EXPECT_TRUE(delivered.insert(delivery.sample).second) << "twice in an epoch";
       }
       values.observe(delivery.sample, losses[delivery.sample]);
-      ++run.served[static_cast<size_t>(delivery.kind)];
+      ++run.deliveries[static_cast<size_t>(delivery.kind)];
       ++run.requests;
     }
     const Background more = system->background();

@@ -42,13 +42,13 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
     on_slot_freed(session, slot, pid);
   };
   in_.sessions.callbacks.ending = [this](Session& session) { on_ending(session); };
-  in_.sessions.callbacks.ended = [this](uint32_t session) { on_ended(session); };
+  in_.sessions.callbacks.ended = [this](SessionId session) { on_ended(session); };
   in_.files.on_ready = [this](const FileEntry& file) {
     locations_.stored.file_ready(file);
     locations_.records.file_ready(file);
   };
   in_.files.on_refused = [this](const FileEntry& file) {
-    for (const uint32_t id : file.sessions) {
+    for (const SessionId id : file.sessions) {
       if (Session* session = in_.sessions.find(id)) ++session->counts.mounts_refused;
     }
   };
@@ -56,7 +56,7 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
 
 void Sidecar::run() {
   while (!in_.base.loop.stopping()) {
-    in_.sessions.guarded(0, [this] { turn(); });
+    in_.sessions.guarded(kNoSession, [this] { turn(); });
   }
   say(Level::kInfo, "ending");
   lifetime_.stop_listening();  // before any response says that the optimizer has ended
@@ -143,7 +143,7 @@ void Sidecar::on_ending(Session& session) {
   histories_.add_point(session, now_ns());
 }
 
-void Sidecar::on_ended(uint32_t id) {
+void Sidecar::on_ended(SessionId id) {
   in_.recordings.leave(id);
   locations_.stored.leave(id);
   in_.files.leave(id, [this](uint64_t token) { transfers_.cancel(token); });

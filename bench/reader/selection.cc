@@ -102,7 +102,11 @@ class Job {
 
  private:
   ImportanceBook::Requester rank(uint32_t number) const {
-    return {.job = 1, .session = 1, .process = 1 + number, .dataset = 1, .samples = samples_};
+    return {.job = 1,
+            .session = SessionId{1},
+            .process = 1 + number,
+            .dataset = 1,
+            .samples = samples_};
   }
 
   const uint32_t samples_;

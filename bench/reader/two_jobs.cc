@@ -106,8 +106,8 @@ Run::Run(const Variant& variant, uint64_t seed)
   std::generate(common.begin(), common.end(), loss);
   for (uint32_t number = 1; number <= kJobs; ++number) {
     Job& job = jobs_.emplace_back();
-    dataset_ = orders_.use(number, "dataset", kSamples);
-    job.requester = {number, number, number, dataset_, kSamples};
+    dataset_ = orders_.use(SessionId{number}, "dataset", kSamples);
+    job.requester = {number, SessionId{number}, number, dataset_, kSamples};
     for (const float shared : common) job.losses.push_back(shared + loss());
   }
 }
@@ -184,7 +184,8 @@ void Run::run_batch(Job* job) {
       memory_->set_importance(one.sample, one.priority);
     }
     missed +=
-        memory_->access(requester.session, sample, kBytes, &evicted_) == Decision::kHit ? 0 : 1;
+        memory_->access(number(requester.session), sample, kBytes, &evicted_) == Decision::kHit ? 0
+                                                                                                : 1;
     book_.report(requester, sample, job->losses[sample]);
   }
   if (job->delivered.size() - job->at <= kAhead) ask(job);
@@ -215,7 +216,7 @@ double Run::seconds() {
     if (next->done()) {
       book_.remove_session(next->requester.session);
       orders_.leave(next->requester.session);
-      memory_->end_job(next->requester.session);
+      memory_->end_job(number(next->requester.session));
       if (variant_.policy == std::string("needed")) retain_by("shade");  // there is one job left
     }
   }

@@ -73,7 +73,8 @@ void Importance::answer(uint64_t connection, bool good) {
 
 // The job of a session: all ranks of one declared group, else all sessions of one origin process.
 uint64_t Importance::job_of(const Session& session, uint64_t group) const {
-  return group != 0 ? group | uint64_t{1} << 63 : plans_->samples.orders().origin(session.id);
+  return group != 0 ? group | uint64_t{1} << 63
+                    : number(plans_->samples.orders().origin(session.id));
 }
 
 bool Importance::report(const ImportanceBook::Requester& requester,

@@ -25,7 +25,7 @@ void Limits::relieve(uint64_t more) {
   SampleBook& samples = plans_->samples;
   while (const auto surplus = samples.surplus(more)) {
     const SampleSet* set = samples.set(surplus->dataset);
-    const auto about = samples.following(0, surplus->dataset);
+    const auto about = samples.following(kNoSession, surplus->dataset);
     if (surplus->for_good && set != nullptr && about) {
       say(Level::kWarn,
           "{}: not followed: what is known of {} of its {} samples, and their order, take more "

@@ -8,7 +8,7 @@
 namespace sluice::optimizer {
 namespace {
 
-void count_importance(std::span<const ImportanceBook::View> views, uint32_t session,
+void count_importance(std::span<const ImportanceBook::View> views, SessionId session,
                       SessionMetrics* metrics) {
   std::map<SessionMetric, uint64_t> sums;
   for (const ImportanceBook::View& view : views) {

@@ -18,16 +18,17 @@ constexpr unsigned kSlotBits = 16;  // of an event's value; the session's id is 
 Processes::Processes(EventLoop* loop, SampleBook* samples, const SessionMap* sessions)
     : loop_(loop), samples_(samples), sessions_(sessions) {
   loop_->on(EventLoop::Tag::kProcess, [this](uint64_t value, uint32_t) {
-    on_end(static_cast<uint32_t>(value >> kSlotBits), static_cast<uint32_t>(value & 0xffff));
+    on_end(SessionId{static_cast<uint32_t>(value >> kSlotBits)},
+           static_cast<uint32_t>(value & 0xffff));
   });
   loop_->on(EventLoop::Tag::kPeer, [this](uint64_t value, uint32_t) {
-    const auto at = sessions_->find(static_cast<uint32_t>(value));
+    const auto at = sessions_->find(SessionId{static_cast<uint32_t>(value)});
     if (at != sessions_->end()) at->second->peer_pidfd.reset();
   });
 }
 
 void Processes::watch_peer(const Session& session) {
-  loop_->watch(session.peer_pidfd.get(), EventLoop::Tag::kPeer, session.id, EPOLLIN);
+  loop_->watch(session.peer_pidfd.get(), EventLoop::Tag::kPeer, number(session.id), EPOLLIN);
 }
 
 void Processes::on_slot_taken(Session& session, uint32_t slot, uint32_t pid) {
@@ -57,7 +58,7 @@ void Processes::find(Session& session, uint32_t slot) {
   process.unwatched = life == Life::kUnknown;
   if (process.pidfd) {
     loop_->watch(process.pidfd.get(), EventLoop::Tag::kProcess,
-                 static_cast<uint64_t>(session.id) << kSlotBits | slot, EPOLLIN);
+                 uint64_t{number(session.id)} << kSlotBits | slot, EPOLLIN);
   } else if (life == Life::kEnded && session.reader != nullptr) {
     session.reader->free_slot(slot, process.pid);
   }
@@ -89,7 +90,7 @@ void Processes::find_parent(const Session& session) {
   }
 }
 
-void Processes::on_end(uint32_t id, uint32_t slot) {
+void Processes::on_end(SessionId id, uint32_t slot) {
   const auto at = sessions_->find(id);
   if (at == sessions_->end() || slot >= protocol::kSlots) return;
   Process& process = at->second->processes[slot];

@@ -7,6 +7,7 @@
 #include "optimizer/loop/event_loop.h"
 #include "optimizer/sessions/session.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -28,7 +29,7 @@ class Processes {
  private:
   void find(Session& session, uint32_t slot);
   void find_parent(const Session& session);
-  void on_end(uint32_t session, uint32_t slot);
+  void on_end(SessionId session, uint32_t slot);
 
   EventLoop* const loop_;
   SampleBook* const samples_;

@@ -16,7 +16,7 @@ SharedMemory::~SharedMemory() {
   if (shared_ != nullptr) munmap(shared_, sizeof(protocol::Shared));
 }
 
-UniqueFd SharedMemory::create(uint32_t session, uint64_t token, std::string* reason) {
+UniqueFd SharedMemory::create(SessionId session, uint64_t token, std::string* reason) {
   UniqueFd fd(memfd_create("sluice-session", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), sizeof(protocol::Shared)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -36,7 +36,7 @@ UniqueFd SharedMemory::create(uint32_t session, uint64_t token, std::string* rea
   header.slot_count = protocol::kSlots;
   header.ring_entries = protocol::kRingEntries;
   header.size = sizeof(protocol::Shared);
-  header.session = session;
+  header.session = number(session);
   header.token = token;
   return fd;
 }

@@ -17,6 +17,7 @@
 #include "optimizer/sessions/ring_reader.h"
 #include "policy/importance/jobs.h"
 #include "policy/streams/observer.h"
+#include "policy/util/ids.h"
 #include "protocol/ring.h"
 #include "protocol/unique_fd.h"
 
@@ -31,7 +32,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
   // Returns the descriptor to send to the client, or an invalid one and *reason.
-  UniqueFd create(uint32_t session, uint64_t token, std::string* reason);
+  UniqueFd create(SessionId session, uint64_t token, std::string* reason);
   protocol::Shared* get() const { return shared_; }
 
  private:
@@ -83,7 +84,7 @@ struct SessionCounts {
 };
 
 struct Session {
-  uint32_t id = 0;
+  SessionId id{};
   uint64_t token = 0;
   uint32_t peer_pid = 0;
   std::string command;  // display
@@ -115,7 +116,7 @@ struct Session {
   uint64_t waited_ns() const;
 };
 
-using SessionMap = std::map<uint32_t, std::unique_ptr<Session>>;  // by id
+using SessionMap = std::map<SessionId, std::unique_ptr<Session>>;  // by id
 
 // "python3 train.py" of a process, shortened; empty if the process has ended.
 std::string command_line(uint32_t pid);

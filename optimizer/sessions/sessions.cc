@@ -41,7 +41,7 @@ Sender sender_of(std::span<const std::byte> packet) {
 }
 
 // Values that the user fixed can contradict each other: report it once, when they arrive.
-void report_fixed_plan(uint32_t session, const PlanOptions& plan) {
+void report_fixed_plan(SessionId session, const PlanOptions& plan) {
   if (plan.size == 0) return;
   bool never = false;
   const uint64_t threshold = effective_threshold(plan, &never);
@@ -50,12 +50,12 @@ void report_fixed_plan(uint32_t session, const PlanOptions& plan) {
     say(Level::kWarn,
         "session {}: a distance of {} bytes is not below the size of {}: no checkpoint is between "
         "the threshold and the end of a pre-cache, so each begins only once the last is used up",
-        session, plan.distance, plan.size);
+        number(session), plan.distance, plan.size);
   } else if (threshold < configured) {
     say(Level::kWarn,
         "session {}: with a distance of {} bytes a threshold of {} % of {} may be stepped over: "
         "lowered to {} bytes",
-        session, plan.distance, plan.threshold, plan.size, threshold);
+        number(session), plan.distance, plan.threshold, plan.size, threshold);
   }
 }
 
@@ -70,13 +70,13 @@ Sessions::Sessions(Base* base, Plans* plans)
   };
 }
 
-Session* Sessions::find(uint32_t id) const {
+Session* Sessions::find(SessionId id) const {
   const auto at = sessions_.find(id);
   return at == sessions_.end() ? nullptr : at->second.get();
 }
 
 Session* Sessions::find(uint64_t id, uint64_t token) const {
-  Session* session = id > UINT32_MAX ? nullptr : find(static_cast<uint32_t>(id));
+  Session* session = id > UINT32_MAX ? nullptr : find(SessionId{static_cast<uint32_t>(id)});
   return session == nullptr || session->token != token ? nullptr : session;
 }
 
@@ -89,15 +89,15 @@ Session* Sessions::find_or_refuse(const Peer& peer, uint64_t id, uint64_t token)
 void Sessions::on_packet(const Peer& peer, std::span<const std::byte> packet,
                          std::vector<UniqueFd> fds) {
   const Sender sender = sender_of(packet);
-  const uint32_t next = next_id_;
+  const SessionId next{next_id_};
   const Session* session = find(sender.session, sender.token);
-  const uint32_t id = session != nullptr ? session->id : 0;
+  const SessionId id = session != nullptr ? session->id : kNoSession;
   if (guarded(id, [&] { base_->dispatcher.dispatch(peer, packet, std::move(fds)); })) return;
   // Removes a session whose creation failed halfway.
-  if (next_id_ != next && find(next) == nullptr) {
-    guarded(0, [&] { plans_->scheduler.remove_session(next, now_ns()); });
+  if (next_id_ != number(next) && find(next) == nullptr) {
+    guarded(kNoSession, [&] { plans_->scheduler.remove_session(next, now_ns()); });
   }
-  guarded(0,
+  guarded(kNoSession,
           [&] { base_->server.refuse(peer.connection, "the optimizer has no memory for this"); });
 }
 
@@ -126,7 +126,7 @@ void Sessions::handle(const Peer& peer, const HelloMessage& hello, std::vector<U
     return;
   }
   auto session = std::make_unique<Session>();
-  const uint32_t id = session->id = next_id_++;
+  const SessionId id = session->id = SessionId{next_id_++};
   uint64_t token = 0;
   if (getrandom(&token, sizeof token, GRND_NONBLOCK) != sizeof token) token = now_ns();
   session->token = token;
@@ -145,18 +145,18 @@ void Sessions::handle(const Peer& peer, const HelloMessage& hello, std::vector<U
   processes_.watch_peer(*session);
   adopt_options(id, hello);
   session->reader = start_reader(*session);
-  const protocol::Welcome welcome{id, token, sizeof(protocol::Shared)};
+  const protocol::Welcome welcome{number(id), token, sizeof(protocol::Shared)};
   base_->server.send(peer.connection, MessageKind::kWelcome, std::as_bytes(std::span(&welcome, 1)),
                      memory.get());
-  say(Level::kInfo, "session {}: process {}: {}", id, peer.pid, session->command);
+  say(Level::kInfo, "session {}: process {}: {}", number(id), peer.pid, session->command);
   sessions_[id] = std::move(session);
   // After an optimizer was killed, workers may reconnect before the process that started them.
   processes_.find_parents();
 }
 
-void Sessions::adopt_options(uint32_t id, const HelloMessage& hello) {
+void Sessions::adopt_options(SessionId id, const HelloMessage& hello) {
   for (const std::string& problem : hello.problems) {
-    say(Level::kWarn, "session {}: {}", id, problem);
+    say(Level::kWarn, "session {}: {}", number(id), problem);
   }
   const SessionOptions& options = hello.options;
   if (options.linger) base_->settings.linger = *options.linger;
@@ -197,26 +197,26 @@ std::unique_ptr<RingReader> Sessions::start_reader(const Session& session) {
   return std::make_unique<RingReader>(session.memory.get(), std::move(handler));
 }
 
-bool Sessions::guarded(uint32_t session, const std::function<void()>& work) {
+bool Sessions::guarded(SessionId session, const std::function<void()>& work) {
   try {
     work();
     return true;
   } catch (const std::exception& error) {
     try {
-      if (session != 0) {
+      if (session != kNoSession) {
         end_after_error(session, error.what());
       } else {
         say(Level::kError, "work was abandoned: {}", error.what());
       }
     } catch (const std::exception&) {
-      if (session != 0) failed_ = session;  // the next tick tries again
+      if (session != kNoSession) failed_ = session;  // the next tick tries again
     }
   }
   return false;
 }
 
-void Sessions::end_after_error(uint32_t session, const char* why) {
-  say(Level::kError, "session {}: ended after an error: {}", session, why);
+void Sessions::end_after_error(SessionId session, const char* why) {
+  say(Level::kError, "session {}: ended after an error: {}", number(session), why);
   end(session);
 }
 
@@ -233,7 +233,7 @@ void Sessions::after_events(std::function<void()> then) {
   one_less();
 }
 
-void Sessions::end(uint32_t id) {
+void Sessions::end(SessionId id) {
   Session* const ending = find(id);
   if (ending == nullptr) return;
   ending->reader.reset();  // drains the rings
@@ -245,19 +245,19 @@ void Sessions::end(uint32_t id) {
   session->memory.get()->header.closed.store(1, std::memory_order_release);
   sessions_.erase(at);
   callbacks.ended(id);
-  say(Level::kInfo, "session {} over", id);
+  say(Level::kInfo, "session {} over", number(id));
 }
 
 void Sessions::tick(uint64_t now) {
   processes_.find_unwatched();
-  std::vector<uint32_t> over;
+  std::vector<SessionId> over;
   for (const auto& [id, session] : sessions_) {
     const std::optional<uint64_t>& empty = session->empty_since_ns;
     const bool left = empty && *empty != 0 && now - *empty >= kGraceNs && session->live() == 0;
     const bool never_came = !empty && !session->peer_pidfd;
     if (left || never_came) over.push_back(id);
   }
-  for (const uint32_t id : over) end(id);
+  for (const SessionId id : over) end(id);
 }
 
 }  // namespace sluice::optimizer

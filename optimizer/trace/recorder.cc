@@ -15,7 +15,7 @@ constexpr size_t kMaxDatasets = 1024;
 Recorder::Job* Recorder::job_of(const Origin& origin) {
   const auto key = std::pair(origin.owner, origin.dataset);
   if (const auto known = jobs_.find(key); known != jobs_.end()) return &known->second;
-  if (const auto unordered = jobs_.find({0, origin.dataset}); unordered != jobs_.end()) {
+  if (const auto unordered = jobs_.find({kNoSession, origin.dataset}); unordered != jobs_.end()) {
     auto entry = jobs_.extract(unordered);
     entry.key() = key;
     return &jobs_.insert(std::move(entry)).position->second;

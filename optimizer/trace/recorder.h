@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "policy/util/ids.h"
 #include "protocol/trace.h"
 
 namespace sluice::optimizer {
@@ -29,7 +30,7 @@ class Recorder {
     std::string_view name;
     uint64_t samples = 0;
     uint32_t dataset = 0;
-    uint32_t owner = 0;             // the session that owns the order; 0: no order
+    SessionId owner{};              // the session that owns the order
     std::optional<uint32_t> epoch;  // that order's current epoch; nullopt: counted by repeats
   };
 
@@ -68,7 +69,7 @@ class Recorder {
   uint32_t next_job_;
   uint64_t next_base_ = 0;
   const char* problem_ = nullptr;
-  std::map<std::pair<uint32_t, uint32_t>, Job> jobs_;          // by owner and dataset
+  std::map<std::pair<SessionId, uint32_t>, Job> jobs_;         // by owner and dataset
   std::map<std::pair<std::string, uint64_t>, uint64_t> base_;  // by name and size
   std::unordered_map<uint64_t, std::vector<Open>> open_;       // by reader
 };

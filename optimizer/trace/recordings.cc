@@ -13,7 +13,7 @@ constexpr uint64_t kUnknownMount = UINT64_MAX;
 
 }  // namespace
 
-void Recordings::attach(uint32_t session, uint32_t pid, uint32_t parent, UniqueFd passed,
+void Recordings::attach(SessionId session, uint32_t pid, uint32_t parent, UniqueFd passed,
                         Answer answer) {
   members_[session] = {pid, parent, nullptr, {}};
   executor_->run(kUnknownMount, [this, mailbox = mailbox_, session, answer = std::move(answer),
@@ -35,7 +35,7 @@ void Recordings::dispose(uint64_t device, std::shared_ptr<UniqueFd> fd) {
   executor_->run(device, [fd = std::move(fd)] { fd->reset(); });
 }
 
-void Recordings::identified(uint32_t session, uint64_t device, uint64_t inode,
+void Recordings::identified(SessionId session, uint64_t device, uint64_t inode,
                             std::shared_ptr<UniqueFd> fd, const Answer& answer) {
   const auto member = members_.find(session);
   if (member == members_.end()) {
@@ -85,13 +85,13 @@ void Recordings::prepared(Trace& trace, uint32_t jobs, const std::string& proble
   close_if_over(trace);
 }
 
-Recordings::Member* Recordings::recording(uint32_t session) {
+Recordings::Member* Recordings::recording(SessionId session) {
   if (members_.empty()) return nullptr;
   const auto at = members_.find(session);
   return at != members_.end() && at->second.trace != nullptr ? &at->second : nullptr;
 }
 
-void Recordings::begin(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
+void Recordings::begin(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index,
                        const SampleBook& book) {
   const Member* member = recording(session);
   if (member == nullptr || member->trace->state != Trace::State::kOpen) return;
@@ -106,13 +106,13 @@ void Recordings::begin(uint32_t session, uint64_t reader, uint32_t dataset, uint
     }
   }
   Trace& trace = *member->trace;
-  const bool ordered = following->session != 0;
+  const bool ordered = following->session != kNoSession;
   const Recorder::Origin origin{following->name, following->samples, dataset, following->session,
                                 ordered ? std::optional<uint32_t>(following->epoch) : std::nullopt};
   if (!trace.recorder.begin(reader, index, origin)) fail(trace, trace.recorder.problem());
 }
 
-void Recordings::end(uint32_t session, uint64_t reader, uint32_t dataset, uint64_t index,
+void Recordings::end(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index,
                      uint64_t bytes) {
   Member* member = recording(session);
   if (member == nullptr) return;
@@ -135,8 +135,8 @@ void Recordings::remove_process(uint32_t pid) {
   for (Trace& trace : traces_) trace.recorder.remove_process(pid);
 }
 
-void Recordings::count_lost(const std::vector<uint32_t>& owners) {
-  for (const uint32_t session : owners) {
+void Recordings::count_lost(const std::vector<SessionId>& owners) {
+  for (const SessionId session : owners) {
     const auto at = members_.find(session);
     if (at == members_.end()) continue;
     --at->second.counts.recorded;
@@ -180,7 +180,7 @@ void Recordings::tick() {
   for (Trace& trace : traces_) write(trace);
 }
 
-void Recordings::leave(uint32_t session) {
+void Recordings::leave(SessionId session) {
   const auto at = members_.find(session);
   if (at == members_.end()) return;
   Trace* trace = at->second.trace;
@@ -221,7 +221,7 @@ size_t Recordings::unsettled() const {
   }));
 }
 
-Recordings::Counts Recordings::counts(uint32_t session) const {
+Recordings::Counts Recordings::counts(SessionId session) const {
   const auto at = members_.find(session);
   return at == members_.end() ? Counts{} : at->second.counts;
 }

@@ -33,7 +33,7 @@ void CopyRoom::make_policy(PolicyKind kind) {
   policy_ = policy_info(kind).make(limit() - std::min(limit(), table_.ahead()), files_.size());
   for (const auto& [file, entry] : table_.all()) {
     if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
-    if (entry.state == State::kRetained) offer(0, file, *table_.find(file));
+    if (entry.state == State::kRetained) offer(kNoSession, file, *table_.find(file));
   }
 }
 
@@ -86,8 +86,8 @@ bool CopyRoom::make_room_ahead(uint64_t bytes) {
 }
 
 // It is spent if the policy refuses it.
-void CopyRoom::offer(uint32_t session, uint32_t file, StagedCopy& copy) {
-  const Decision decision = policy_->access(session, file, copy.charged, &victims_);
+void CopyRoom::offer(SessionId session, uint32_t file, StagedCopy& copy) {
+  const Decision decision = policy_->access(number(session), file, copy.charged, &victims_);
   table_.set_state(file, copy, decision == Decision::kPass ? State::kSpent : State::kRetained);
   release_victims();
 }

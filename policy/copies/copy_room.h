@@ -17,6 +17,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/replacement/table.h"
 #include "policy/samples/file_table.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -35,7 +36,7 @@ class CopyRoom {
   void on_full();
   // The file's importance, for policies that use it.
   void set_importance(uint32_t file, float importance);
-  void end_session(uint32_t session) { policy_->end_job(session); }
+  void end_session(SessionId session) { policy_->end_job(number(session)); }
   // The order of the coming reads of all jobs; replaces the previous one. Copies that are ahead and
   // not in it become spent.
   void predict(std::span<const uint32_t> order);
@@ -64,7 +65,7 @@ class CopyRoom {
   // An access that needs no decision of the policy.
   void passed(uint32_t file) { policy_->passed(file); }
   // Lets the policy decide about a copy that `session` has read. REQUIRES: it is not ahead.
-  void offer(uint32_t session, uint32_t file, StagedCopy& copy);
+  void offer(SessionId session, uint32_t file, StagedCopy& copy);
   void evict(uint32_t file);  // no effect without a copy
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/storage/storage_model.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -25,7 +26,7 @@ struct StagedCopy {
   bool awaited = false;   // in an order, and not read since that became known
   bool to_cache = false;  // no copy: the original's pages are cached
   uint64_t token = 0;     // of its fetch or check
-  uint32_t session = 0;   // that it was fetched for
+  SessionId session{};    // that it was fetched for
   uint32_t dataset = 0;   // likewise
   uint64_t took_ns = 0;   // share of the storage's time; 0: counted as wasted
   uint32_t readers = 0;   // coming readers that it was fetched for, or that found it here

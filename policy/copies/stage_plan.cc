@@ -39,7 +39,7 @@ FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
   return room_.make_room_ahead(wanted) ? FetchVerdict::kTake : FetchVerdict::kLater;
 }
 
-PlannedFetch StagePlan::start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset) {
+PlannedFetch StagePlan::start(uint32_t file, SessionId session, uint64_t now_ns, uint32_t dataset) {
   StagedCopy* copy = table_.find(file);
   const bool check = copy != nullptr;
   if (check) {
@@ -145,7 +145,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   if (failure == Failure::kFull) room_.on_full();
 }
 
-Hit StagePlan::on_read(uint32_t session, uint32_t file) {
+Hit StagePlan::on_read(SessionId session, uint32_t file) {
   StagedCopy* const copy = table_.find(file);
   if (copy == nullptr ||
       copy->state == State::kFetching) {  // its reader did not wait for the fetch

@@ -23,13 +23,14 @@
 #include "policy/samples/file_table.h"
 #include "policy/samples/wanted.h"
 #include "policy/storage/demand.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 struct PlannedFetch {
   uint64_t token = 0;
   uint32_t file = 0;
-  uint32_t session = 0;   // for which it is fetched
+  SessionId session{};    // for which it is fetched
   bool check = false;     // only check whether the original still is what was copied
   bool to_cache = false;  // no copy: the original is read into its page cache
 };
@@ -57,7 +58,7 @@ class StagePlan {
   // ago; and fetches of files that a validation found to have changed.
   void start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
-  PlannedFetch start(uint32_t file, uint32_t session, uint64_t now_ns, uint32_t dataset = 0);
+  PlannedFetch start(uint32_t file, SessionId session, uint64_t now_ns, uint32_t dataset = 0);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
   // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
@@ -72,7 +73,7 @@ class StagePlan {
   void on_failed(const PlannedFetch& fetch, Failure failure);
 
   // A reader has finished a sample that this file is (part of).
-  Hit on_read(uint32_t session, uint32_t file);
+  Hit on_read(SessionId session, uint32_t file);
   // The file has changed, or may have: its copy must be removed (it is in CopyTable::evicted()
   // then, unless it is being fetched; the result of that fetch is refused).
   void drop(uint32_t file);
@@ -100,7 +101,7 @@ class StagePlan {
   CopyRoom room_;
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
-  std::deque<std::pair<uint32_t, uint32_t>> refetch_;    // files and sessions
+  std::deque<std::pair<uint32_t, SessionId>> refetch_;   // files and sessions
   std::deque<std::pair<uint32_t, uint64_t>> validated_;  // files and when, oldest first
   std::set<uint32_t> originals_;                         // datasets
 };

@@ -189,7 +189,7 @@ Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
   return delivery;
 }
 
-bool ImportanceBook::shares(uint32_t session) const {
+bool ImportanceBook::shares(SessionId session) const {
   const auto selects = [](const Entry& entry) {
     return std::any_of(entry.ranks.begin(), entry.ranks.end(),
                        [](const auto& rank) { return rank.second.begun; });
@@ -205,18 +205,18 @@ bool ImportanceBook::shares(uint32_t session) const {
   return false;
 }
 
-size_t ImportanceBook::ranks(uint32_t session, uint32_t dataset) const {
+size_t ImportanceBook::ranks(SessionId session, uint32_t dataset) const {
   const auto own = entries_.find({session, dataset});
   return own == entries_.end() ? 0 : own->second.ranks.size();
 }
 
-bool ImportanceBook::is_rank(uint32_t session, uint32_t process, uint32_t dataset) const {
+bool ImportanceBook::is_rank(SessionId session, uint32_t process, uint32_t dataset) const {
   const auto own = entries_.find({session, dataset});
   return own != entries_.end() && own->second.ranks.count(process) != 0;
 }
 
 std::span<const RetentionPriorities::SamplePriority> ImportanceBook::on_read(
-    uint32_t session, uint32_t process, uint32_t dataset, uint64_t sample, bool retained) {
+    SessionId session, uint32_t process, uint32_t dataset, uint64_t sample, bool retained) {
   const auto own = entries_.find({session, dataset});
   if (own == entries_.end() || sample >= own->second.known->values.samples()) return {};
   std::map<uint32_t, Rank>& ranks = own->second.ranks;
@@ -259,7 +259,7 @@ void ImportanceBook::drop_unused(uint32_t dataset) {
   if (!used) systems_.erase(dataset);
 }
 
-void ImportanceBook::remove_process(uint32_t session, uint32_t process) {
+void ImportanceBook::remove_process(SessionId session, uint32_t process) {
   for (auto& [key, own] : entries_) {
     if (key.first != session) continue;
     const auto rank = own.ranks.find(process);
@@ -269,7 +269,7 @@ void ImportanceBook::remove_process(uint32_t session, uint32_t process) {
   }
 }
 
-void ImportanceBook::remove_session(uint32_t session) {
+void ImportanceBook::remove_session(SessionId session) {
   for (auto at = entries_.lower_bound({session, 0});
        at != entries_.end() && at->first.first == session;) {
     const uint32_t dataset = at->first.second;

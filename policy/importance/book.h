@@ -18,6 +18,7 @@
 #include "policy/importance/retention_priorities.h"
 #include "policy/importance/selector.h"
 #include "policy/importance/values.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -49,7 +50,8 @@ class ImportanceBook {
   // epochs. The caller assigns all numbers; a session remains in the job that it was in first.
   struct Requester {
     uint64_t job = 0;
-    uint32_t session = 0, process = 0;
+    SessionId session{};
+    uint32_t process = 0;
     uint32_t dataset = 0;
     uint64_t samples = 0;  // of the dataset
   };
@@ -93,28 +95,29 @@ class ImportanceBook {
   Delivery deliver(const Requester& requester, SampleId requested, const BytesOf& bytes);
 
   // Whether another job selects from a dataset that the session selects from.
-  bool shares(uint32_t session) const;
+  bool shares(SessionId session) const;
   // The number of the session's ranks on the dataset, and whether the process is one of them.
-  size_t ranks(uint32_t session, uint32_t dataset) const;
-  bool is_rank(uint32_t session, uint32_t process, uint32_t dataset) const;
+  size_t ranks(SessionId session, uint32_t dataset) const;
+  bool is_rank(SessionId session, uint32_t process, uint32_t dataset) const;
   // The session has read the sample, in the rank `process` or a worker of it (ignored where there
   // is one rank). `retained`: its data has been in memory since its last read; only then a promised
   // hit counts as a hit. Returns the retention priorities that change: higher is retained first,
   // 0 is not worth retaining.
-  std::span<const RetentionPriorities::SamplePriority> on_read(uint32_t session, uint32_t process,
+  std::span<const RetentionPriorities::SamplePriority> on_read(SessionId session, uint32_t process,
                                                                uint32_t dataset, uint64_t sample,
                                                                bool retained);
   // The number of datasets retained by these priorities: they share the memory.
   size_t datasets() const { return systems_.size(); }
 
   // The rank has ended; its session's view still includes its counts.
-  void remove_process(uint32_t session, uint32_t process);
+  void remove_process(SessionId session, uint32_t process);
   // The session has ended. A job's importance values are discarded with its last session.
-  void remove_session(uint32_t session);
+  void remove_session(SessionId session);
   void remove_dataset(uint32_t dataset);
 
   struct View {  // of a session, its ranks together
-    uint32_t session = 0, dataset = 0, epoch = 0;
+    SessionId session{};
+    uint32_t dataset = 0, epoch = 0;
     uint64_t reported = 0, refused = 0;  // values
     uint64_t known = 0;                  // samples with a value, from any session of the job
     uint64_t selected = 0;               // in `epoch`, the latest that began
@@ -164,7 +167,7 @@ class ImportanceBook {
     uint64_t displaced = 0, swaps = 0;  // of ranks that have ended
     uint32_t epoch = 0;
   };
-  using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
+  using Key = std::pair<SessionId, uint32_t>;  // session and dataset
   // nullptr: too many.
   Entry* entry(const Requester& requester);
   // The rank that waits for the choice; nullptr: none.

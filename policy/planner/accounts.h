@@ -9,6 +9,7 @@
 #include "policy/planner/savings.h"
 #include "policy/planner/stream_plan.h"
 #include "policy/replacement/table.h"
+#include "policy/util/ids.h"
 #include "protocol/metrics.h"
 
 namespace sluice::optimizer {
@@ -30,38 +31,38 @@ class Accounts {
     uint64_t passed = 0, passed_ready = 0, passes = 0;  // as in SessionView
   };
 
-  void add(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,
+  void add(SessionId session, const PlanOptions& options, bool prefetch, uint64_t memory,
            std::optional<PolicyKind> policy);
-  void remove(uint32_t session) { sessions_.erase(session); }
+  void remove(SessionId session) { sessions_.erase(session); }
   // nullptr if it does not exist.
-  Session* find(uint32_t session);
-  const Session* find(uint32_t session) const;
-  bool prefetches(uint32_t session) const;
-  void set_policy(uint32_t session, PolicyKind policy);
+  Session* find(SessionId session);
+  const Session* find(SessionId session) const;
+  bool prefetches(SessionId session) const;
+  void set_policy(SessionId session, PolicyKind policy);
 
-  SessionMetrics* metrics(uint32_t session);  // nullptr if it does not exist
+  SessionMetrics* metrics(SessionId session);  // nullptr if it does not exist
   // Waiting that the session's job was saved; nullptr if it does not exist.
-  Savings* savings(uint32_t session);
+  Savings* savings(SessionId session);
   // Without effect if the session does not exist, as all that follow.
-  void count(uint32_t session, SessionMetric metric, uint64_t by);
+  void count(SessionId session, SessionMetric metric, uint64_t by);
   // Data that was, or was not, in memory because of Sluice when the session came to it.
-  void hit(uint32_t session, Demand demand);
-  void missed(uint32_t session, Demand demand);
+  void hit(SessionId session, Demand demand);
+  void missed(SessionId session, Demand demand);
 
   // Memory: bytes that a session takes until they are released.
-  void charge(uint32_t session, uint64_t bytes);
-  void release(uint32_t session, uint64_t bytes);
+  void charge(SessionId session, uint64_t bytes);
+  void release(SessionId session, uint64_t bytes);
   // Releases what was prefetched for the session and has now been read.
-  void use(uint32_t session, uint64_t bytes);
+  void use(SessionId session, uint64_t bytes);
   // Bytes of reads that are being planned and will be charged; all end at once.
-  void reserve(uint32_t session, uint64_t bytes);
+  void reserve(SessionId session, uint64_t bytes);
   void end_reservations();
-  bool room(uint32_t session, uint64_t bytes) const;
-  uint64_t budget(uint32_t session) const;  // bytes
+  bool room(SessionId session, uint64_t bytes) const;
+  uint64_t budget(SessionId session) const;  // bytes
   // A file of `size` bytes does not fit into the session's budget.
-  bool exceeds(uint64_t size, uint32_t session) const { return size > budget(session); }
+  bool exceeds(uint64_t size, SessionId session) const { return size > budget(session); }
   // Bytes per cell that suit the budget.
-  uint64_t distance(uint32_t session) const;
+  uint64_t distance(SessionId session) const;
 
   void set_budget(uint64_t bytes) { budget_ = bytes; }
   uint64_t budget() const { return budget_; }            // bytes, of all sessions
@@ -75,7 +76,7 @@ class Accounts {
   uint64_t outstanding_ = 0;
   uint64_t reserved_ = 0;
   bool starved_ = false;
-  std::map<uint32_t, Session> sessions_;
+  std::map<SessionId, Session> sessions_;
 };
 
 }  // namespace sluice::optimizer

@@ -77,7 +77,7 @@ void Gatherer::remove_file(uint32_t file, std::vector<WaitingRead>* removed) {
   remove([file](const WaitingRead& read) { return read.wanted.extent.file == file; }, removed);
 }
 
-void Gatherer::remove_session(uint32_t session, std::vector<WaitingRead>* removed) {
+void Gatherer::remove_session(SessionId session, std::vector<WaitingRead>* removed) {
   remove([session](const WaitingRead& read) { return read.wanted.session == session; }, removed);
 }
 

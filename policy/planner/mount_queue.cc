@@ -91,7 +91,7 @@ std::vector<uint64_t> MountQueue::tokens_of(uint32_t file) const {
   return tokens;
 }
 
-uint64_t MountQueue::requests_of(uint32_t session) const {
+uint64_t MountQueue::requests_of(SessionId session) const {
   return static_cast<uint64_t>(
       std::count_if(requests_.begin(), requests_.end(),
                     [session](const auto& entry) { return entry.second.session == session; }));

@@ -13,6 +13,7 @@
 #include "policy/planner/gatherer.h"
 #include "policy/planner/planned_file.h"
 #include "policy/storage/storage_model.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -26,7 +27,8 @@ inline constexpr uint32_t kSweepStream = UINT32_MAX;
 
 // A read to be started, or in flight.
 struct Request {
-  uint32_t file = 0, session = 0;
+  uint32_t file = 0;
+  SessionId session{};
   uint32_t stream = 0;  // 0: for samples; kSweepStream: for none in particular
   Range range;
   uint64_t gathered = 0;  // bytes of it whose records waited for each other
@@ -88,7 +90,7 @@ class MountQueue {
   // Mounts with a read that has been in flight for longer than `limit_ns`.
   std::vector<uint64_t> hung(uint64_t now_ns, uint64_t limit_ns) const;
   std::vector<uint64_t> tokens_of(uint32_t file) const;
-  uint64_t requests_of(uint32_t session) const;  // in flight
+  uint64_t requests_of(SessionId session) const;  // in flight
 
  private:
   Accounts& accounts_;

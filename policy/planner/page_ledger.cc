@@ -98,7 +98,7 @@ void PageLedger::join(Range range) {
   }
 }
 
-PageLedger::Changed PageLedger::on(PageEvent event, Range range, uint32_t owner) {
+PageLedger::Changed PageLedger::on(PageEvent event, Range range, SessionId owner) {
   Changed changed;
   if (range.length() == 0) return changed;
   const Effect& effect = kEffects[static_cast<size_t>(event)];
@@ -128,7 +128,7 @@ PageLedger::Changed PageLedger::on(PageEvent event, Range range, uint32_t owner)
     after.facts = static_cast<uint16_t>((before.facts & ~effect.clears) | effect.sets);
     after.owner = (effect.sets & kReady) != 0   ? owner
                   : (after.facts & kReady) != 0 ? before.owner
-                                                : 0;
+                                                : kNoSession;
     changed.bytes += piece.length();
     for (size_t fact = 0; fact < kPageFacts; ++fact) {
       if ((before.facts >> fact & 1) != 0) changed.before_[fact] += piece.length();
@@ -175,7 +175,7 @@ std::vector<Range> PageLedger::pieces(Range range, uint16_t facts) const {
 
 uint64_t PageLedger::total(PageFact fact) const { return totals_[index_of(fact)]; }
 
-uint64_t PageLedger::ready(uint32_t owner, Range range) const {
+uint64_t PageLedger::ready(SessionId owner, Range range) const {
   uint64_t sum = 0;
   for (auto at = first_in(range.begin); at != pieces_.end() && at->first < range.end; ++at) {
     const State& state = at->second.state;
@@ -185,12 +185,12 @@ uint64_t PageLedger::ready(uint32_t owner, Range range) const {
   return sum;
 }
 
-uint64_t PageLedger::ready(uint32_t owner) const {
+uint64_t PageLedger::ready(SessionId owner) const {
   const auto at = ready_.find(owner);
   return at == ready_.end() ? 0 : at->second;
 }
 
-uint64_t PageLedger::ready_until(uint32_t owner, uint64_t from) const {
+uint64_t PageLedger::ready_until(SessionId owner, uint64_t from) const {
   for (auto at = first_in(from); at != pieces_.end() && at->first <= from; ++at) {
     const State& state = at->second.state;
     if ((state.facts & kReady) == 0 || state.owner != owner) break;
@@ -199,8 +199,8 @@ uint64_t PageLedger::ready_until(uint32_t owner, uint64_t from) const {
   return from;
 }
 
-std::vector<uint32_t> PageLedger::owners() const {
-  std::vector<uint32_t> out;
+std::vector<SessionId> PageLedger::owners() const {
+  std::vector<SessionId> out;
   for (const auto& [owner, bytes] : ready_) out.push_back(owner);
   return out;
 }

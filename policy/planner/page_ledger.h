@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {
@@ -65,7 +66,7 @@ class PageLedger {
     uint64_t bytes = 0;  // to which it applied
     // Of these, bytes that had the fact before; `had(kReady)` is the sum over `ready`.
     uint64_t had(PageFact fact) const;
-    std::vector<std::pair<uint32_t, uint64_t>> ready;  // by owner: bytes that were ready before
+    std::vector<std::pair<SessionId, uint64_t>> ready;  // by owner: bytes that were ready before
 
    private:
     friend class PageLedger;
@@ -73,7 +74,7 @@ class PageLedger {
   };
 
   // `owner`: where the event names one.
-  Changed on(PageEvent event, Range range, uint32_t owner = 0);
+  Changed on(PageEvent event, Range range, SessionId owner = kNoSession);
 
   // Bytes of `range` with any of the facts.
   uint64_t covered(Range range, uint16_t facts) const;
@@ -88,10 +89,10 @@ class PageLedger {
 
   // Bytes of `range` that are ready for the session; in all; and the first byte at or after `from`
   // that is not.
-  uint64_t ready(uint32_t owner, Range range) const;
-  uint64_t ready(uint32_t owner) const;
-  uint64_t ready_until(uint32_t owner, uint64_t from) const;
-  std::vector<uint32_t> owners() const;  // that have ready bytes
+  uint64_t ready(SessionId owner, Range range) const;
+  uint64_t ready(SessionId owner) const;
+  uint64_t ready_until(SessionId owner, uint64_t from) const;
+  std::vector<SessionId> owners() const;  // that have ready bytes
 
   size_t size() const { return pieces_.size(); }  // entries of the map
   // Beyond kMostPieces entries: drops what may still be cached and is not charged to a session.
@@ -101,7 +102,7 @@ class PageLedger {
  private:
   struct State {
     uint16_t facts = 0;
-    uint32_t owner = 0;
+    SessionId owner{};
     bool operator==(const State&) const = default;
   };
   struct Piece {
@@ -119,7 +120,7 @@ class PageLedger {
 
   Pieces pieces_;
   std::array<uint64_t, kPageFacts> totals_{};
-  std::map<uint32_t, uint64_t> ready_;  // bytes by owner
+  std::map<SessionId, uint64_t> ready_;  // bytes by owner
 };
 
 }  // namespace sluice::optimizer

@@ -9,6 +9,7 @@
 #include "policy/planner/stream_plan.h"
 #include "policy/planner/sweep.h"
 #include "policy/streams/tracker.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -56,12 +57,12 @@ struct PlannedFile {
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
   std::map<uint32_t, Planned> plans;  // by stream
-  std::map<uint32_t, Lap> laps;       // by session
-  std::set<uint32_t> users;           // sessions
-  std::set<uint32_t> by_page;         // sessions: MADV_RANDOM
+  std::map<SessionId, Lap> laps;      // by session
+  std::set<SessionId> users;          // sessions
+  std::set<SessionId> by_page;        // sessions: MADV_RANDOM
   uint32_t instant = 0;               // reads in a row too fast for the storage
   bool mapped = false;                // read through a mapping: dropped only once unmapped
-  uint32_t last_session = 0;          // of the latest event: drops are counted for it
+  SessionId last_session{};           // of the latest event: drops are counted for it
 };
 
 using PlannedFiles = std::map<uint32_t, PlannedFile>;  // by the caller's id

@@ -8,8 +8,6 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint32_t kNoSession = 0;  // no session has this number
-
 uint64_t first_page(std::span<const FilePages> pages) { return pages.front().range.begin / kPage; }
 
 }  // namespace
@@ -37,7 +35,7 @@ void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t sam
   for (const SampleId sample : retained) {
     uint64_t bytes = 0;
     for (const FilePages& piece : entry.retained.at(sample)) bytes += piece.range.length();
-    const Decision decision = entry.policy->access(kNoSession, sample, bytes, &victims_);
+    const Decision decision = entry.policy->access(number(kNoSession), sample, bytes, &victims_);
     for (const SampleId victim : victims_) evict(entry, victim, &removed);
     if (decision == Decision::kPass) evict(entry, sample, &removed);
   }
@@ -52,7 +50,7 @@ void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<File
   free_unowned(removed, freed);
 }
 
-void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
+void RecordPlan::on_read(SessionId session, uint32_t dataset, SampleId sample,
                          std::vector<FilePages> pages, std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   uint64_t bytes = 0;
@@ -67,7 +65,7 @@ void RecordPlan::on_read(uint32_t session, uint32_t dataset, SampleId sample,
     evict(entry, sample, &removed);
   }
   if (!pages.empty()) entry.policy->set_page(sample, first_page(pages));
-  const Decision decision = entry.policy->access(session, sample, bytes, &victims_);
+  const Decision decision = entry.policy->access(number(session), sample, bytes, &victims_);
   for (const SampleId victim : victims_) evict(entry, victim, &removed);
   if (decision == Decision::kPass) {
     removed.insert(removed.end(), pages.begin(), pages.end());
@@ -140,8 +138,8 @@ void RecordPlan::untrack(uint32_t dataset) {
   datasets_.erase(at);
 }
 
-void RecordPlan::remove_session(uint32_t session) {
-  for (auto& [id, dataset] : datasets_) dataset.policy->end_job(session);
+void RecordPlan::remove_session(SessionId session) {
+  for (auto& [id, dataset] : datasets_) dataset.policy->end_job(number(session));
 }
 
 void RecordPlan::remove_file(uint32_t file) {

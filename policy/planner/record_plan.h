@@ -14,6 +14,7 @@
 #include "policy/planner/page_owners.h"
 #include "policy/replacement/policy.h"
 #include "policy/replacement/table.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -38,7 +39,7 @@ class RecordPlan {
   void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
   // The sample was read, and takes these pages. Pages that may now be dropped, of this sample or
   // another, are appended to `freed`. REQUIRES: the dataset is tracked.
-  void on_read(uint32_t session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
+  void on_read(SessionId session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
                std::vector<FilePages>* freed);
   // The known part of the order in which the dataset will be read; replaces the previous one.
   void predict(uint32_t dataset, std::span<const SampleId> order);
@@ -48,7 +49,7 @@ class RecordPlan {
   bool retains(uint32_t dataset, SampleId sample) const;
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
   void untrack(uint32_t dataset);
-  void remove_session(uint32_t session);
+  void remove_session(SessionId session);
   void remove_file(uint32_t file);
 
   bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }

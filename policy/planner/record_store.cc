@@ -14,12 +14,12 @@ constexpr unsigned kMostWaiting = 2048;  // records that start to wait in one ca
 
 }  // namespace
 
-Demand RecordStore::demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const {
+Demand RecordStore::demand(const PlannedFile& file, SessionId session, uint64_t bytes) const {
   const StorageModel& model = queue_.of(file).model;
   return file.by_page.contains(session) ? model.page_demand(bytes) : model.record_demand(bytes);
 }
 
-bool RecordStore::is_there(uint32_t file_id, PlannedFile& file, uint32_t session, Range range) {
+bool RecordStore::is_there(uint32_t file_id, PlannedFile& file, SessionId session, Range range) {
   if (residency_.cached(file_id, range) < range.length()) {
     if (residency_.known(file_id)) file.pages.on(PageEvent::kNotCached, range);
     return false;
@@ -35,7 +35,7 @@ bool RecordStore::is_there(uint32_t file_id, PlannedFile& file, uint32_t session
   return true;
 }
 
-FetchVerdict RecordStore::judge(uint32_t session, const Extent& part, uint64_t now_ns) {
+FetchVerdict RecordStore::judge(SessionId session, const Extent& part, uint64_t now_ns) {
   const auto at = files_.find(part.file.followed());
   const bool usable = at != files_.end() && at->second.usable;
   if (!usable && residency_.awaited(part.file.followed())) return FetchVerdict::kLater;
@@ -118,7 +118,7 @@ void RecordStore::start(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   runs_.start_waiting(now_ns, reads);
 }
 
-std::optional<Presence> RecordStore::presence(uint32_t session, const Extent& part,
+std::optional<Presence> RecordStore::presence(SessionId session, const Extent& part,
                                               bool own_order) {
   const auto at = files_.find(part.file.followed());
   if (at == files_.end()) return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<Presence> RecordStore::presence(uint32_t session, const Extent& pa
   return found;
 }
 
-Hit RecordStore::on_read(uint32_t session, const Extent& part) {
+Hit RecordStore::on_read(SessionId session, const Extent& part) {
   const auto at = files_.find(part.file.followed());
   if (at == files_.end()) return {};
   PlannedFile& file = at->second;

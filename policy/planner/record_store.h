@@ -13,6 +13,7 @@
 #include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -34,31 +35,32 @@ class RecordStore {
         runs_(*runs) {}
 
   // Is the record to be read now?
-  FetchVerdict judge(uint32_t session, const Extent& part, uint64_t now_ns);
+  FetchVerdict judge(SessionId session, const Extent& part, uint64_t now_ns);
   // After kTake: it waits for its neighbours, or is read by the next start().
   void take(const WantedExtent& wanted, uint64_t now_ns);
   // Appends the reads of all that was taken.
   void start(uint64_t now_ns, std::vector<PlannedRead>* reads);
 
   // nullopt: not known. `own_order` as in SamplePlanner.
-  std::optional<Presence> presence(uint32_t session, const Extent& part, bool own_order);
+  std::optional<Presence> presence(SessionId session, const Extent& part, bool own_order);
   // Bytes read for the first time are counted here.
-  Hit on_read(uint32_t session, const Extent& part);
+  Hit on_read(SessionId session, const Extent& part);
   // Of many records read in parallel, ns; 0: not known.
   double parallel_ns(const Extent& part) const;
 
  private:
   // A range to read, in the order of taking.
   struct Taken {
-    uint32_t file = 0, session = 0;
+    uint32_t file = 0;
+    SessionId session{};
     size_t turn = 0;
     Range range;
   };
 
   // Whether the range is in memory, being read, or waits; then it is counted.
-  bool is_there(uint32_t file_id, PlannedFile& file, uint32_t session, Range range);
+  bool is_there(uint32_t file_id, PlannedFile& file, SessionId session, Range range);
   static std::vector<Taken> merged(std::vector<Taken> taken);
-  Demand demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const;
+  Demand demand(const PlannedFile& file, SessionId session, uint64_t bytes) const;
 
   Residency& residency_;
   Accounts& accounts_;

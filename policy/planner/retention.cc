@@ -25,13 +25,13 @@ uint64_t Retention::size_of(const std::set<uint32_t>& files) const {
 // The limit of the dataset's bytes in memory; 0: none, as many as the kernel retains. Datasets of
 // one job share its budget in proportion to their sizes; files that several have count once.
 uint64_t Retention::find_limit(uint32_t dataset) const {
-  std::set<uint32_t> sessions = samples_->datasets().sessions_of(dataset);
+  std::set<SessionId> sessions = samples_->datasets().sessions_of(dataset);
   for (const uint32_t file : datasets_.at(dataset).files) {
-    const std::set<uint32_t>& users = files_.at(file).users;
+    const std::set<SessionId>& users = files_.at(file).users;
     sessions.insert(users.begin(), users.end());
   }
   uint64_t limit = 0;
-  for (const uint32_t id : sessions) {
+  for (const SessionId id : sessions) {
     const Accounts::Session* session = accounts_.find(id);
     if (session == nullptr) continue;
     if (session->memory == 0 || !session->prefetch) return 0;
@@ -67,19 +67,19 @@ void Retention::set_most(uint64_t bytes) {
   ++changes_;
 }
 
-void Retention::use_file(uint32_t file, uint32_t session) {
+void Retention::use_file(uint32_t file, SessionId session) {
   const auto at = files_.find(file);
   if (at != files_.end() && at->second.users.insert(session).second) ++changes_;
 }
 
-bool Retention::is_shuffled(uint32_t file, uint32_t session) const {
+bool Retention::is_shuffled(uint32_t file, SessionId session) const {
   return std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& entry) {
     return entry.second.files.count(file) != 0 && samples_->datasets().uses(session, entry.first) &&
            samples_->orders().is_shuffled(entry.first);
   });
 }
 
-bool Retention::bounds(uint32_t session) const {
+bool Retention::bounds(SessionId session) const {
   const std::vector<uint32_t> tracked = records_.tracked();
   return std::any_of(tracked.begin(), tracked.end(),
                      [&](uint32_t dataset) { return samples_->datasets().uses(session, dataset); });
@@ -91,7 +91,7 @@ bool Retention::is_bounded(uint32_t file) {
   });
 }
 
-uint64_t Retention::bytes_read_by(uint32_t session, uint32_t file) {
+uint64_t Retention::bytes_read_by(SessionId session, uint32_t file) {
   const uint64_t size = files_.at(file).size;
   if (accounts_.find(session) == nullptr || samples_ == nullptr) return size;
   ReadFiles& read = read_[session];
@@ -107,7 +107,7 @@ uint64_t Retention::bytes_read_by(uint32_t session, uint32_t file) {
   return read.bytes + (read.files.count(file) != 0 ? 0 : size);
 }
 
-bool Retention::stays(uint32_t file, uint32_t session) {
+bool Retention::stays(uint32_t file, SessionId session) {
   return !accounts_.exceeds(bytes_read_by(session, file), session) && !is_bounded(file);
 }
 
@@ -142,7 +142,7 @@ uint64_t Retention::window(uint32_t dataset, uint64_t spread, uint64_t most, uin
 }
 
 std::optional<PolicyKind> Retention::requested_policy(uint32_t dataset) const {
-  for (const uint32_t id : samples_->datasets().sessions_of(dataset)) {
+  for (const SessionId id : samples_->datasets().sessions_of(dataset)) {
     const Accounts::Session* session = accounts_.find(id);
     if (session != nullptr && session->policy) return session->policy;
   }
@@ -190,7 +190,7 @@ void Retention::set_capacity(uint32_t dataset, uint64_t capacity, std::vector<Fi
   }
 }
 
-void Retention::on_read(uint32_t session, uint32_t dataset, uint64_t index,
+void Retention::on_read(SessionId session, uint32_t dataset, uint64_t index,
                         std::span<const Extent> parts, uint64_t now_ns) {
   if (samples_ == nullptr || samples_->set(dataset) == nullptr || index >= kNoSample) return;
   std::vector<FilePages> pages = note_files(dataset, parts);
@@ -239,7 +239,7 @@ void Retention::untrack(uint32_t dataset) {
   for (const uint32_t file : datasets_.at(dataset).files) drops_.remove_file(file);
 }
 
-void Retention::remove_session(uint32_t session) {
+void Retention::remove_session(SessionId session) {
   ++changes_;
   for (auto& [id, file] : files_) {
     file.users.erase(session);

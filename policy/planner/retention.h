@@ -16,6 +16,7 @@
 #include "policy/planner/record_drops.h"
 #include "policy/planner/record_plan.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -31,7 +32,7 @@ class Retention {
 
   // After a sample's end, where samples have an order of their own: decides what is retained of the
   // sample when memory is bounded.
-  void on_read(uint32_t session, uint32_t dataset, uint64_t index, std::span<const Extent> parts,
+  void on_read(SessionId session, uint32_t dataset, uint64_t index, std::span<const Extent> parts,
                uint64_t now_ns);
   void predict();  // the orders have changed
   // The importance of the sample's records, for policies that use it.
@@ -41,11 +42,11 @@ class Retention {
 
   // Sessions, files or sizes have changed.
   void on_change() { ++changes_; }
-  void use_file(uint32_t file, uint32_t session);  // the session has it open, until it leaves
+  void use_file(uint32_t file, SessionId session);  // the session has it open, until it leaves
   // The book has discarded what it learned of the dataset (SampleBook::release).
   void remove_dataset(uint32_t dataset);
   // REQUIRES: the sample book already knows that the session left.
-  void remove_session(uint32_t session);
+  void remove_session(SessionId session);
   void remove_file(uint32_t file);
   // Upper limit, by available memory, of what jobs ask for, bytes.
   void set_most(uint64_t bytes);
@@ -57,16 +58,16 @@ class Retention {
   uint64_t window(uint32_t dataset, uint64_t spread, uint64_t most, uint64_t now_ns);
   // Mapped records that the session has read may be dropped: they must be removed from its page
   // tables.
-  bool bounds(uint32_t session) const;
+  bool bounds(SessionId session) const;
   // A limit applies to what records of the file may take in memory.
   bool is_bounded(uint32_t file);
   // What the session reads of the file stays in memory: all its records fit.
-  bool stays(uint32_t file, uint32_t session);
+  bool stays(uint32_t file, SessionId session);
   // Bytes of all files of records that the session reads, this one included.
-  uint64_t bytes_read_by(uint32_t session, uint32_t file);
+  uint64_t bytes_read_by(SessionId session, uint32_t file);
   // The session reads the file's records in an order of their own: the pages that it touches say
   // nothing about the pages that follow them.
-  bool is_shuffled(uint32_t file, uint32_t session) const;
+  bool is_shuffled(uint32_t file, SessionId session) const;
   const RecordPlan& records() const { return records_; }
   RecordDrops& drops() { return drops_; }
 
@@ -104,7 +105,7 @@ class Retention {
   RecordPlan records_;
   RecordDrops drops_;
   std::map<uint32_t, Dataset> datasets_;  // each has files
-  std::map<uint32_t, ReadFiles> read_;    // by session
+  std::map<SessionId, ReadFiles> read_;   // by session
   uint64_t changes_ = 1;                  // of sessions, files and sizes
   uint64_t most_ = UINT64_MAX;
   uint64_t link_window_ = 0;

@@ -31,7 +31,7 @@ void RunPlanner::assume_evicted(PlannedFile& file, Range range) {
                 {range.begin / length * length, (range.end + length - 1) / length * length});
 }
 
-bool RunPlanner::gathers(uint32_t file_id, uint32_t session, Range own) {
+bool RunPlanner::gathers(uint32_t file_id, SessionId session, Range own) {
   const Mount& mount = queue_.of(files_.at(file_id));
   return mount.largest_gap(own.length()) >= own.length() && residency_.exact(file_id) &&
          own.length() < mount.longest_run() && !retention_.stays(file_id, session);
@@ -107,7 +107,7 @@ void RunPlanner::remove_file(uint32_t file) {
   cancel(removed);
 }
 
-void RunPlanner::remove_session(uint32_t session) {
+void RunPlanner::remove_session(SessionId session) {
   std::vector<WaitingRead> removed;
   for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_session(session, &removed);
   cancel(removed);

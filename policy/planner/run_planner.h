@@ -15,6 +15,7 @@
 #include "policy/planner/planned_file.h"
 #include "policy/planner/retention.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -30,7 +31,7 @@ class RunPlanner {
         retention_(*retention) {}
 
   // Whether the record may wait for nearby records that are needed soon. `own`: its pages.
-  bool gathers(uint32_t file, uint32_t session, Range own);
+  bool gathers(uint32_t file, SessionId session, Range own);
   // The record waits; from here on it counts as in flight.
   void wait(const WantedExtent& wanted, Range own);
   // The record's pages and, of a file that stays in memory, what is read with them.
@@ -39,7 +40,7 @@ class RunPlanner {
   // Orders have changed: a read that no order wants must not count for a sample of the new order.
   void cancel_unwanted();
   void remove_file(uint32_t file);
-  void remove_session(uint32_t session);
+  void remove_session(SessionId session);
   // Only while at least as many bytes wait as are in flight: an early request has gathered little.
   void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
 

@@ -24,7 +24,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
     const uint64_t most = std::min(link, accounts_.budget(ahead.session) / 2);
     return retention_.window(ahead.dataset, ahead.spread, most, now_ns);
   };
-  const JobOrders::Judge judge = [&](uint32_t session, const Extent& extent) {
+  const JobOrders::Judge judge = [&](SessionId session, const Extent& extent) {
     return store_.judge(session, extent, now_ns);
   };
   const JobOrders::FileWindow file_window = [&](uint64_t spread) {
@@ -37,7 +37,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
   records_.start(now_ns, reads);
 }
 
-void SamplePlanner::on_sample_begin(uint32_t session, std::span<const Extent> parts,
+void SamplePlanner::on_sample_begin(SessionId session, std::span<const Extent> parts,
                                     bool own_order) {
   if (parts.empty()) return;
   Presence all;
@@ -58,7 +58,7 @@ void SamplePlanner::on_sample_begin(uint32_t session, std::span<const Extent> pa
                   1);
 }
 
-void SamplePlanner::on_sample_end(uint32_t session, std::span<const Extent> parts) {
+void SamplePlanner::on_sample_end(SessionId session, std::span<const Extent> parts) {
   for (const Extent& part : parts) {
     const Hit hit = store_.on_read(session, part);
     accounts_.hit(session, hit.saved);

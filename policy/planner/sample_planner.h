@@ -14,6 +14,7 @@
 #include "policy/planner/run_planner.h"
 #include "policy/planner/store.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -36,8 +37,8 @@ class SamplePlanner {
 
   // A sample that consists of `parts` is about to be read. `own_order` false: it is read in the
   // file's order, and its storage time is that of a stream.
-  void on_sample_begin(uint32_t session, std::span<const Extent> parts, bool own_order = true);
-  void on_sample_end(uint32_t session, std::span<const Extent> parts);
+  void on_sample_begin(SessionId session, std::span<const Extent> parts, bool own_order = true);
+  void on_sample_end(SessionId session, std::span<const Extent> parts);
 
  private:
   SampleBook* const samples_;

@@ -31,26 +31,26 @@ PlannedFile* Scheduler::find(uint32_t file) {
   return at == files_.end() ? nullptr : &at->second;
 }
 
-void Scheduler::add_session(uint32_t session, const PlanOptions& options, bool prefetch,
+void Scheduler::add_session(SessionId session, const PlanOptions& options, bool prefetch,
                             uint64_t memory, std::optional<PolicyKind> policy) {
   accounts_.add(session, options, prefetch, memory, policy);
   retention_.on_change();
 }
 
-void Scheduler::settle_session(uint32_t session, uint64_t now_ns) {
+void Scheduler::settle_session(SessionId session, uint64_t now_ns) {
   for (auto& [id, file] : files_) {
     streams_.settle(file, session, now_ns);
     release_ready(file, session);
   }
 }
 
-void Scheduler::remove_session(uint32_t session, uint64_t now_ns) {
+void Scheduler::remove_session(SessionId session, uint64_t now_ns) {
   settle_session(session, now_ns);
   runs_.remove_session(session);
   accounts_.remove(session);
 }
 
-SessionView Scheduler::view(uint32_t session, uint64_t now_ns) const {
+SessionView Scheduler::view(SessionId session, uint64_t now_ns) const {
   SessionView view;
   view.budget = accounts_.budget(session);
   const Accounts::Session* account = accounts_.find(session);
@@ -95,7 +95,7 @@ void Scheduler::file_usable(uint32_t id, bool usable) {
 void Scheduler::remove_file(uint32_t id) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
-  for (const uint32_t owner : file->pages.owners()) release_ready(*file, owner);
+  for (const SessionId owner : file->pages.owners()) release_ready(*file, owner);
   runs_.remove_file(id);
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(id);
@@ -103,7 +103,7 @@ void Scheduler::remove_file(uint32_t id) {
   streams_.remove_file(id);
 }
 
-void Scheduler::release_ready(PlannedFile& file, uint32_t session) {
+void Scheduler::release_ready(PlannedFile& file, SessionId session) {
   const uint64_t bytes = file.pages.on(PageEvent::kReleased, {0, UINT64_MAX}, session).bytes;
   accounts_.release(session, bytes);
   accounts_.count(session, SessionMetric::precached_unused_bytes, bytes);
@@ -114,7 +114,7 @@ void Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   sample_planner_.plan(now_ns, reads, &fetches_);
 }
 
-void Scheduler::on_staged(uint32_t session, uint64_t bytes, bool packed) {
+void Scheduler::on_staged(SessionId session, uint64_t bytes, bool packed) {
   accounts_.count(session, SessionMetric::precached_bytes, bytes);
   accounts_.count(session, SessionMetric::packed_files, packed ? 1 : 0);
   accounts_.count(session, SessionMetric::packed_bytes, packed ? bytes : 0);

@@ -22,6 +22,7 @@
 #include "policy/planner/store.h"
 #include "policy/planner/stream_planner.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -58,13 +59,13 @@ class Scheduler {
   Retention& retention() { return retention_; }
 
   // `policy`: which records are retained; nullopt: the planner chooses.
-  void add_session(uint32_t session, const PlanOptions& options, bool prefetch, uint64_t memory,
+  void add_session(SessionId session, const PlanOptions& options, bool prefetch, uint64_t memory,
                    std::optional<PolicyKind> policy = std::nullopt);
-  void remove_session(uint32_t session, uint64_t now_ns);
+  void remove_session(SessionId session, uint64_t now_ns);
   // The session is about to end: data that was prefetched for it and not passed counts as unused.
   // Afterwards its counters are final.
-  void settle_session(uint32_t session, uint64_t now_ns);
-  SessionView view(uint32_t session, uint64_t now_ns) const;
+  void settle_session(SessionId session, uint64_t now_ns);
+  SessionView view(SessionId session, uint64_t now_ns) const;
 
   void add_file(uint32_t file, uint64_t size, uint64_t mount);
   void resize_file(uint32_t file, uint64_t size);
@@ -77,7 +78,7 @@ class Scheduler {
   // in a call of the StagePlan.
   std::vector<PlannedFetch>& fetches() { return fetches_; }
   // A file was staged for the session; `packed`: from a pack.
-  void on_staged(uint32_t session, uint64_t bytes, bool packed);
+  void on_staged(SessionId session, uint64_t bytes, bool packed);
   void on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_ns);
   // What readers have passed and no longer need, if the file does not fit the budget; and what has
   // no reader left, if the budget is used up. Each should end in on_dropped().
@@ -89,7 +90,7 @@ class Scheduler {
 
  private:
   PlannedFile* find(uint32_t file);
-  void release_ready(PlannedFile& file, uint32_t session);
+  void release_ready(PlannedFile& file, SessionId session);
   // Where the kernel does not reveal residency, a read's duration does. True: the page cache has
   // answered it.
   bool note_instant(PlannedFile& file, const Request& request, Range got, bool instant);

@@ -6,7 +6,7 @@
 
 namespace sluice::optimizer {
 
-FetchVerdict Store::judge(uint32_t session, const Extent& part, uint64_t now_ns) {
+FetchVerdict Store::judge(SessionId session, const Extent& part, uint64_t now_ns) {
   if (!part.file.is_whole()) return records_.judge(session, part, now_ns);
   if (!accounts_.prefetches(session)) return FetchVerdict::kNever;
   return files_->judge(part.file.whole(), now_ns);
@@ -21,7 +21,7 @@ void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<Planne
   }
 }
 
-std::optional<Presence> Store::presence(uint32_t session, const Extent& part, bool own_order) {
+std::optional<Presence> Store::presence(SessionId session, const Extent& part, bool own_order) {
   if (!part.file.is_whole()) return records_.presence(session, part, own_order);
   const uint32_t file = part.file.whole();
   if (refused(part, true) != FileTable::Refused::kNo) return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<Presence> Store::presence(uint32_t session, const Extent& part, bo
                   here ? Demand{} : files_->demand(file)};
 }
 
-Hit Store::on_read(uint32_t session, const Extent& part) {
+Hit Store::on_read(SessionId session, const Extent& part) {
   return part.file.is_whole() ? files_->on_read(session, part.file.whole())
                               : records_.on_read(session, part);
 }

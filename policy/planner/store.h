@@ -12,6 +12,7 @@
 #include "policy/copies/stage_plan.h"
 #include "policy/planner/record_store.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -32,13 +33,13 @@ class Store {
 
   // A part of a coming sample: is it to be fetched now? After kTake, take() appends the fetch of a
   // file to `fetches`; records are taken by RecordStore::start().
-  FetchVerdict judge(uint32_t session, const Extent& part, uint64_t now_ns);
+  FetchVerdict judge(SessionId session, const Extent& part, uint64_t now_ns);
   void take(const WantedExtent& wanted, uint64_t now_ns, std::vector<PlannedFetch>* fetches);
 
   // What there is of a part that is about to be read; nullopt: its sample is not counted.
-  std::optional<Presence> presence(uint32_t session, const Extent& part, bool own_order);
+  std::optional<Presence> presence(SessionId session, const Extent& part, bool own_order);
   // A reader has finished a sample of which this is a part.
-  Hit on_read(uint32_t session, const Extent& part);
+  Hit on_read(SessionId session, const Extent& part);
 
   // Whether the part is never fetched, for now or for good. `stages` false: no file is.
   FileTable::Refused refused(const Extent& part, bool stages) const;

@@ -79,7 +79,7 @@ void StreamPlanner::drop_orphans(const std::map<uint32_t, IntervalSet>& wanted, 
       if (needed(file, step, kOrphanIdleNs, now_ns)) return;
       if (samples != wanted.end() && samples->second.covered(step) != 0) return;
       drops->push_back({id, step});
-      for (const uint32_t owner : file.pages.owners()) {
+      for (const SessionId owner : file.pages.owners()) {
         const uint64_t bytes = file.pages.on(PageEvent::kReleased, step, owner).bytes;
         accounts_.release(owner, bytes);
         accounts_.count(owner, SessionMetric::precached_unused_bytes, bytes);

@@ -20,7 +20,7 @@ constexpr uint64_t kPassShare = 2;   // divisor: a pass has read at least this p
 
 }  // namespace
 
-Demand StreamPlanner::demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const {
+Demand StreamPlanner::demand(const PlannedFile& file, SessionId session, uint64_t bytes) const {
   const StorageModel& model = queue_.of(file).model;
   return file.by_page.contains(session) ? model.page_demand(bytes) : model.demand(bytes);
 }
@@ -41,7 +41,7 @@ void StreamPlanner::pass(PlannedFile& file, Range range, const Stream& stream, b
     used += changed.had(kReady);
     return changed.had(kFound);
   };
-  for (const uint32_t owner : file.pages.owners()) {
+  for (const SessionId owner : file.pages.owners()) {
     if (accounts_.exceeds(file.size, owner)) {
       use(file.pages.on(PageEvent::kPassedForGood, range, owner));
     }
@@ -57,7 +57,7 @@ void StreamPlanner::pass(PlannedFile& file, Range range, const Stream& stream, b
   if (late > file.pages.covered(range, kReading)) queue_.of(file).model.on_stall(now_ns);
 }
 
-void StreamPlanner::note_pass(PlannedFile& file, uint32_t id, Range range, uint64_t in_memory) {
+void StreamPlanner::note_pass(PlannedFile& file, SessionId id, Range range, uint64_t in_memory) {
   Accounts::Session* session = accounts_.find(id);
   if (session == nullptr) return;
   session->passed += range.length();
@@ -166,7 +166,7 @@ void StreamPlanner::on_random(uint32_t id) {
   for (const uint32_t stream : evicted) leave(id, at->second, stream);
 }
 
-void StreamPlanner::on_advised(uint32_t id, uint32_t session, bool by_page) {
+void StreamPlanner::on_advised(uint32_t id, SessionId session, bool by_page) {
   const auto at = files_.find(id);
   if (at == files_.end()) return;
   if (by_page) {
@@ -190,7 +190,7 @@ void StreamPlanner::remove_file(uint32_t file) {
   std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
 }
 
-void StreamPlanner::settle(PlannedFile& file, uint32_t session, uint64_t now_ns) {
+void StreamPlanner::settle(PlannedFile& file, SessionId session, uint64_t now_ns) {
   for (const Stream& stream : file.tracker.streams()) {
     if (stream.session != session || !stream.confirmed) continue;
     const double seconds = static_cast<double>(now_ns - std::min(now_ns, stream.last_ns)) / 1e9;
@@ -345,7 +345,7 @@ void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range 
   on_filled(file, request, got.length());
 }
 
-uint64_t StreamPlanner::passes(uint32_t id) const {
+uint64_t StreamPlanner::passes(SessionId id) const {
   const Accounts::Session* session = accounts_.find(id);
   return session == nullptr ? 0 : session->passes;
 }

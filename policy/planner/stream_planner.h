@@ -13,6 +13,7 @@
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
 #include "policy/planner/planned_file.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -20,7 +21,9 @@ inline constexpr uint64_t kStreamIdleNs = 30'000'000'000;  // an idle stream nee
 
 // A stream as status shows it.
 struct StreamView {
-  uint32_t file = 0, session = 0, readers = 0;
+  uint32_t file = 0;
+  SessionId session{};
+  uint32_t readers = 0;
   uint64_t position = 0, opened = 0, frontier = 0, target = 0, in_flight = 0;
   double rate = 0;
   bool confirmed = false;
@@ -34,13 +37,13 @@ class StreamPlanner {
   void on_access(uint32_t file, const Access& access);
   void on_random(uint32_t file);
   // `by_page`: the session reads the file through a mapping without kernel read-ahead.
-  void on_advised(uint32_t file, uint32_t session, bool by_page);
+  void on_advised(uint32_t file, SessionId session, bool by_page);
   void on_unmapped(uint32_t file, Range range);  // by a reader
   void remove_process(uint32_t pid);
   void remove_file(uint32_t file);
   // The session is about to end. An open cell sends no further event: at its pace the reader has
   // come a certain way in it.
-  void settle(PlannedFile& file, uint32_t session, uint64_t now_ns);
+  void settle(PlannedFile& file, SessionId session, uint64_t now_ns);
 
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
   // Ends of the stream's reads: of any; of one that was answered by the page cache; of one that
@@ -58,7 +61,7 @@ class StreamPlanner {
                     std::vector<PlannedDrop>* drops);
   void on_dropped(PlannedFile& file, const PlannedDrop& drop, uint64_t left);
 
-  uint64_t passes(uint32_t session) const;  // SessionView's
+  uint64_t passes(SessionId session) const;  // SessionView's
   std::vector<StreamView> views() const;
 
  private:
@@ -68,10 +71,10 @@ class StreamPlanner {
     double urgency = 0;  // seconds until the reader reaches the frontier
   };
 
-  Demand demand(const PlannedFile& file, uint32_t session, uint64_t bytes) const;
+  Demand demand(const PlannedFile& file, SessionId session, uint64_t bytes) const;
   PlanInput input(const PlannedFile& file, const Stream& stream) const;
   void pass(PlannedFile& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
-  void note_pass(PlannedFile& file, uint32_t session, Range range, uint64_t in_memory);
+  void note_pass(PlannedFile& file, SessionId session, Range range, uint64_t in_memory);
   void note_begin(PlannedFile& file, const Access& access);
   void note_step(PlannedFile& file, const Access& access, const Tracker::Outcome& outcome);
   void move_reader(uint64_t reader, uint32_t file, uint32_t stream);

@@ -11,7 +11,7 @@ constexpr size_t kMaxPartsSeen = 1024;  // of one sample, before neighbours are 
 }  // namespace
 
 void BegunSamples::begin(uint64_t reader, Begun begun) {
-  const uint32_t session = begun.session;
+  const SessionId session = begun.session;
   const auto same_reader = begun_.find(reader);
   // Samples whose end events were lost have filled the table.
   if (same_reader == begun_.end() && begun_.size() >= kMaxReaders) {
@@ -40,7 +40,7 @@ void BegunSamples::remove(const std::function<bool(uint64_t, const Begun&)>& whi
   std::erase_if(sums_, [](const auto& entry) { return entry.second.samples == 0; });
 }
 
-void BegunSamples::remove_session(uint32_t session) {
+void BegunSamples::remove_session(SessionId session) {
   remove([session](uint64_t, const Begun& begun) { return begun.session == session; });
 }
 

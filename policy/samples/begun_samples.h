@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "policy/samples/extent.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 class BegunSamples {
  public:
   struct Begun {
-    uint32_t session = 0, dataset = 0;
+    SessionId session{};
+    uint32_t dataset = 0;
     uint64_t index = 0;
     bool random = false;        // in a known order that is not the file's
     std::vector<Extent> parts;  // observed; neighbours are not joined yet
@@ -28,7 +30,7 @@ class BegunSamples {
   void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent);
   // Removes the sample into *begun. False: it had not begun.
   bool end(uint64_t reader, uint32_t dataset, uint64_t index, Begun* begun);
-  void remove_session(uint32_t session);
+  void remove_session(SessionId session);
   void remove_process(uint32_t pid);
 
   // The sample that the reader began last is read in a known order that is not the file's.
@@ -44,7 +46,7 @@ class BegunSamples {
   void remove(const std::function<bool(uint64_t reader, const Begun&)>& which);
 
   std::unordered_map<uint64_t, std::vector<Begun>> begun_;  // by reader
-  std::map<uint32_t, Sums> sums_;                           // by session
+  std::map<SessionId, Sums> sums_;                          // by session
 };
 
 }  // namespace sluice::optimizer

@@ -4,7 +4,7 @@
 
 namespace sluice::optimizer {
 
-uint32_t Datasets::use(uint32_t session, const std::string& name, uint64_t samples) {
+uint32_t Datasets::use(SessionId session, const std::string& name, uint64_t samples) {
   uint32_t& id = by_name_[{name, samples}];
   if (id == 0) {
     // Ids are part of samples' keys (protocol/ring.h): they wrap around, and are unique while in
@@ -23,9 +23,9 @@ uint32_t Datasets::use(uint32_t session, const std::string& name, uint64_t sampl
 std::vector<uint32_t> Datasets::surplus_names(const std::string& name, uint64_t samples) const {
   constexpr size_t kTogether = 64;
   if (datasets_.size() < kMaxNames || by_name_.count({name, samples}) != 0) return {};
-  std::map<uint32_t, size_t> of_session;
+  std::map<SessionId, size_t> of_session;
   for (const auto& [id, dataset] : datasets_) {
-    for (const uint32_t session : dataset.sessions) ++of_session[session];
+    for (const SessionId session : dataset.sessions) ++of_session[session];
   }
   const auto most = std::max_element(of_session.begin(), of_session.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
@@ -41,7 +41,7 @@ std::vector<uint32_t> Datasets::surplus_names(const std::string& name, uint64_t 
   return ids;
 }
 
-void Datasets::leave(uint32_t session) {
+void Datasets::leave(SessionId session) {
   std::vector<uint32_t> unused;
   for (auto& [id, dataset] : datasets_) {
     dataset.sessions.erase(session);
@@ -79,19 +79,19 @@ const Datasets::Dataset* Datasets::find(uint32_t dataset) const {
   return at == datasets_.end() ? nullptr : &at->second;
 }
 
-const Datasets::Dataset* Datasets::followed(uint32_t session, uint32_t dataset) const {
+const Datasets::Dataset* Datasets::followed(SessionId session, uint32_t dataset) const {
   const Dataset* entry = find(dataset);
   const bool ours = entry != nullptr && !entry->unfollowed && entry->sessions.count(session) != 0;
   return ours ? entry : nullptr;
 }
 
-const std::set<uint32_t>& Datasets::sessions_of(uint32_t dataset) const {
-  static const std::set<uint32_t> kNone;
+const std::set<SessionId>& Datasets::sessions_of(uint32_t dataset) const {
+  static const std::set<SessionId> kNone;
   const Dataset* entry = find(dataset);
   return entry == nullptr ? kNone : entry->sessions;
 }
 
-std::vector<uint32_t> Datasets::only_of(uint32_t session) const {
+std::vector<uint32_t> Datasets::only_of(SessionId session) const {
   std::vector<uint32_t> found;
   for (const auto& [id, dataset] : datasets_) {
     if (dataset.sessions.size() == 1 && *dataset.sessions.begin() == session) found.push_back(id);
@@ -99,7 +99,7 @@ std::vector<uint32_t> Datasets::only_of(uint32_t session) const {
   return found;
 }
 
-bool Datasets::all_samples(uint32_t session,
+bool Datasets::all_samples(SessionId session,
                            const std::function<bool(std::span<const Extent>)>& test) const {
   bool any = false;
   for (const auto& [id, dataset] : datasets_) {
@@ -122,8 +122,8 @@ void Datasets::change(Dataset& dataset, Change change) {
   memory_.held += dataset.set.held();
 }
 
-bool Datasets::locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,
-                      Source source) {
+bool Datasets::locate(SessionId session, uint32_t dataset, uint64_t index,
+                      std::vector<Extent> parts, Source source) {
   const Dataset* entry = followed(session, dataset);
   if (entry == nullptr || index >= entry->set.samples()) return false;
   touch(dataset);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "policy/samples/sample_set.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -30,7 +31,7 @@ class Datasets {
     Dataset(std::string text, uint64_t samples) : name(std::move(text)), set(samples) {}
     std::string name;
     SampleSet set;
-    std::set<uint32_t> sessions;
+    std::set<SessionId> sessions;
     uint64_t last_use = 0;    // ascending with each use of any dataset
     bool unfollowed = false;  // it does not fit
     // By kind of samples, ranges and whole files:
@@ -43,11 +44,11 @@ class Datasets {
   explicit Datasets(BookMemory* memory) : memory_(*memory) {}
 
   // The dataset of that name and size, new or known. The session uses it until it leaves.
-  uint32_t use(uint32_t session, const std::string& name, uint64_t samples);
+  uint32_t use(SessionId session, const std::string& name, uint64_t samples);
   // What must be removed before use() of that name: beyond kMaxNames, some of the least recently
   // used datasets of the session that has the most.
   std::vector<uint32_t> surplus_names(const std::string& name, uint64_t samples) const;
-  void leave(uint32_t session);  // datasets that no other session uses are removed
+  void leave(SessionId session);  // datasets that no other session uses are removed
   void remove(uint32_t dataset);
   void touch(uint32_t dataset);  // it is in use
   // Discards what was learned. `for_good`: it is not followed any more.
@@ -57,21 +58,21 @@ class Datasets {
   // nullptr: no such dataset; likewise one that is not the session's, or is not followed. Valid
   // until it is removed.
   const Dataset* find(uint32_t dataset) const;
-  const Dataset* followed(uint32_t session, uint32_t dataset) const;
-  const std::set<uint32_t>& sessions_of(uint32_t dataset) const;
-  bool uses(uint32_t session, uint32_t dataset) const {
+  const Dataset* followed(SessionId session, uint32_t dataset) const;
+  const std::set<SessionId>& sessions_of(uint32_t dataset) const;
+  bool uses(SessionId session, uint32_t dataset) const {
     return sessions_of(dataset).count(session) != 0;
   }
   // Datasets that only this session uses: they are removed when it leaves.
-  std::vector<uint32_t> only_of(uint32_t session) const;
+  std::vector<uint32_t> only_of(SessionId session) const;
   // Whether, for each sample of all datasets of the session, its parts were seen in this run or
   // declared by the job, and `test` is true of them. False without a dataset.
-  bool all_samples(uint32_t session,
+  bool all_samples(SessionId session,
                    const std::function<bool(std::span<const Extent>)>& test) const;
 
   // A session reports that the sample consists of `parts`. False: no such sample, or a dataset that
   // is not the session's.
-  bool locate(uint32_t session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,
+  bool locate(SessionId session, uint32_t dataset, uint64_t index, std::vector<Extent> parts,
               Source source);
   // The same on behalf of all sessions. No effect if there is no such dataset.
   void learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source);

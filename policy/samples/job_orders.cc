@@ -27,7 +27,7 @@ std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
 
 }  // namespace
 
-bool JobOrders::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+bool JobOrders::publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
                         std::span<const uint32_t> indices) {
   if (memory_.held + indices.size() * SampleOrder::kPositionBytes > memory_.most) return false;
   Job& job = jobs_[{session, dataset}];
@@ -50,7 +50,7 @@ void JobOrders::erase(const std::function<bool(const Key&)>& which) {
   });
 }
 
-void JobOrders::remove(uint32_t session, uint32_t dataset) {
+void JobOrders::remove(SessionId session, uint32_t dataset) {
   erase([&](const Key& key) { return key == Key(session, dataset); });
 }
 
@@ -58,18 +58,18 @@ void JobOrders::remove_dataset(uint32_t dataset) {
   erase([dataset](const Key& key) { return key.second == dataset; });
 }
 
-void JobOrders::leave(uint32_t session) {
+void JobOrders::leave(SessionId session) {
   erase([session](const Key& key) { return key.first == session; });
   std::erase_if(parents_, [&](const auto& entry) {
     return entry.first == session || entry.second == session;
   });
 }
 
-void JobOrders::set_parent(uint32_t session, uint32_t parent) {
+void JobOrders::set_parent(SessionId session, SessionId parent) {
   if (session != parent) parents_[session] = parent;
 }
 
-uint32_t JobOrders::origin(uint32_t session) const {
+SessionId JobOrders::origin(SessionId session) const {
   for (unsigned up = 0; up < kMaxParents; ++up) {
     const auto parent = parents_.find(session);
     if (parent == parents_.end()) break;
@@ -80,8 +80,8 @@ uint32_t JobOrders::origin(uint32_t session) const {
 
 // A session without an order of its own reads that of its nearest ancestor; without a known
 // ancestor, the only order that exists.
-JobOrders::Jobs::const_iterator JobOrders::job_of(uint32_t session, uint32_t dataset) const {
-  uint32_t owner = session;
+JobOrders::Jobs::const_iterator JobOrders::job_of(SessionId session, uint32_t dataset) const {
+  SessionId owner = session;
   for (unsigned up = 0; up < kMaxParents; ++up) {
     const auto own = jobs_.find({owner, dataset});
     if (own != jobs_.end()) return own;
@@ -98,13 +98,13 @@ JobOrders::Jobs::const_iterator JobOrders::job_of(uint32_t session, uint32_t dat
   return only;
 }
 
-std::optional<JobOrders::Running> JobOrders::running(uint32_t session, uint32_t dataset) const {
+std::optional<JobOrders::Running> JobOrders::running(SessionId session, uint32_t dataset) const {
   const auto at = job_of(session, dataset);
   if (at == jobs_.end()) return std::nullopt;
   return Running{at->first.first, at->second.order.epoch()};
 }
 
-bool JobOrders::take(uint32_t session, uint32_t dataset, uint64_t index) {
+bool JobOrders::take(SessionId session, uint32_t dataset, uint64_t index) {
   const auto at = job_of(session, dataset);
   if (at == jobs_.end()) return false;
   SampleOrder& order = jobs_.at(at->first).order;
@@ -197,7 +197,7 @@ bool JobOrders::is_shuffled(uint32_t dataset) const {
   });
 }
 
-bool JobOrders::lacks_locations(uint32_t session) const {
+bool JobOrders::lacks_locations(SessionId session) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [this, session](const auto& entry) {
     const uint32_t dataset = entry.first.second;
     if (!datasets_.uses(session, dataset) || entry.second.order.sequential()) return false;

@@ -13,6 +13,7 @@
 #include "policy/samples/file_table.h"
 #include "policy/samples/sample_order.h"
 #include "policy/samples/wanted.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -26,7 +27,7 @@ class JobOrders {
     bool whole_files = false;     // the sample handed out last consists of whole files
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
-  using Key = std::pair<uint32_t, uint32_t>;  // session and dataset
+  using Key = std::pair<SessionId, uint32_t>;  // session and dataset
   using Jobs = std::map<Key, Job>;
 
   // All outlive this.
@@ -34,38 +35,40 @@ class JobOrders {
       : datasets_(*datasets), files_(*files), memory_(*memory) {}
 
   // REQUIRES: the dataset is the session's, and has the samples. False: there is no memory for it.
-  bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+  bool publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
-  void remove(uint32_t session, uint32_t dataset);
+  void remove(SessionId session, uint32_t dataset);
   void remove_dataset(uint32_t dataset);
-  void leave(uint32_t session);
+  void leave(SessionId session);
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
   const Jobs& all() const { return jobs_; }
 
   // The session's first process was started by a process of `parent`: a spawned worker is a session
   // of its own, without an order, and reads its parent's.
-  void set_parent(uint32_t session, uint32_t parent);
-  bool has_parent(uint32_t session) const { return parents_.count(session) != 0; }
+  void set_parent(SessionId session, SessionId parent);
+  bool has_parent(SessionId session) const { return parents_.count(session) != 0; }
   // The topmost ancestor among the sessions that started this one, or the session itself: the same
   // for all workers and ranks of a job.
-  uint32_t origin(uint32_t session) const;
+  SessionId origin(SessionId session) const;
   // The session whose order this one reads, and its running epoch; nullopt without an order.
   struct Running {
-    uint32_t session = 0, epoch = 0;
+    SessionId session{};
+    uint32_t epoch = 0;
   };
-  std::optional<Running> running(uint32_t session, uint32_t dataset) const;
+  std::optional<Running> running(SessionId session, uint32_t dataset) const;
 
   // A worker of the session begins to read the sample. True: in a known order that is not the
   // file's.
-  bool take(uint32_t session, uint32_t dataset, uint64_t index);
+  bool take(SessionId session, uint32_t dataset, uint64_t index);
 
   // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
   // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where
   // samples are whole files. `judge` decides about each extent.
-  using Judge = std::function<FetchVerdict(uint32_t session, const Extent&)>;
+  using Judge = std::function<FetchVerdict(SessionId session, const Extent&)>;
   struct Ahead {  // the order whose window is requested; `spread` is the order's
-    uint32_t session = 0, dataset = 0;
+    SessionId session{};
+    uint32_t dataset = 0;
     uint64_t spread = 0;
   };
   using Window = std::function<uint64_t(const Ahead&)>;
@@ -82,7 +85,7 @@ class JobOrders {
   bool is_shuffled(uint32_t dataset) const;
   // Whether there is an order, other than the file's, over a dataset of the session of which too
   // few samples are known.
-  bool lacks_locations(uint32_t session) const;
+  bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known.
   std::vector<uint32_t> upcoming_files() const;
   // Samples of the dataset, likewise.
@@ -95,7 +98,7 @@ class JobOrders {
  private:
   void erase(const std::function<bool(const Key&)>& which);
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
-  Jobs::const_iterator job_of(uint32_t session, uint32_t dataset) const;
+  Jobs::const_iterator job_of(SessionId session, uint32_t dataset) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
   std::optional<WantedExtent> next_of(const Key& key, Job& job, const Window& window,
                                       const Judge& judge, const FileWindow& file_window);
@@ -105,7 +108,7 @@ class JobOrders {
   BookMemory& memory_;
   uint64_t changes_ = 0;
   Jobs jobs_;
-  std::map<uint32_t, uint32_t> parents_;  // by session
+  std::map<SessionId, SessionId> parents_;  // by session
   Key last_turn_;
 };
 

@@ -20,7 +20,7 @@ const FileTable* no_files() {
 
 SampleBook::SampleBook() : SampleBook(no_files()) {}
 
-uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t samples) {
+uint32_t SampleBook::use(SessionId session, const std::string& name, uint64_t samples) {
   for (const uint32_t dataset : datasets_.surplus_names(name, samples)) {
     release({dataset, false});
     datasets_.remove(dataset);
@@ -28,7 +28,7 @@ uint32_t SampleBook::use(uint32_t session, const std::string& name, uint64_t sam
   return datasets_.use(session, name, samples);
 }
 
-void SampleBook::leave(uint32_t session) {
+void SampleBook::leave(SessionId session) {
   orders_.leave(session);
   begun_.remove_session(session);
   datasets_.leave(session);
@@ -80,9 +80,9 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) {
     if (largest->bytes < more) return std::nullopt;
     return Surplus{largest->dataset, true};
   }
-  std::map<uint32_t, size_t> of_session;
+  std::map<SessionId, size_t> of_session;
   for (const Holder& holder : holders) {
-    for (const uint32_t session : holder.entry->sessions) ++of_session[session];
+    for (const SessionId session : holder.entry->sessions) ++of_session[session];
   }
   for (const auto& held : of_session) {
     if (held.second <= kMaxOfSession) continue;
@@ -104,7 +104,7 @@ void SampleBook::release(const Surplus& surplus) {
   memory_.refused = false;
 }
 
-bool SampleBook::publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+bool SampleBook::publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
                          std::span<const uint32_t> indices) {
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr) return false;
@@ -127,7 +127,7 @@ std::span<const Extent> SampleBook::parts(uint32_t dataset, uint64_t index) cons
   return known == nullptr ? std::span<const Extent>() : known->parts(index);
 }
 
-std::span<const Extent> SampleBook::begin(uint32_t session, uint64_t reader, uint32_t dataset,
+std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, uint32_t dataset,
                                           uint64_t index) {
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr || index >= entry->set.samples()) return {};
@@ -161,7 +161,7 @@ void SampleBook::for_each_ahead(const std::function<void(const Extent&)>& visit)
   });
 }
 
-std::optional<SampleBook::Following> SampleBook::following(uint32_t session,
+std::optional<SampleBook::Following> SampleBook::following(SessionId session,
                                                            uint32_t dataset) const {
   const Datasets::Dataset* entry = datasets_.find(dataset);
   if (entry == nullptr) return std::nullopt;

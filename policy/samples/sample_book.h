@@ -19,6 +19,7 @@
 #include "policy/samples/datasets.h"
 #include "policy/samples/file_table.h"
 #include "policy/samples/job_orders.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -39,8 +40,8 @@ class SampleBook {
   // learned is stored as long as any session uses it, or until it is evicted. Beyond
   // Datasets::kMaxNames, some of the least recently used datasets of the session that has the most
   // are removed.
-  uint32_t use(uint32_t session, const std::string& name, uint64_t samples);
-  void leave(uint32_t session);
+  uint32_t use(SessionId session, const std::string& name, uint64_t samples);
+  void leave(SessionId session);
 
   // Bytes that all tables and orders may take. Beyond them nothing is learned, no order accepted.
   void set_most_bytes(uint64_t bytes) { memory_.most = bytes; }
@@ -59,7 +60,7 @@ class SampleBook {
 
   // Of a session's order, or a piece of it (SampleOrder::publish()). False: no such dataset, not
   // the session's, an index that it does not have, or no memory.
-  bool publish(uint32_t session, uint32_t dataset, uint32_t epoch, uint64_t first,
+  bool publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
 
   // What is known of a dataset; null: no such dataset. Valid until a session leaves.
@@ -69,7 +70,7 @@ class SampleBook {
 
   // A thread (`reader`, pid << 32 | tid) begins and ends a sample; part() adds what it reads in
   // between. begin() returns what is known of the sample. False from end(): it had not begun.
-  std::span<const Extent> begin(uint32_t session, uint64_t reader, uint32_t dataset,
+  std::span<const Extent> begin(SessionId session, uint64_t reader, uint32_t dataset,
                                 uint64_t index);
   void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent) {
     begun_.part(reader, dataset, index, extent);
@@ -82,17 +83,20 @@ class SampleBook {
   // As JobOrders::for_each_ahead(), and visits the known extents of samples that are being read.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
 
-  // The dataset, the session whose order this session's reads follow (0: none), and that order's
-  // running epoch. `name` is valid until a session leaves. nullopt: no such dataset.
+  // The dataset, the session whose order this session's reads follow (kNoSession: none), and that
+  // order's running epoch. `name` is valid until a session leaves. nullopt: no such dataset.
   struct Following {
     std::string_view name;
     uint64_t samples = 0;
-    uint32_t session = 0, epoch = 0;
+    SessionId session{};
+    uint32_t epoch = 0;
   };
-  std::optional<Following> following(uint32_t session, uint32_t dataset) const;
+  std::optional<Following> following(SessionId session, uint32_t dataset) const;
 
   struct View {
-    uint32_t dataset = 0, session = 0, epoch = 0;
+    uint32_t dataset = 0;
+    SessionId session{};
+    uint32_t epoch = 0;
     std::string name;
     uint64_t samples = 0, known = 0, order = 0, taken = 0, ahead_bytes = 0;
   };

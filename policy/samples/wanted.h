@@ -4,13 +4,15 @@
 #include <cstdint>
 
 #include "policy/samples/extent.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 // An extent that should be in memory, for a session's sample.
 struct WantedExtent {
   Extent extent;
-  uint32_t session = 0, dataset = 0;
+  SessionId session{};
+  uint32_t dataset = 0;
   uint32_t epoch = 0, sample = 0;
   uint64_t position = 0;  // of the sample in the epoch
   uint64_t order = 0;     // samples of the epoch

@@ -22,7 +22,7 @@ constexpr uint64_t kLeastAhead = 4 * kMiB;  // and after it
 }  // namespace
 
 Observer::Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader,
-                   uint32_t session, uint64_t now_ns)
+                   SessionId session, uint64_t now_ns)
     : address_(address),
       offset_(offset),
       length_(length),

@@ -11,6 +11,7 @@
 
 #include "policy/streams/page_table.h"
 #include "policy/streams/stream.h"
+#include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {
@@ -26,7 +27,7 @@ class Observer {
  public:
   // The mapping shows [offset, offset + length) of the file at `address`. `reader` and `session`
   // are copied into each Access.
-  Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader, uint32_t session,
+  Observer(uint64_t address, uint64_t offset, uint64_t length, uint64_t reader, SessionId session,
            uint64_t now_ns);
 
   // Scans, and appends what was newly mapped. False: the page table can no longer be read.
@@ -44,7 +45,7 @@ class Observer {
   uint64_t interval(std::span<const ObservedStream> streams, uint64_t now_ns) const;
 
   const uint64_t address_, offset_, length_, reader_;
-  const uint32_t session_;
+  const SessionId session_;
   IntervalSet known_;  // offsets in the file whose pages were found mapped
   uint64_t next_ns_, next_whole_ns_;
   uint64_t active_ns_;  // when something was last found, or the mapping was made

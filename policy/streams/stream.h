@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/util/ids.h"
+
 namespace sluice::optimizer {
 
 // Evidence of reading, from any source: a checkpoint, a read() call, the page table.
@@ -18,7 +20,7 @@ struct Access {
   uint64_t length = 0;  // bytes, > 0
   uint64_t time_ns = 0;
   uint64_t reader = 0;     // pid << 32 | tid
-  uint32_t session = 0;    // of the reader
+  SessionId session{};     // of the reader
   bool page = false;       // kTrip: one page of a cell was opened; next trip a distance on
   bool worker = false;     // by a process other than the one that uses the data
   uint64_t waited_ns = 0;  // by the session, in total
@@ -32,7 +34,7 @@ struct StreamReader {
 
 struct Stream {
   uint32_t id = 0;
-  uint32_t session = 0;    // of the latest event
+  SessionId session{};     // of the latest event
   uint64_t begin = 0;      // where it began
   uint64_t position = 0;   // furthest byte known to be wanted; all before it were, too
   uint64_t opened = 0;     // >= position: the reader may have come this far unseen

@@ -53,8 +53,8 @@ void ring(std::span<const std::byte> bytes) {
   Nothing nothing;
   Scheduler scheduler(&nothing);
   scheduler.accounts().set_budget(64 << 20);
-  scheduler.add_session(1, {}, true, 0);
-  scheduler.add_session(2, {1 << 20, 8 << 20, 75}, true, 8 << 20);
+  scheduler.add_session(SessionId{1}, {}, true, 0);
+  scheduler.add_session(SessionId{2}, {1 << 20, 8 << 20, 75}, true, 8 << 20);
   scheduler.queue().add(1, 128 << 10, 8);
   for (const uint32_t file : {1U, 2U}) {
     scheduler.add_file(file, file * (1ULL << 30) + 77, 1);
@@ -74,7 +74,7 @@ void ring(std::span<const std::byte> bytes) {
       continue;
     }
     const uint32_t file = event.file % 3;
-    const auto session = static_cast<uint32_t>(1 + event.flags % 2);
+    const SessionId session{1U + event.flags % 2};
     if (!event_is_sane(event, 1ULL << 30)) continue;
     using protocol::EventKind;
     if (event.kind == EventKind::kTrip || event.kind == EventKind::kRead) {
@@ -104,8 +104,8 @@ void ring(std::span<const std::byte> bytes) {
     std::vector<PlannedDrop> drops;
     scheduler.drops(now, &drops);
   }
-  scheduler.remove_session(1, now);
-  scheduler.remove_session(2, now);
+  scheduler.remove_session(SessionId{1}, now);
+  scheduler.remove_session(SessionId{2}, now);
   require(scheduler.accounts().outstanding() == 0);
 }
 

@@ -37,7 +37,7 @@ uint64_t sum(const std::vector<Access>& found) {
 
 TEST(Observer, ReportsWhatWasMappedSinceOnceAndInOrder) {
   FakeTable table;
-  Observer observer(kBase, 16 * kMiB, 100 * kMiB, 7ULL << 32, 3, 1);
+  Observer observer(kBase, 16 * kMiB, 100 * kMiB, 7ULL << 32, SessionId{3}, 1);
   std::vector<Access> found;
   ASSERT_TRUE(observer.poll(table, {}, 1, &found));
   EXPECT_TRUE(found.empty());
@@ -50,7 +50,7 @@ TEST(Observer, ReportsWhatWasMappedSinceOnceAndInOrder) {
   EXPECT_EQ(found[0].offset, 16 * kMiB);
   EXPECT_EQ(found[0].length, 65536u);
   EXPECT_EQ(found[0].reader, 7ULL << 32);
-  EXPECT_EQ(found[0].session, 3u);
+  EXPECT_EQ(found[0].session, SessionId{3});
   EXPECT_EQ(found[1].offset, 17 * kMiB);
   found.clear();
   table.mapped.add({kBase + 65536, kBase + 2 * 65536});
@@ -61,7 +61,7 @@ TEST(Observer, ReportsWhatWasMappedSinceOnceAndInOrder) {
 
 TEST(Observer, LooksNearTheStreamsAndNowAndThenEverywhere) {
   FakeTable table;
-  Observer observer(kBase, 0, 1ULL << 40, 1, 1, 1);
+  Observer observer(kBase, 0, 1ULL << 40, 1, SessionId{1}, 1);
   const ObservedStream stream{500 * kMiB, 600 * kMiB, 300e6, true};
   std::vector<Access> found;
   observer.poll(table, {}, 1, &found);
@@ -80,7 +80,7 @@ TEST(Observer, LooksNearTheStreamsAndNowAndThenEverywhere) {
 
 TEST(Observer, LooksOftenAtFirstAndSeldomWhenNothingHappens) {
   FakeTable table;
-  Observer observer(kBase, 0, 100 * kMiB, 1, 1, 0);
+  Observer observer(kBase, 0, 100 * kMiB, 1, SessionId{1}, 0);
   std::vector<Access> found;
   uint64_t now = 0, first_second = 0, tenth_minute = 0;
   while (now < 600'000 * kMillisecond) {
@@ -97,7 +97,7 @@ TEST(Observer, LooksOftenAtFirstAndSeldomWhenNothingHappens) {
 
 TEST(Observer, SpendsASmallShareOfTheTimeEvenIfLooksAreDear) {
   FakeTable table;
-  Observer observer(kBase, 0, 100 * kMiB, 1, 1, 0);
+  Observer observer(kBase, 0, 100 * kMiB, 1, SessionId{1}, 0);
   const ObservedStream stream{10 * kMiB, 90 * kMiB, 300e6, true};
   std::vector<Access> found;
   uint64_t now = 0, spent = 0;
@@ -113,7 +113,7 @@ TEST(Observer, SpendsASmallShareOfTheTimeEvenIfLooksAreDear) {
 
 TEST(Observer, ZappedPagesAreSeenAgain) {
   FakeTable table;
-  Observer observer(kBase, 0, 100 * kMiB, 1, 1, 1);
+  Observer observer(kBase, 0, 100 * kMiB, 1, SessionId{1}, 1);
   std::vector<Access> found;
   table.mapped.add({kBase, kBase + kMiB});
   observer.poll(table, {}, 1, &found);
@@ -126,7 +126,7 @@ TEST(Observer, ZappedPagesAreSeenAgain) {
 TEST(Observer, EndsWithItsProcess) {
   FakeTable table;
   table.gone = true;
-  Observer observer(kBase, 0, 100 * kMiB, 1, 1, 1);
+  Observer observer(kBase, 0, 100 * kMiB, 1, SessionId{1}, 1);
   std::vector<Access> found;
   EXPECT_FALSE(observer.poll(table, {}, 1, &found));
 }

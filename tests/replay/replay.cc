@@ -26,6 +26,7 @@
 namespace {
 
 using namespace sluice::test;
+using sluice::optimizer::SessionId;
 using sluice::optimizer::SessionMetrics;
 
 constexpr uint64_t kQuietNs = 50'000'000;
@@ -64,11 +65,11 @@ class Replay {
     if (what == "file") {
       world_.add_file(id, number(words, "size"), number(words, "mount", 1));
     } else if (what == "session") {
-      world_.scheduler.add_session(id,
+      world_.scheduler.add_session(SessionId{id},
                                    {number(words, "distance"), number(words, "size"),
                                     static_cast<uint32_t>(number(words, "threshold", 75))},
                                    number(words, "prefetch", 1) != 0, number(words, "memory"));
-      sessions_.push_back(id);
+      sessions_.push_back(SessionId{id});
     } else if (what == "budget") {
       world_.scheduler.accounts().set_budget(number(words, "bytes"));
     } else if (what == "cached") {
@@ -84,12 +85,12 @@ class Replay {
   std::string finish() {
     world_.advance_to(world_.now() + 5'000'000'000);
     flush();
-    for (const uint32_t id : sessions_) {
+    for (const SessionId id : sessions_) {
       world_.scheduler.settle_session(id, world_.now());
       const SessionMetrics& metrics = *world_.scheduler.accounts().metrics(id);
       for (size_t i = 0; i < metrics.size(); ++i) {
         if (metrics[i] == 0) continue;
-        out_ << "session " << id << " " << sluice::protocol::kSessionMetrics[i].name << " "
+        out_ << "session " << number(id) << " " << sluice::protocol::kSessionMetrics[i].name << " "
              << metrics[i] << "\n";
       }
     }
@@ -126,7 +127,7 @@ class Replay {
       access.length = range.length();
       access.time_ns = now;
       access.reader = number(words, "pid") << 32 | number(words, "tid");
-      access.session = static_cast<uint32_t>(number(words, "session", 1));
+      access.session = SessionId{static_cast<uint32_t>(number(words, "session", 1))};
       access.page = (number(words, "flags") & sluice::protocol::kFlagPage) != 0;
       if (access.length == 0) return false;
       world_.access(file, access);
@@ -171,7 +172,7 @@ class Replay {
   }
 
   Simulator world_;
-  std::vector<uint32_t> sessions_;
+  std::vector<SessionId> sessions_;
   std::ostringstream out_;
   bool begun_ = false;
   uint64_t origin_ = 0, first_ = 0, last_ = 0;

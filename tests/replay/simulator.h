@@ -18,6 +18,7 @@ using optimizer::PlannedDrop;
 using optimizer::PlannedRead;
 using optimizer::Range;
 using optimizer::Scheduler;
+using optimizer::SessionId;
 
 class Simulator : public optimizer::Residency {
  public:

@@ -18,6 +18,7 @@ using optimizer::Access;
 using optimizer::Range;
 using optimizer::Scheduler;
 using optimizer::SessionHistory;
+using optimizer::SessionId;
 using protocol::EpochField;
 using protocol::History;
 using protocol::HistoryCopy;
@@ -192,7 +193,7 @@ class Nothing : public optimizer::Residency {
 class Passes : public testing::Test {
  protected:
   Passes() {
-    scheduler_.add_session(1, {}, true, 0);
+    scheduler_.add_session(SessionId{1}, {}, true, 0);
     for (const uint32_t file : {1, 2}) {
       scheduler_.add_file(file, kSize, 9);
       scheduler_.file_usable(file, true);
@@ -205,7 +206,7 @@ class Passes : public testing::Test {
       access.length = kMiB;
       access.time_ns = now_ += kMillisecond;
       access.reader = 7ULL << 32 | 7;
-      access.session = 1;
+      access.session = SessionId{1};
       scheduler_.streams().on_access(file, access);
     }
   }
@@ -217,11 +218,11 @@ class Passes : public testing::Test {
 
 TEST_F(Passes, OneForEachTimeTheFileIsReadAgain) {
   for (uint64_t pass = 0; pass < 4; ++pass) {
-    EXPECT_EQ(scheduler_.streams().passes(1), pass == 0 ? 0 : pass - 1);
+    EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), pass == 0 ? 0 : pass - 1);
     read(1, 0, kSize);
-    EXPECT_EQ(scheduler_.streams().passes(1), pass);
+    EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), pass);
   }
-  const uint64_t passed = scheduler_.view(1, now_).passed;
+  const uint64_t passed = scheduler_.view(SessionId{1}, now_).passed;
   EXPECT_LE(passed, 4 * kSize);
   EXPECT_GE(passed, 4 * (kSize - 6 * kMiB));
 }
@@ -231,19 +232,19 @@ TEST_F(Passes, FilesInTurnsMakeThemTogether) {
     read(1, 0, kSize);
     read(2, 0, kSize);
   }
-  EXPECT_EQ(scheduler_.streams().passes(1), 2U);
+  EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), 2U);
 }
 
 TEST_F(Passes, ALookAtTheStartIsNone) {
   read(1, 0, kSize / 4);
   read(1, kMiB * 100, kMiB * 110);
   read(1, 0, kMiB);
-  EXPECT_EQ(scheduler_.streams().passes(1), 0U);
+  EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), 0U);
 }
 
 TEST_F(Passes, AStrangersSessionIsEmpty) {
   read(1, 0, kSize / 2);
-  const optimizer::SessionView view = scheduler_.view(2, now_);
+  const optimizer::SessionView view = scheduler_.view(SessionId{2}, now_);
   EXPECT_EQ(view.passed, 0U);
   EXPECT_EQ(view.in_flight, 0U);
   EXPECT_EQ(view.budget, scheduler_.accounts().budget());
@@ -254,14 +255,14 @@ TEST_F(Passes, WhatIsUnderWayAndAheadIsShown) {
   std::vector<optimizer::PlannedRead> reads;
   scheduler_.plan(now_, &reads);
   ASSERT_FALSE(reads.empty());
-  EXPECT_EQ(scheduler_.view(1, now_).in_flight, reads.size());
-  EXPECT_GE(scheduler_.view(1, now_).depth, reads.size());
+  EXPECT_EQ(scheduler_.view(SessionId{1}, now_).in_flight, reads.size());
+  EXPECT_GE(scheduler_.view(SessionId{1}, now_).depth, reads.size());
   uint64_t bytes = 0;
   for (const optimizer::PlannedRead& read : reads) {
     bytes += read.range.length();
     scheduler_.on_done(read.token, read.range.length(), 0, now_ + kMillisecond);
   }
-  const optimizer::SessionView view = scheduler_.view(1, now_);
+  const optimizer::SessionView view = scheduler_.view(SessionId{1}, now_);
   EXPECT_EQ(view.in_flight, 0U);
   EXPECT_EQ(view.ahead, bytes);
   EXPECT_EQ(view.outstanding, bytes);

@@ -34,7 +34,7 @@ TEST(ImportanceBook, JobsAndDatasetsAreTheirOwn) {
   EXPECT_EQ(count(select(&book, of(1, 8, 10), 5)), 10U);
   ASSERT_EQ(book.views().size(), 3U);
   EXPECT_EQ(book.views()[0].known, kSamples);
-  book.remove_session(1);
+  book.remove_session(SessionId{1});
   ASSERT_EQ(book.views().size(), 1U);
   EXPECT_EQ(count(select(&book, of(1, 7), 5)), kSamples);
   book.remove_dataset(7);
@@ -62,11 +62,11 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   const uint64_t large = ImportanceBook::kMostSelected;
   const auto most = static_cast<uint32_t>(ImportanceBook::kMostSelectedAll / large);
   for (uint32_t rank = 0; rank < most; ++rank) {
-    const auto choice = book.request({1, 1 + rank, 100 + rank, 7, large}, 0, {}, {});
+    const auto choice = book.request({1, SessionId{1 + rank}, 100 + rank, 7, large}, 0, {}, {});
     EXPECT_NE(choice, nullptr) << rank;
-    book.drop({1, 1 + rank, 100 + rank, 7, large}, choice);
+    book.drop({1, SessionId{1 + rank}, 100 + rank, 7, large}, choice);
   }
-  EXPECT_EQ(book.request({1, 99, 199, 7, large}, 0, {}, {}), nullptr);
+  EXPECT_EQ(book.request({1, SessionId{99}, 199, 7, large}, 0, {}, {}), nullptr);
   EXPECT_FALSE(select(&book, of(2, 8), 0).empty()) << "a small one";
 }
 
@@ -76,7 +76,7 @@ TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   auto choice = book.request(of(1, 7), 5, {}, {});
   ASSERT_NE(choice, nullptr);
   EXPECT_EQ(book.request(of(1, 7), 6, {}, {}), nullptr) << "it is being decided";
-  EXPECT_FALSE(select(&book, {1, 1, 102, 7, kSamples}, 5).empty()) << "another rank";
+  EXPECT_FALSE(select(&book, {1, SessionId{1}, 102, 7, kSamples}, 5).empty()) << "another rank";
   choose(choice.get());
   EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
   EXPECT_FALSE(book.follows(of(1, 7), 0, 0, 1)) << "nor that of no question";
@@ -116,7 +116,7 @@ TEST(ImportanceBook, AJobThatEndsWhileAnothersFirstEpochIsChosenDoesNotDisturbIt
   }
   const auto choice = book.request(of(2, 7), 5, options, {});
   ASSERT_NE(choice, nullptr);
-  book.remove_session(1);
+  book.remove_session(SessionId{1});
   choose(choice.get());
   ASSERT_TRUE(book.begin(of(2, 7), choice, capacity));
   deliver_all(of(2, 7), choice->chosen);
@@ -127,29 +127,31 @@ TEST(ImportanceBook, JobsThatSelectFromOneDatasetShareIt) {
   for (const uint32_t job : {1U, 2U}) report_all(&book, job, 7);
   select(&book, of(1, 7), 0);
   select(&book, of(2, 8), 0);  // another dataset
-  EXPECT_FALSE(book.shares(1)) << "the other only reports";
-  EXPECT_FALSE(book.shares(2));
+  EXPECT_FALSE(book.shares(SessionId{1})) << "the other only reports";
+  EXPECT_FALSE(book.shares(SessionId{2}));
   // Ranks of one model, each a session.
   Requester rank = of(1, 7);
-  rank.session = 3;
+  rank.session = SessionId{3};
   select(&book, rank, 0);
-  EXPECT_FALSE(book.shares(1));
-  EXPECT_FALSE(book.shares(3));
+  EXPECT_FALSE(book.shares(SessionId{1}));
+  EXPECT_FALSE(book.shares(SessionId{3}));
   select(&book, of(2, 7), 0);
-  for (const uint32_t session : {1U, 2U, 3U}) EXPECT_TRUE(book.shares(session)) << session;
-  EXPECT_FALSE(book.shares(4));
-  book.remove_session(2);
-  EXPECT_FALSE(book.shares(1));
+  for (const uint32_t session : {1U, 2U, 3U}) {
+    EXPECT_TRUE(book.shares(SessionId{session})) << session;
+  }
+  EXPECT_FALSE(book.shares(SessionId{4}));
+  book.remove_session(SessionId{2});
+  EXPECT_FALSE(book.shares(SessionId{1}));
 }
 
 TEST(ImportanceBook, ARankThatEndsWhileItsEpochIsChosenBeginsNone) {
   const std::vector<std::function<void(ImportanceBook*)>> ways{
-      [](ImportanceBook* book) { book->remove_process(1, 101); },
-      [](ImportanceBook* book) { book->remove_session(1); },
+      [](ImportanceBook* book) { book->remove_process(SessionId{1}, 101); },
+      [](ImportanceBook* book) { book->remove_session(SessionId{1}); },
       [](ImportanceBook* book) { book->remove_dataset(7); },
       // The same number, another process.
       [](ImportanceBook* book) {
-        book->remove_process(1, 101);
+        book->remove_process(SessionId{1}, 101);
         EXPECT_FALSE(select(book, of(1, 7), 0).empty());
       }};
   for (const auto& leave : ways) {

@@ -127,10 +127,10 @@ TEST(ImportanceBook, EachJobOfADatasetGetsItsOwnSubstitution) {
   }
   EXPECT_GT(substituted[0], 50U);
   EXPECT_GT(substituted[1], 50U);
-  book.remove_session(1);
-  book.remove_session(3);
+  book.remove_session(SessionId{1});
+  book.remove_session(SessionId{3});
   for (const auto& [asked, delivery] : never.epoch(12)) EXPECT_EQ(delivery.sample, asked);
-  book.remove_session(2);
+  book.remove_session(SessionId{2});
   EXPECT_TRUE(book.views().empty());
   EXPECT_EQ(book.datasets(), 0U);
 }
@@ -258,8 +258,8 @@ TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   EXPECT_FALSE(book.follows(requester, 4, 11, 10)) << "with a gap";
   EXPECT_TRUE(book.follows(requester, 4, 10, 5));
   EXPECT_FALSE(book.follows(requester, 4, 15, 5 * kSamples)) << "without end";
-  EXPECT_TRUE(book.on_read(1, 101, 7, 3, true).empty());
-  EXPECT_TRUE(book.on_read(1, 101, 7, UINT64_MAX, true).empty());
+  EXPECT_TRUE(book.on_read(SessionId{1}, 101, 7, 3, true).empty());
+  EXPECT_TRUE(book.on_read(SessionId{1}, 101, 7, UINT64_MAX, true).empty());
 }
 
 TEST(RetentionPriorities, HoldFromWhenTheirPositionIsRead) {

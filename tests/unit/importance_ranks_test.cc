@@ -36,7 +36,7 @@ class Ranks : public testing::TestWithParam<bool> {
     return options;
   }
   static Requester requester(uint32_t rank) {
-    const uint32_t session = GetParam() ? 1 : 1 + rank;
+    const SessionId session{GetParam() ? 1 : 1 + rank};
     return {50, session, 100 + rank, kDataset, kSamples};
   }
   // Whose turn a sample is differs from epoch to epoch.

@@ -43,7 +43,7 @@ TEST(Scheduler, WhatIsCachedIsPassedOverAndCounted) {
   World world;
   world.cache[1].add({0, 200 * kMiB});
   scan(world, 0, 400 * kMiB, 300e6, Signs::kTrips);
-  EXPECT_GE(metric(world, 1, SessionMetric::already_cached_bytes), 190 * kMiB);
+  EXPECT_GE(metric(world, SessionId{1}, SessionMetric::already_cached_bytes), 190 * kMiB);
   EXPECT_LE(world.bytes_read, 400 * kMiB);  // the second half, and what lies ahead of it
   EXPECT_GE(world.bytes_read, 190 * kMiB);
 }
@@ -52,13 +52,13 @@ TEST(Scheduler, CountersAddUp) {
   World world;
   scan(world, 0, 512 * kMiB, 300e6, Signs::kTrips);
   world.advance_to(world.now() + 2'000'000'000);
-  world.scheduler.settle_session(1, world.now());
-  const uint64_t read = metric(world, 1, SessionMetric::precached_bytes);
-  const uint64_t used = metric(world, 1, SessionMetric::precached_used_bytes);
-  const uint64_t unused = metric(world, 1, SessionMetric::precached_unused_bytes);
+  world.scheduler.settle_session(SessionId{1}, world.now());
+  const uint64_t read = metric(world, SessionId{1}, SessionMetric::precached_bytes);
+  const uint64_t used = metric(world, SessionId{1}, SessionMetric::precached_used_bytes);
+  const uint64_t unused = metric(world, SessionId{1}, SessionMetric::precached_unused_bytes);
   EXPECT_EQ(read, world.bytes_read);
   EXPECT_LE(used + unused, read);
-  EXPECT_GE(used + unused + metric(world, 1, SessionMetric::late_bytes), read);
+  EXPECT_GE(used + unused + metric(world, SessionId{1}, SessionMetric::late_bytes), read);
   EXPECT_GE(used, 500 * kMiB);
   EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
 }
@@ -70,7 +70,8 @@ TEST(Scheduler, RandomReadsWasteLittle) {
     uint64_t time = 0;
     for (int i = 0; i < 5000; ++i) {
       const uint64_t offset = random() % (64ULL << 30) / 4096 * 4096;
-      world.access(1, {Access::Kind::kRead, offset, 4096, time += 1'000'000, 1ULL << 32, 1});
+      world.access(
+          1, {Access::Kind::kRead, offset, 4096, time += 1'000'000, 1ULL << 32, SessionId{1}});
     }
     world.advance_to(time + 1'000'000'000);
     EXPECT_LE(world.bytes_read, 32 * kMiB) << seed;
@@ -82,14 +83,14 @@ TEST(Scheduler, StrayFirstAccessesDoNotDelayTheRun) {
   World world({0.003, 400e6});
   uint64_t time = 0;
   for (const uint64_t stray : {0 * kMiB, 900 * kMiB, 500 * kMiB, 700 * kMiB}) {
-    world.access(1, {Access::Kind::kTrip, stray, kCell, time, 1ULL << 32, 1});
+    world.access(1, {Access::Kind::kTrip, stray, kCell, time, 1ULL << 32, SessionId{1}});
     time = world.demand(1, {stray, stray + 4096}, time);
   }
   const uint64_t before = world.bytes_read;
   world.advance_to(time);
   scan(world, 100 * kMiB, 300 * kMiB, 300e6, Signs::kTrips);
   EXPECT_LE(before, 4 * kMiB);
-  world.scheduler.settle_session(1, world.now());
+  world.scheduler.settle_session(SessionId{1}, world.now());
   uint64_t strays = 0;
   for (const uint64_t stray : {0 * kMiB, 900 * kMiB, 500 * kMiB, 700 * kMiB}) {
     strays += world.cached(1, {stray, stray + 16 * kMiB});
@@ -109,7 +110,7 @@ TEST(Scheduler, OutstandingBytesStayWithinTheBudget) {
 
 TEST(Scheduler, ASessionsOwnMemoryBoundsItToo) {
   World world;
-  world.scheduler.add_session(1, {}, true, 8 * kMiB);
+  world.scheduler.add_session(SessionId{1}, {}, true, 8 * kMiB);
   scan(world, 0, 200 * kMiB, 200e6, Signs::kReads);
   EXPECT_LE(world.most_outstanding, 8 * kMiB);
 }
@@ -120,7 +121,7 @@ TEST(Scheduler, ReadStreamsOfFilesAboveTheBudgetAreDroppedBehind) {
   scan(world, 0, 512 * kMiB, 200e6, Signs::kReads);
   EXPECT_GE(world.bytes_dropped, 440 * kMiB);
   EXPECT_LE(world.cache[1].bytes(), 64 * kMiB + 32 * kMiB);
-  EXPECT_GE(metric(world, 1, SessionMetric::dropped_bytes), 440 * kMiB);
+  EXPECT_GE(metric(world, SessionId{1}, SessionMetric::dropped_bytes), 440 * kMiB);
 }
 
 TEST(Scheduler, FilesThatFitAreNeverDropped) {
@@ -151,20 +152,20 @@ TEST(Scheduler, WhatWasCachedBeforeUsIsNotDropped) {
 
 TEST(Scheduler, ASlowerReaderBehindRetainsWhatItNeeds) {
   World world;
-  world.scheduler.add_session(2, {}, true, 0);
+  world.scheduler.add_session(SessionId{2}, {}, true, 0);
   world.scheduler.accounts().set_budget(256 * kMiB);
   uint64_t time = 0;
   // Two readers 64 MiB apart. What the first passed the second still wants.
   for (uint64_t at = 0; at < 512 * kMiB; at += kMiB) {
     time = world.demand(1, {at, at + kMiB}, time + 5'000'000);
-    world.access(1, {Access::Kind::kRead, at, kMiB, time, 1ULL << 32, 1});
+    world.access(1, {Access::Kind::kRead, at, kMiB, time, 1ULL << 32, SessionId{1}});
     if (at < 64 * kMiB) continue;
     const uint64_t behind = at - 64 * kMiB;
     // Where it begins its coming was unknown.
     if (behind >= 16 * kMiB) {
       EXPECT_EQ(world.cached(1, {behind, behind + kMiB}), kMiB) << behind / kMiB;
     }
-    world.access(1, {Access::Kind::kRead, behind, kMiB, time, 2ULL << 32, 2});
+    world.access(1, {Access::Kind::kRead, behind, kMiB, time, 2ULL << 32, SessionId{2}});
   }
 }
 
@@ -175,13 +176,15 @@ TEST(Scheduler, TrainAndTestFilesInTurnsKeepTheirStreams) {
   uint64_t time = 0, train = 0, test = 0;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 100; ++i, train += kMiB) {
-      world.access(1, {Access::Kind::kRead, train, kMiB, time += 4'000'000, 1ULL << 32, 1});
+      world.access(1,
+                   {Access::Kind::kRead, train, kMiB, time += 4'000'000, 1ULL << 32, SessionId{1}});
     }
     for (int i = 0; i < 20; ++i, test += kMiB) {
-      world.access(2, {Access::Kind::kRead, test, kMiB, time += 4'000'000, 1ULL << 32, 1});
+      world.access(2,
+                   {Access::Kind::kRead, test, kMiB, time += 4'000'000, 1ULL << 32, SessionId{1}});
     }
   }
-  EXPECT_EQ(metric(world, 1, SessionMetric::streams_begun), 2u);
+  EXPECT_EQ(metric(world, SessionId{1}, SessionMetric::streams_begun), 2u);
   EXPECT_GE(world.cached(1, {0, train}), train - 4 * kMiB);
   EXPECT_GE(world.cached(2, {0, test}), test - 8 * kMiB);
 }
@@ -195,19 +198,19 @@ TEST(Scheduler, SkippingReadersShareOneFrontierAndTheLink) {
     uint64_t& time = times[record % 4];
     const uint64_t at = record * kRecord;
     time = world.demand(1, {at, at + kRecord}, std::max(time, world.now()));
-    world.access(1, {Access::Kind::kRead, at, kRecord, time, (record % 4 + 1) << 32, 1});
+    world.access(1, {Access::Kind::kRead, at, kRecord, time, (record % 4 + 1) << 32, SessionId{1}});
   }
   EXPECT_GE(512.0 * kMiB / (static_cast<double>(world.now()) / 1e9), 0.95 * 400e6);
-  EXPECT_LE(metric(world, 1, SessionMetric::streams_begun), 4u);
+  EXPECT_LE(metric(world, SessionId{1}, SessionMetric::streams_begun), 4u);
 }
 
 TEST(Scheduler, ABlockThatGrowsBeneathARunDoesNotStopIt) {
   World world;
   world.scheduler.file_usable(1, false);  // still being opened
-  world.access(1, {Access::Kind::kTrip, 0, kCell, 1, 1ULL << 32, 1});
+  world.access(1, {Access::Kind::kTrip, 0, kCell, 1, 1ULL << 32, SessionId{1}});
   world.scheduler.queue().set(1, 1024 * kKiB, 16);
   world.scheduler.file_usable(1, true);
-  world.access(1, {Access::Kind::kTrip, 4096, kCell - 4096, 2, 2ULL << 32, 1});
+  world.access(1, {Access::Kind::kTrip, 4096, kCell - 4096, 2, 2ULL << 32, SessionId{1}});
   world.advance_to(1'000'000'000);
   EXPECT_GE(world.cached(1, {0, kCell}), kCell - 4096);
 }
@@ -222,11 +225,11 @@ TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotReport) {
   };
   scan(world, 0, 600 * kMiB, 1000e6, Signs::kReads);
   EXPECT_LE(again, 80 * kMiB);
-  EXPECT_GE(metric(world, 1, SessionMetric::already_cached_bytes), 500 * kMiB);
+  EXPECT_GE(metric(world, SessionId{1}, SessionMetric::already_cached_bytes), 500 * kMiB);
   // And where it is no longer cached everything is read again.
-  const uint64_t before = metric(world, 1, SessionMetric::precached_bytes);
+  const uint64_t before = metric(world, SessionId{1}, SessionMetric::precached_bytes);
   const double seconds = scan(world, 600 * kMiB, 1024 * kMiB, 300e6, Signs::kReads);
-  EXPECT_GE(metric(world, 1, SessionMetric::precached_bytes) - before, 400 * kMiB);
+  EXPECT_GE(metric(world, SessionId{1}, SessionMetric::precached_bytes) - before, 400 * kMiB);
   EXPECT_LE(seconds, 424.0 * kMiB / 300e6 * 1.02);
 }
 

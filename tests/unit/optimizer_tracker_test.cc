@@ -17,11 +17,11 @@ constexpr uint64_t kGiB = 1024 * kMiB;
 constexpr uint64_t kStepNs = 1'000'000;
 
 Access read_at(uint64_t offset, uint64_t length, uint64_t reader, uint64_t time) {
-  return {Access::Kind::kRead, offset, length, time, reader, 1};
+  return {Access::Kind::kRead, offset, length, time, reader, SessionId{1}};
 }
 
 Access trip_at(uint64_t offset, uint64_t cell, uint64_t reader, uint64_t time) {
-  return {Access::Kind::kTrip, offset, cell - offset % cell, time, reader, 1};
+  return {Access::Kind::kTrip, offset, cell - offset % cell, time, reader, SessionId{1}};
 }
 
 size_t confirmed(const Tracker& tracker) {
@@ -244,7 +244,7 @@ TEST(Tracker, InvariantsHoldForAnyInput) {
       access.length = 1 + random() % (random() % 2 != 0 ? kMiB : 1ULL << 61);
       access.time_ns = random() % (1ULL << 40);  // time may run backwards: clients write it
       access.reader = random() % 200 << 32;
-      access.session = 1;
+      access.session = SessionId{1};
       std::vector<uint32_t> evicted;
       tracker.on_access(access, &evicted);
       for (const uint32_t id : evicted) positions.erase(id);

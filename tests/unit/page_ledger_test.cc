@@ -23,10 +23,10 @@ struct Byte {
   bool waiting = false, reading = false, called = false;
   bool behind = false, unmapped = false, dropping = false;
   Memory memory = Memory::kUnknown;
-  uint32_t owner = 0;
+  SessionId owner{};
 
   // True: the event applies to it.
-  bool on(PageEvent event, uint32_t session) {
+  bool on(PageEvent event, SessionId session) {
     switch (event) {
       case PageEvent::kWanted:
         if (!reading) return false;
@@ -82,7 +82,7 @@ struct Byte {
     return false;
   }
 
-  bool become(Memory what, uint32_t session = 0) {
+  bool become(Memory what, SessionId session = kNoSession) {
     memory = what;
     owner = session;
     return true;
@@ -101,9 +101,9 @@ struct Byte {
 
 class Model {
  public:
-  void on(PageEvent event, Range range, uint32_t session, const PageLedger::Changed& changed) {
+  void on(PageEvent event, Range range, SessionId session, const PageLedger::Changed& changed) {
     std::array<uint64_t, kPageFacts> had{};
-    std::map<uint32_t, uint64_t> ready, reported;
+    std::map<SessionId, uint64_t> ready, reported;
     uint64_t some = 0, all = 0;
     for (uint64_t at = range.begin; at < range.end; ++at) {
       const Byte before = bytes_[at];
@@ -147,13 +147,13 @@ class Model {
       EXPECT_EQ(ledger.covered(range, facts), sum);
       EXPECT_EQ(ledger.contains(range, facts), sum == range.length());
     }
-    std::set<uint32_t> owners;
+    std::set<SessionId> owners;
     for (const Byte& byte : bytes_) {
       if (byte.memory == Memory::kReady) owners.insert(byte.owner);
     }
-    const std::vector<uint32_t> listed = ledger.owners();
-    EXPECT_EQ(std::set<uint32_t>(listed.begin(), listed.end()), owners);
-    for (const uint32_t owner : {1U, 2U, 3U}) {
+    const std::vector<SessionId> listed = ledger.owners();
+    EXPECT_EQ(std::set<SessionId>(listed.begin(), listed.end()), owners);
+    for (const SessionId owner : {SessionId{1}, SessionId{2}, SessionId{3}}) {
       const auto mine = [owner](const Byte& byte) {
         return byte.memory == Memory::kReady && byte.owner == owner;
       };
@@ -207,7 +207,7 @@ TEST(PageLedger, AgreesWithAModelOfSingleBytes) {
       const auto event = static_cast<PageEvent>(below(kEvents));
       const uint64_t begin = below(kBytes);
       const Range range{begin, std::min<uint64_t>(kBytes, begin + below(longest + 1))};
-      const auto owner = static_cast<uint32_t>(1 + below(3));
+      const SessionId owner{static_cast<uint32_t>(1 + below(3))};
       model.on(event, range, owner, ledger.on(event, range, owner));
       const uint64_t look = below(kBytes);
       model.compare(ledger, {look, std::min<uint64_t>(kBytes, look + 1 + below(kBytes))});
@@ -223,13 +223,13 @@ TEST(PageLedger, FollowsARecordThatIsReadBesideAnother) {
   ledger.on(PageEvent::kWanted, {0, 16});
   EXPECT_EQ(ledger.pieces(kWanted), (std::vector<Range>{{0, 16}}));
   ledger.on(PageEvent::kReadEnded, {0, 64});
-  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {0, 16}, 7).bytes, 16U);
+  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {0, 16}, SessionId{7}).bytes, 16U);
   ledger.on(PageEvent::kNeighbourRead, {16, 64});
-  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {16, 32}, 7).had(kNeighbour), 16U);
-  EXPECT_EQ(ledger.ready(7), 32U);
+  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {16, 32}, SessionId{7}).had(kNeighbour), 16U);
+  EXPECT_EQ(ledger.ready(SessionId{7}), 32U);
   const auto read = ledger.on(PageEvent::kSampleRead, {0, 32});
   EXPECT_EQ(read.had(kReady), 32U);
-  EXPECT_EQ(ledger.ready(7), 0U);
+  EXPECT_EQ(ledger.ready(SessionId{7}), 0U);
   EXPECT_EQ(ledger.pieces(kMayBeCached), (std::vector<Range>{{0, 64}}));
   EXPECT_EQ(ledger.size(), 2U);
 }
@@ -237,22 +237,22 @@ TEST(PageLedger, FollowsARecordThatIsReadBesideAnother) {
 // A byte that one session has prefetched is in memory once, and charged once.
 TEST(PageLedger, ChargesTheFirstSessionAlone) {
   PageLedger ledger;
-  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {0, 100}, 1).bytes, 100U);
-  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {50, 150}, 2).bytes, 50U);
+  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {0, 100}, SessionId{1}).bytes, 100U);
+  EXPECT_EQ(ledger.on(PageEvent::kPrefetched, {50, 150}, SessionId{2}).bytes, 50U);
   EXPECT_EQ(ledger.on(PageEvent::kFoundCached, {0, 200}).bytes, 50U);
-  EXPECT_EQ(ledger.ready(1), 100U);
-  EXPECT_EQ(ledger.ready(2), 50U);
+  EXPECT_EQ(ledger.ready(SessionId{1}), 100U);
+  EXPECT_EQ(ledger.ready(SessionId{2}), 50U);
 }
 
 TEST(PageLedger, ForgetsWhatIsNotChargedWhenItIsLarge) {
   PageLedger ledger;
-  ledger.on(PageEvent::kPrefetched, {0, 4}, 1);
+  ledger.on(PageEvent::kPrefetched, {0, 4}, SessionId{1});
   for (uint64_t at = 1; at <= PageLedger::kMostPieces; ++at) {
     ledger.on(PageEvent::kSampleRead, {at * 8, at * 8 + 4});
   }
   ledger.limit_size();
   EXPECT_EQ(ledger.size(), 1U);
-  EXPECT_EQ(ledger.ready(1), 4U);
+  EXPECT_EQ(ledger.ready(SessionId{1}), 4U);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr uint64_t kReader = uint64_t{7} << 32 | 9;
 
 Recorder::Origin origin(uint32_t dataset, uint32_t owner, std::optional<uint32_t> epoch,
                         std::string_view name = "a", uint64_t samples = 100) {
-  return {name, samples, dataset, owner, epoch};
+  return {name, samples, dataset, SessionId{owner}, epoch};
 }
 
 // One sample from its begin to its end.

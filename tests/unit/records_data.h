@@ -17,6 +17,7 @@ using optimizer::Extent;
 using optimizer::Range;
 using optimizer::SampleBook;
 using optimizer::Scheduler;
+using optimizer::SessionId;
 using optimizer::SessionMetric;
 using optimizer::Source;
 
@@ -41,17 +42,17 @@ class Records : public ::testing::Test {
   void make(uint64_t memory, uint64_t record, uint32_t count, const std::vector<uint32_t>& order) {
     world_.opening = false;
     scheduler_.accounts().set_budget(1 << 30);
-    scheduler_.add_session(1, {}, true, memory);
+    scheduler_.add_session(SessionId{1}, {}, true, memory);
     scheduler_.queue().set(9, 128 << 10, 32);
     size_ = record * count;
     scheduler_.add_file(1, size_, 9);
     scheduler_.file_usable(1, true);
-    set_ = book_.use(1, "set", count);
+    set_ = book_.use(SessionId{1}, "set", count);
     for (uint32_t i = 0; i < count; ++i) place(i, {i * record, static_cast<uint32_t>(record), 1});
-    ASSERT_TRUE(book_.publish(1, set_, 0, 0, order));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, order));
   }
   void place(uint32_t index, const Extent& extent) {
-    ASSERT_TRUE(book_.datasets().locate(1, set_, index, {extent}, Source::kDeclared));
+    ASSERT_TRUE(book_.datasets().locate(SessionId{1}, set_, index, {extent}, Source::kDeclared));
   }
   // What is planned is read, until nothing more is.
   void pump() {
@@ -76,20 +77,20 @@ class Records : public ::testing::Test {
     }
   }
   void read(uint32_t index) {
-    const auto parts = book_.begin(1, 5, set_, index);
-    scheduler_.samples().on_sample_begin(1, parts);
+    const auto parts = book_.begin(SessionId{1}, 5, set_, index);
+    scheduler_.samples().on_sample_begin(SessionId{1}, parts);
     for (const Extent& part : parts) {
       const uint64_t begin = part.offset / 4096 * 4096;
       const uint64_t end = std::min((part.offset + part.length + 4095) / 4096 * 4096, size_);
       missed_ += world_.cache[1].add({begin, end});
     }
-    scheduler_.samples().on_sample_end(1, parts);
+    scheduler_.samples().on_sample_end(SessionId{1}, parts);
     for (const Extent& part : parts) book_.part(5, set_, index, part);
     book_.end(5, set_, index);
-    scheduler_.retention().on_read(1, set_, index, book_.parts(set_, index), now_);
+    scheduler_.retention().on_read(SessionId{1}, set_, index, book_.parts(set_, index), now_);
   }
   uint64_t metric(SessionMetric which) {
-    return (*scheduler_.accounts().metrics(1))[static_cast<size_t>(which)];
+    return (*scheduler_.accounts().metrics(SessionId{1}))[static_cast<size_t>(which)];
   }
   uint64_t bytes_read() const {
     uint64_t sum = 0;

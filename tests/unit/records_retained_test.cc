@@ -107,7 +107,7 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
           cached.insert({piece.file, at});
         }
       }
-      plan.on_read(1, 1, sample, places[sample], &freed);
+      plan.on_read(SessionId{1}, 1, sample, places[sample], &freed);
       gone();
       for (const auto& [file, at] : cached) {
         std::vector<Range> unowned;
@@ -137,7 +137,7 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
   std::vector<uint64_t> fetched;
   for (uint32_t epoch = 0; epoch < 4; ++epoch) {
     const std::vector<uint32_t> order = shuffled(kCount, epoch);
-    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, epoch, 0, order));
     scheduler_.retention().predict();
     const uint64_t before = bytes_read();
     for (const uint32_t index : order) {
@@ -167,10 +167,10 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
   }
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kAuto);
   const uint64_t retained = scheduler_.retention().records().retained();
-  scheduler_.accounts().set_policy(1, PolicyKind::kShade);
+  scheduler_.accounts().set_policy(SessionId{1}, PolicyKind::kShade);
   const uint64_t before = dropped_;
   const std::vector<uint32_t> order = shuffled(kCount, 1);
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, order));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, order));
   pump();
   read(order[0]);
   EXPECT_EQ(scheduler_.retention().records().policy(set_), PolicyKind::kShade);
@@ -194,7 +194,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
   EXPECT_GT(important(), kCount / 8 * kRecord / 10 * 9) << "those that matter stay";
   // Another job comes to share them, and ends: their importance was reported before.
   for (const PolicyKind policy : {PolicyKind::kNeeded, PolicyKind::kShade}) {
-    scheduler_.accounts().set_policy(1, policy);
+    scheduler_.accounts().set_policy(SessionId{1}, policy);
     for (const uint32_t index : shuffled(kCount / 8, 2)) {
       pump();
       read(kCount / 2 + index);
@@ -212,34 +212,34 @@ TEST_F(Records, NothingIsTakenFromAJobWithoutABudgetOfItsOwn) {
     read(index);
   }
   EXPECT_EQ(dropped_, 0U);
-  EXPECT_FALSE(scheduler_.retention().bounds(1));
+  EXPECT_FALSE(scheduler_.retention().bounds(SessionId{1}));
 }
 
 TEST_F(Records, NorWhereAnotherJobReadsTheDatasetWithoutOne) {
   make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
-  scheduler_.add_session(2, {}, true, 0);
-  ASSERT_EQ(book_.use(2, "set", 1000), set_);
+  scheduler_.add_session(SessionId{2}, {}, true, 0);
+  ASSERT_EQ(book_.use(SessionId{2}, "set", 1000), set_);
   for (const uint32_t index : shuffled(1000, 0)) {
     pump();
     read(index);
   }
   EXPECT_EQ(dropped_, 0U);
-  scheduler_.remove_session(2, now_);
-  book_.leave(2);
-  scheduler_.retention().remove_session(2);
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
+  scheduler_.remove_session(SessionId{2}, now_);
+  book_.leave(SessionId{2});
+  scheduler_.retention().remove_session(SessionId{2});
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
     read(index);
   }
   EXPECT_GT(dropped_, 0U) << "it has left";
-  EXPECT_TRUE(scheduler_.retention().bounds(1));
+  EXPECT_TRUE(scheduler_.retention().bounds(SessionId{1}));
 }
 
 TEST_F(Records, AFileThatFitsTheBudgetStays) {
   make(100 * kMiB, kRecord, 1000, shuffled(1000, 0));
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, shuffled(1000, epoch)));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, epoch, 0, shuffled(1000, epoch)));
     for (const uint32_t index : shuffled(1000, epoch)) {
       pump();
       read(index);
@@ -272,7 +272,7 @@ TEST_F(Records, ThatShareAPageDoNotTakeItFromEachOther) {
   constexpr uint32_t kCount = 20000;
   make(4 * kMiB, 1000, kCount, shuffled(kCount, 0));
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
-    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, shuffled(kCount, epoch)));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, epoch, 0, shuffled(kCount, epoch)));
     for (const uint32_t index : shuffled(kCount, epoch)) {
       pump();
       read(index);
@@ -289,7 +289,7 @@ TEST_F(Records, OfTheSamplesJustReadStayUntilTheirBatchIsTogether) {
   uint64_t touched_in_vain = 0;
   for (uint32_t epoch = 0; epoch < 3; ++epoch) {
     const std::vector<uint32_t> order = shuffled(kCount, epoch);
-    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, epoch, 0, order));
     // Workers read their batches side by side, a sample each in turn.
     for (uint32_t first = 0; first + kWorkers * kBatch <= kCount; first += kWorkers * kBatch) {
       for (uint32_t turn = 0; turn < kWorkers * kBatch; ++turn) {
@@ -320,7 +320,7 @@ TEST_F(Records, ABudgetAboveTheUsualOneIsTheJobsOwn) {
   }
   EXPECT_EQ(dropped_, 0U) << "62 MB fit 100";
   scheduler_.retention().set_most(30 * kMiB);  // but there is not that much memory
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
     read(index);
@@ -330,31 +330,31 @@ TEST_F(Records, ABudgetAboveTheUsualOneIsTheJobsOwn) {
 
 TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
   make(70 * kMiB, kRecord, 1000, shuffled(1000, 0));  // 62 MB
-  const uint32_t other = book_.use(1, "half", 500);
+  const uint32_t other = book_.use(SessionId{1}, "half", 500);
   for (uint32_t i = 0; i < 500; ++i) {
-    ASSERT_TRUE(
-        book_.datasets().locate(1, other, i, {{i * kRecord, kRecord, 1}}, Source::kDeclared));
+    ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, i, {{i * kRecord, kRecord, 1}},
+                                        Source::kDeclared));
   }
   for (uint32_t i = 0; i < 500; ++i) {
-    scheduler_.retention().on_read(1, other, i, book_.parts(other, i), now_);
+    scheduler_.retention().on_read(SessionId{1}, other, i, book_.parts(other, i), now_);
     read(i);
   }
-  EXPECT_FALSE(scheduler_.retention().bounds(1));
+  EXPECT_FALSE(scheduler_.retention().bounds(SessionId{1}));
 }
 
 TEST_F(Records, AJobWithoutABudgetThatReadsTheFileByAnotherNameIsSparedToo) {
   make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
-  scheduler_.retention().use_file(1, 1);
-  scheduler_.add_session(2, {}, true, 0);
-  scheduler_.retention().use_file(1, 2);
+  scheduler_.retention().use_file(1, SessionId{1});
+  scheduler_.add_session(SessionId{2}, {}, true, 0);
+  scheduler_.retention().use_file(1, SessionId{2});
   for (const uint32_t index : shuffled(1000, 0)) {
     pump();
     read(index);
   }
   EXPECT_EQ(dropped_, 0U);
-  scheduler_.remove_session(2, now_);
-  scheduler_.retention().remove_session(2);
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(1000, 1)));
+  scheduler_.remove_session(SessionId{2}, now_);
+  scheduler_.retention().remove_session(SessionId{2});
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, shuffled(1000, 1)));
   for (const uint32_t index : shuffled(1000, 1)) {
     pump();
     read(index);
@@ -371,20 +371,20 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
   EXPECT_GT(scheduler_.retention().records().retained(), 0U);
   scheduler_.remove_file(1);
   EXPECT_EQ(scheduler_.retention().records().retained(), 0U);
-  EXPECT_FALSE(scheduler_.retention().bounds(1));
+  EXPECT_FALSE(scheduler_.retention().bounds(SessionId{1}));
   pump();
 }
 
 // A dataset may say that it has any number of samples, and a client that it read the last of them.
 TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   make(10 * kMiB, kRecord, 1000, {});
-  const uint32_t huge = book_.use(1, "huge", uint64_t{1} << 32);
-  ASSERT_TRUE(book_.datasets().locate(1, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
+  const uint32_t huge = book_.use(SessionId{1}, "huge", uint64_t{1} << 32);
+  ASSERT_TRUE(book_.datasets().locate(SessionId{1}, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
-  scheduler_.retention().on_read(1, huge, 5, parts, now_);
-  scheduler_.retention().on_read(1, huge, UINT32_MAX, parts, now_);
-  scheduler_.retention().on_read(1, huge, UINT64_MAX, parts, now_);
-  scheduler_.retention().on_read(1, 77, 5, parts, now_);
+  scheduler_.retention().on_read(SessionId{1}, huge, 5, parts, now_);
+  scheduler_.retention().on_read(SessionId{1}, huge, UINT32_MAX, parts, now_);
+  scheduler_.retention().on_read(SessionId{1}, huge, UINT64_MAX, parts, now_);
+  scheduler_.retention().on_read(SessionId{1}, 77, 5, parts, now_);
   EXPECT_LE(scheduler_.retention().records().footprint(), kMiB);
 }
 

@@ -105,12 +105,12 @@ TEST_F(Runs, OfAFileOfWhichItIsUnknownWhatIsInMemory) {
   EXPECT_LT(bytes_read(), 3 * size_) << "each run once, and each record";
   reads_.clear();
   requests_ = 0;
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, shuffled(count, 1)));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, shuffled(count, 1)));
   epoch(shuffled(count, 1));
   EXPECT_EQ(requests_, 0U) << "all of it is there";
   EXPECT_LT(bytes_read(), 2 * size_);
   world_.cache[1] = {};  // another process needed the memory
-  ASSERT_TRUE(book_.publish(1, set_, 2, 0, shuffled(count, 2)));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 2, 0, shuffled(count, 2)));
   epoch(shuffled(count, 2));
   EXPECT_EQ(missed_, 0U);
   EXPECT_LT(requests_, count / 4);
@@ -132,7 +132,7 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
     const uint64_t at = i * kRecord;
     place(i, {at % each, kRecord, static_cast<uint32_t>(1 + at / each)});
   }
-  ASSERT_TRUE(book_.publish(1, set_, 0, 0, order));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, order));
   for (const uint32_t index : order) {
     const Extent part = book_.parts(set_, index)[0];
     const Range pages{part.offset, part.offset + kRecord};
@@ -144,11 +144,11 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
       if (reads_.size() % 64 == 0)
         world_.cache[1 + reads_.size() / 64 % files].remove({0, each / 2});
     }
-    const auto parts = book_.begin(1, 5, set_, index);
-    scheduler_.samples().on_sample_begin(1, parts);
-    scheduler_.samples().on_sample_end(1, parts);
+    const auto parts = book_.begin(SessionId{1}, 5, set_, index);
+    scheduler_.samples().on_sample_begin(SessionId{1}, parts);
+    scheduler_.samples().on_sample_end(SessionId{1}, parts);
     book_.end(5, set_, index);
-    scheduler_.retention().on_read(1, set_, index, parts, now_);
+    scheduler_.retention().on_read(SessionId{1}, set_, index, parts, now_);
   }
   EXPECT_LT(bytes_read(), size_ + size_ / 3);
 }
@@ -171,7 +171,7 @@ TEST_F(Runs, OfAFileThatDoesNotFitAreThoseNeededSoon) {
   for (uint32_t number = 1; number <= 2; ++number) {
     reads_.clear();
     const std::vector<uint32_t> order = shuffled(count, number);
-    ASSERT_TRUE(book_.publish(1, set_, number, 0, order));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, number, 0, order));
     epoch(order);
   }
   EXPECT_EQ(missed_, 0U);
@@ -202,7 +202,7 @@ class WaitingRuns : public Runs {
 TEST_F(WaitingRuns, ThatAreNotWantedAnyMoreAreNotRead) {
   const uint64_t flying = queue_.size();
   const size_t before = reads_.size();
-  ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{}));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, std::vector<uint32_t>{}));
   while (!queue_.empty()) {
     answer();
     plan();
@@ -216,7 +216,7 @@ TEST_F(WaitingRuns, OfAnOrderThatWasPublishedAnewAreRead) {
   std::vector<uint32_t> order = shuffled(20000, 0);
   order.erase(order.begin(), order.begin() + 3000);
   std::reverse(order.begin(), order.begin() + 500);
-  ASSERT_TRUE(book_.publish(1, set_, 0, 3000, order));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 3000, order));
   order.resize(500);
   for (int i = 0; i < 2000; ++i) {
     plan();
@@ -233,8 +233,8 @@ TEST_F(WaitingRuns, OfAMountThatIsTurnedOffHoldNoBudget) {
 }
 
 TEST_F(WaitingRuns, OfASessionThatLeavesCountNoMore) {
-  scheduler_.remove_session(1, now_);
-  book_.leave(1);
+  scheduler_.remove_session(SessionId{1}, now_);
+  book_.leave(SessionId{1});
   while (!queue_.empty()) answer();
   EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
   EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);

@@ -27,9 +27,9 @@ TEST(SamplePlaces, PagesAroundAPlaceSayLessThanThePlace) {
 
 TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
   SampleBook book;
-  const uint32_t set = book.use(1, "set", 10);
+  const uint32_t set = book.use(SessionId{1}, "set", 10);
   const auto see = [&](uint64_t index, const Extent& part) {
-    book.begin(1, 77, set, index);
+    book.begin(SessionId{1}, 77, set, index);
     book.part(77, set, index, part);
     book.end(77, set, index);
     return book.parts(set, index)[0];
@@ -38,7 +38,7 @@ TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
   const Extent pages{4096, 4096, 1};
   for (const Source source : {Source::kDeclared, Source::kStored}) {
     const uint64_t index = source == Source::kDeclared ? 3 : 4;
-    ASSERT_TRUE(book.datasets().locate(1, set, index, {declared}, source));
+    ASSERT_TRUE(book.datasets().locate(SessionId{1}, set, index, {declared}, source));
     EXPECT_EQ(see(index, pages), declared);
     EXPECT_EQ(see(index, {9000, 100, 1}), (Extent{9000, 100, 1})) << "it is elsewhere now";
   }
@@ -60,22 +60,22 @@ TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
 
 TEST(SamplePlaces, OnlyReadersOfAShuffledDatasetReportPages) {
   SampleBook book;
-  const uint32_t set = book.use(1, "set", 100);
-  ASSERT_EQ(book.use(2, "set", 100), set);
-  book.use(3, "other", 100);
-  EXPECT_FALSE(book.orders().lacks_locations(1)) << "without an order";
+  const uint32_t set = book.use(SessionId{1}, "set", 100);
+  ASSERT_EQ(book.use(SessionId{2}, "set", 100), set);
+  book.use(SessionId{3}, "other", 100);
+  EXPECT_FALSE(book.orders().lacks_locations(SessionId{1})) << "without an order";
   std::vector<uint32_t> order(100);
   std::iota(order.begin(), order.end(), 0);
-  ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_FALSE(book.orders().lacks_locations(1)) << "streams see such an order coming";
+  ASSERT_TRUE(book.publish(SessionId{1}, set, 0, 0, order));
+  EXPECT_FALSE(book.orders().lacks_locations(SessionId{1})) << "streams see such an order coming";
   for (uint32_t i = 0; i < 100; ++i) order[i] = i * 37 % 100;
-  ASSERT_TRUE(book.publish(1, set, 0, 0, order));
-  EXPECT_TRUE(book.orders().lacks_locations(1));
-  EXPECT_TRUE(book.orders().lacks_locations(2)) << "its worker";
-  EXPECT_FALSE(book.orders().lacks_locations(3));
+  ASSERT_TRUE(book.publish(SessionId{1}, set, 0, 0, order));
+  EXPECT_TRUE(book.orders().lacks_locations(SessionId{1}));
+  EXPECT_TRUE(book.orders().lacks_locations(SessionId{2})) << "its worker";
+  EXPECT_FALSE(book.orders().lacks_locations(SessionId{3}));
   for (uint32_t i = 0; i < 96; ++i)
-    book.datasets().locate(1, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
-  EXPECT_FALSE(book.orders().lacks_locations(1)) << "enough is known";
+    book.datasets().locate(SessionId{1}, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
+  EXPECT_FALSE(book.orders().lacks_locations(SessionId{1})) << "enough is known";
 }
 
 // What was read ahead for samples still to come was taken for unowned when memory was short, and
@@ -99,15 +99,16 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   make(kMiB, 64 << 10, 100, order);
   pump();
   for (uint64_t reader = 0; reader < 8; ++reader) {
-    scheduler_.samples().on_sample_begin(1, book_.begin(1, reader, set_, order[reader]));
+    scheduler_.samples().on_sample_begin(SessionId{1},
+                                         book_.begin(SessionId{1}, reader, set_, order[reader]));
   }
   pump();
   ASSERT_EQ(scheduler_.accounts().outstanding(), kMiB);
   scheduler_.add_file(2, kMiB, 9);  // another job is short of memory meanwhile
   scheduler_.file_usable(2, true);
-  const uint32_t other = book_.use(1, "other", 1);
-  ASSERT_TRUE(book_.datasets().locate(1, other, 0, {{0, 4096, 2}}, Source::kDeclared));
-  ASSERT_TRUE(book_.publish(1, other, 0, 0, std::vector<uint32_t>{0}));
+  const uint32_t other = book_.use(SessionId{1}, "other", 1);
+  ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, 0, {{0, 4096, 2}}, Source::kDeclared));
+  ASSERT_TRUE(book_.publish(SessionId{1}, other, 0, 0, std::vector<uint32_t>{0}));
   pump();
   EXPECT_EQ(dropped_, 0U);
 }
@@ -122,14 +123,14 @@ TEST_F(Records, LargeSamplesDoNotFillTheLinkBeyondItsDepth) {
 
 TEST_F(Records, WhatOthersTakeIsNotChargedToAJobsOwnBudget) {
   make(0, 256 << 10, 400, scattered(400));
-  scheduler_.add_session(2, {}, true, kMiB);
-  ASSERT_EQ(book_.use(2, "set", 400), set_);
+  scheduler_.add_session(SessionId{2}, {}, true, kMiB);
+  ASSERT_EQ(book_.use(SessionId{2}, "set", 400), set_);
   std::vector<uint32_t> other = scattered(400);
   std::reverse(other.begin(), other.end());
-  ASSERT_TRUE(book_.publish(2, set_, 0, 0, other));
+  ASSERT_TRUE(book_.publish(SessionId{2}, set_, 0, 0, other));
   std::vector<PlannedRead> reads;
   scheduler_.plan(now_, &reads);
-  EXPECT_GE(scheduler_.view(2, now_).in_flight, 2U) << "half of a megabyte";
+  EXPECT_GE(scheduler_.view(SessionId{2}, now_).in_flight, 2U) << "half of a megabyte";
 }
 
 TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
@@ -138,7 +139,7 @@ TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
   pump();
   EXPECT_GE(bytes_read(), kMiB / 2);
   const std::vector<uint32_t> next(order.rbegin(), order.rend());
-  ASSERT_TRUE(book_.publish(1, set_, 1, 0, next));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 1, 0, next));
   for (const uint32_t index : next) {
     read(index);  // the first of them ends the epoch that was not read
     pump();
@@ -162,7 +163,7 @@ TEST_F(Records, ARecordThatNeverFitsDelaysNoOther) {
 
 TEST_F(Records, NeighboursAreOneRead) {
   make(0, 4096, 64, {});
-  ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{10, 40, 11, 9, 20}));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, std::vector<uint32_t>{10, 40, 11, 9, 20}));
   pump();
   ASSERT_EQ(reads_.size(), 3U);
   EXPECT_EQ(reads_[0].begin, 9 * 4096U) << "the one that the first needs";
@@ -175,7 +176,7 @@ TEST_F(Records, NeighboursThatShareAPageReadItOnce) {
   make(0, 4096, 64, {});
   place(1, {4096, 3000, 1});
   place(2, {7096, 3000, 1});
-  ASSERT_TRUE(book_.publish(1, set_, 0, 0, std::vector<uint32_t>{2, 1, 30}));
+  ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, std::vector<uint32_t>{2, 1, 30}));
   pump();
   EXPECT_EQ(bytes_read(), 3 * 4096U);
   for (const uint32_t index : {2U, 1U, 30U}) read(index);
@@ -187,7 +188,7 @@ TEST_F(Records, WhatIsInMemoryStillIsCountedAsSaved) {
   const std::vector<uint32_t> order = scattered(100);
   make(0, 64 << 10, 100, order);
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(book_.publish(1, set_, epoch, 0, order));
+    ASSERT_TRUE(book_.publish(SessionId{1}, set_, epoch, 0, order));
     for (const uint32_t index : order) {
       pump();
       read(index);
@@ -203,14 +204,15 @@ TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {
   SampleBook book;
   Scheduler scheduler(&world, &book);
   scheduler.accounts().set_budget(1 << 30);
-  scheduler.add_session(1, {}, true, 0);
+  scheduler.add_session(SessionId{1}, {}, true, 0);
   scheduler.queue().set(9, 128 << 10, 8);
   scheduler.add_file(1, 8 * kMiB, 9);
-  const uint32_t set = book.use(1, "set", 8);
+  const uint32_t set = book.use(SessionId{1}, "set", 8);
   for (uint32_t i = 0; i < 8; ++i) {
-    ASSERT_TRUE(book.datasets().locate(1, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));
+    ASSERT_TRUE(
+        book.datasets().locate(SessionId{1}, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));
   }
-  ASSERT_TRUE(book.publish(1, set, 0, 0, std::vector<uint32_t>{3, 1, 2, 0, 7, 5, 6, 4}));
+  ASSERT_TRUE(book.publish(SessionId{1}, set, 0, 0, std::vector<uint32_t>{3, 1, 2, 0, 7, 5, 6, 4}));
   std::vector<PlannedRead> reads;
   scheduler.plan(1000, &reads);
   EXPECT_TRUE(reads.empty());

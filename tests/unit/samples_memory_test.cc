@@ -15,6 +15,7 @@ using optimizer::Extent;
 using optimizer::SampleBook;
 using optimizer::SampleOrder;
 using optimizer::SampleSet;
+using optimizer::SessionId;
 using optimizer::Source;
 
 constexpr uint64_t kHuge = uint64_t{1} << 32;
@@ -79,46 +80,46 @@ TEST(SampleMemory, WhatIsHeldIsCountedThroughAllChanges) {
 TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t set = book.use(1, "set", kHuge);
+  const uint32_t set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t i = 0; i < 100000; ++i)
-    book.datasets().locate(1, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
+    book.datasets().locate(SessionId{1}, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
   EXPECT_LE(book.held(), (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
-  const uint32_t other = book.use(1, "other", 10);
+  const uint32_t other = book.use(SessionId{1}, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
   EXPECT_EQ(book.held(), 0U);
-  EXPECT_FALSE(book.datasets().locate(1, set, 1, {{0, 1, 1}}, Source::kDeclared));
-  EXPECT_FALSE(book.publish(1, set, 1, 0, counted(5)));
-  EXPECT_TRUE(book.datasets().locate(1, other, 1, {{0, 1, 1}}, Source::kDeclared));
-  EXPECT_TRUE(book.publish(1, other, 1, 0, counted(5)));
+  EXPECT_FALSE(book.datasets().locate(SessionId{1}, set, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(5)));
+  EXPECT_TRUE(book.datasets().locate(SessionId{1}, other, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(book.publish(SessionId{1}, other, 1, 0, counted(5)));
   EXPECT_EQ(book.set(other)->known(), 1U);
 }
 
 TEST(SampleMemory, OrdersCount) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t set = book.use(1, "set", 1 << 30);
-  EXPECT_FALSE(book.publish(1, set, 1, 0, counted(200000)));
-  EXPECT_TRUE(book.publish(1, set, 1, 0, counted(100000)));
-  EXPECT_FALSE(book.publish(1, set, 2, 0, counted(100000)));
+  const uint32_t set = book.use(SessionId{1}, "set", 1 << 30);
+  EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(200000)));
+  EXPECT_TRUE(book.publish(SessionId{1}, set, 1, 0, counted(100000)));
+  EXPECT_FALSE(book.publish(SessionId{1}, set, 2, 0, counted(100000)));
   EXPECT_EQ(book.held(), 100000 * SampleOrder::kPositionBytes);
-  book.orders().remove(1, set);
+  book.orders().remove(SessionId{1}, set);
   EXPECT_EQ(book.held(), 0U);
 }
 
 TEST(SampleMemory, ADatasetInUseGivesWayOnlyToWhatTakesLess) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t honest = book.use(1, "honest", 1000);
-  ASSERT_TRUE(book.publish(1, honest, 1, 0, counted(1000)));
+  const uint32_t honest = book.use(SessionId{1}, "honest", 1000);
+  ASSERT_TRUE(book.publish(SessionId{1}, honest, 1, 0, counted(1000)));
   for (const uint32_t positions : {116000U, 1U << 20}) {
-    const uint32_t greedy = book.use(2, "greedy", 1 << 30);
+    const uint32_t greedy = book.use(SessionId{2}, "greedy", 1 << 30);
     EXPECT_EQ(settle(&book, positions * SampleOrder::kPositionBytes), 0U);
-    EXPECT_FALSE(book.publish(2, greedy, 1, 0, counted(positions)));
-    book.leave(2);
+    EXPECT_FALSE(book.publish(SessionId{2}, greedy, 1, 0, counted(positions)));
+    book.leave(SessionId{2});
   }
-  EXPECT_TRUE(book.publish(1, honest, 2, 0, counted(1000)));
+  EXPECT_TRUE(book.publish(SessionId{1}, honest, 2, 0, counted(1000)));
 }
 
 TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
@@ -127,12 +128,12 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
   constexpr uint32_t kSamples = 1000;
   uint32_t last = 0;
   for (int i = 0; i < 600; ++i) {
-    last = book.use(1, "object " + std::to_string(i), kSamples);
+    last = book.use(SessionId{1}, "object " + std::to_string(i), kSamples);
     ASSERT_NE(last, 0U);
     settle(&book, kSamples * SampleOrder::kPositionBytes);
-    ASSERT_TRUE(book.publish(1, last, 1, 0, counted(kSamples))) << i;
+    ASSERT_TRUE(book.publish(SessionId{1}, last, 1, 0, counted(kSamples))) << i;
     for (uint32_t s = 0; s < kSamples; ++s) {
-      book.begin(1, 7, last, s);
+      book.begin(SessionId{1}, 7, last, s);
       book.part(7, last, s, {s * 100ULL, 50, 1});
       ASSERT_TRUE(book.end(7, last, s));
       settle(&book);
@@ -141,14 +142,14 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
     ASSERT_EQ(book.set(last)->known(), kSamples) << i;
   }
   EXPECT_FALSE(book.surplus());
-  book.leave(1);
+  book.leave(SessionId{1});
   EXPECT_EQ(book.held(), 0U);
 }
 
 TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
   SampleBook book;
   for (uint32_t i = 0; i < 2 * SampleBook::kMaxDatasets; ++i) {
-    const uint32_t session = 1 + i % 4;
+    const SessionId session{1 + i % 4};
     const uint32_t set = book.use(session, std::to_string(i), 10);
     ASSERT_NE(set, 0U);
     // Broken off: its order never ends.
@@ -164,45 +165,45 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
 
 TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
   SampleBook book;
-  const uint32_t honest = book.use(1, "honest", 10);
-  book.datasets().locate(1, honest, 3, {{0, 1, 1}}, Source::kDeclared);
+  const uint32_t honest = book.use(SessionId{1}, "honest", 10);
+  book.datasets().locate(SessionId{1}, honest, 3, {{0, 1, 1}}, Source::kDeclared);
   for (uint32_t i = 0; i < 10 * Datasets::kMaxNames; ++i) {
-    const uint32_t set = book.use(2, "flood " + std::to_string(i), 10);
-    book.datasets().locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared);
+    const uint32_t set = book.use(SessionId{2}, "flood " + std::to_string(i), 10);
+    book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared);
     if (i % 64 == 0) settle(&book);
   }
   settle(&book);
   EXPECT_EQ(book.set(honest)->known(), 1U);
-  EXPECT_EQ(book.use(1, "honest", 10), honest);
+  EXPECT_EQ(book.use(SessionId{1}, "honest", 10), honest);
 }
 
 TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
   SampleBook book;
-  const uint32_t set = book.use(1, "set", 10);
-  book.datasets().locate(1, set, 3, {{0, 1, 1}}, Source::kDeclared);
+  const uint32_t set = book.use(SessionId{1}, "set", 10);
+  book.datasets().locate(SessionId{1}, set, 3, {{0, 1, 1}}, Source::kDeclared);
   book.release({set, false});
   EXPECT_EQ(book.set(set)->known(), 0U);
-  EXPECT_TRUE(book.datasets().locate(1, set, 4, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(book.datasets().locate(SessionId{1}, set, 4, {{0, 1, 1}}, Source::kDeclared));
   EXPECT_EQ(book.set(set)->known(), 1U);
-  EXPECT_EQ(book.use(1, "set", 10), set);
+  EXPECT_EQ(book.use(SessionId{1}, "set", 10), set);
 }
 
 TEST(SampleMemory, NumbersOfDatasetsComeRound) {
   SampleBook book;
-  const uint32_t first = book.use(1, "first", 10);
+  const uint32_t first = book.use(SessionId{1}, "first", 10);
   for (uint32_t i = 0; i < 3000; ++i) {
-    const uint32_t set = book.use(2, "set", 10);
+    const uint32_t set = book.use(SessionId{2}, "set", 10);
     ASSERT_NE(set, first);
     ASSERT_LE(set, Datasets::kMaxId);
-    book.leave(2);
+    book.leave(SessionId{2});
   }
 }
 
 TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
   SampleBook book;
-  const uint32_t set = book.use(1, "set", kHuge);
+  const uint32_t set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t reader = 0; reader < 3000; ++reader) {
-    for (uint64_t i = 0; i < 100; ++i) book.begin(1, reader, set, i);
+    for (uint64_t i = 0; i < 100; ++i) book.begin(SessionId{1}, reader, set, i);
   }
   size_t open = 0;
   for (uint64_t reader = 0; reader < 3000; ++reader) {
@@ -214,10 +215,10 @@ TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
 
 TEST(SampleMemory, NoJobReadsInAnothersDataset) {
   SampleBook book;
-  const uint32_t set = book.use(1, "set", 10);
-  book.begin(2, 5, set, 3);
+  const uint32_t set = book.use(SessionId{1}, "set", 10);
+  book.begin(SessionId{2}, 5, set, 3);
   EXPECT_FALSE(book.end(5, set, 3));
-  EXPECT_FALSE(book.datasets().locate(2, set, 3, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared));
 }
 
 }  // namespace

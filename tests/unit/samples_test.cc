@@ -15,6 +15,7 @@ namespace {
 using optimizer::Extent;
 using optimizer::JobOrders;
 using optimizer::SampleBook;
+using optimizer::SessionId;
 using optimizer::Source;
 using Verdict = optimizer::FetchVerdict;
 
@@ -26,15 +27,15 @@ std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
 }
 
 struct Book : SampleBook {
-  uint32_t data = use(1, "set", 1000);
+  uint32_t data = use(SessionId{1}, "set", 1000);
   void read(uint64_t reader, uint32_t index, std::vector<Extent> parts) {
-    begin(1, reader, data, index);
+    begin(SessionId{1}, reader, data, index);
     for (const Extent& extent : parts) part(reader, data, index, extent);
     end(reader, data, index);
   }
 };
 
-Verdict take_all(uint32_t, const Extent&) { return Verdict::kTake; }
+Verdict take_all(SessionId, const Extent&) { return Verdict::kTake; }
 
 JobOrders::Window bytes(uint64_t window) {
   return [window](const JobOrders::Ahead&) { return window; };
@@ -44,33 +45,33 @@ TEST(SampleBook, WhatWasWatchedInOneEpochIsWantedInTheNext) {
   Book book;
   const auto first = shuffled(1000, 1);
   const auto second = shuffled(1000, 2);
-  book.publish(1, book.data, 0, 0, first);
+  book.publish(SessionId{1}, book.data, 0, 0, first);
   EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all)) << "nothing is known yet";
   for (const uint32_t index : first) book.read(1 + index % 4, index, {{index * 4096ULL, 4096, 9}});
-  book.publish(1, book.data, 1, 0, second);
+  book.publish(SessionId{1}, book.data, 1, 0, second);
   for (const uint32_t index : second) {
     const auto wanted = book.orders().next(bytes(1 << 30), take_all);
     ASSERT_TRUE(wanted);
     EXPECT_EQ(wanted->extent, (Extent{index * 4096ULL, 4096, 9}));
-    EXPECT_EQ(wanted->session, 1U);
+    EXPECT_EQ(wanted->session, SessionId{1});
   }
   EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all));
 }
 
 TEST(SampleBook, WhatIsLearnedAfterTheOrderWasPublishedIsWantedToo) {
   Book book;
-  book.publish(1, book.data, 1, 0, shuffled(1000, 1));
+  book.publish(SessionId{1}, book.data, 1, 0, shuffled(1000, 1));
   EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all));
-  ASSERT_EQ(book.use(2, "set", 1000), book.data);
-  book.publish(2, book.data, 0, 0, shuffled(1000, 2));
+  ASSERT_EQ(book.use(SessionId{2}, "set", 1000), book.data);
+  book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   for (uint32_t i = 0; i < 500; ++i) {
-    book.begin(2, 7, book.data, i);
+    book.begin(SessionId{2}, 7, book.data, i);
     book.part(7, book.data, i, {i * 4096ULL, 4096, 9});
     book.end(7, book.data, i);
   }
   int first = 0;
   while (const auto wanted = book.orders().next(bytes(1 << 30), take_all))
-    first += wanted->session == 1 ? 1 : 0;
+    first += wanted->session == SessionId{1} ? 1 : 0;
   EXPECT_EQ(first, 500) << "the first job's order has them, learned by the second";
 }
 
@@ -78,11 +79,11 @@ TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
   Book book;
   const auto order = shuffled(1000, 1);
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
-  book.publish(1, book.data, 0, 0, order);
+  book.publish(SessionId{1}, book.data, 0, 0, order);
   int handed = 0;
   while (book.orders().next(bytes(16 * 4096), take_all)) ++handed;
   EXPECT_EQ(handed, 16);
-  book.begin(1, 1, book.data, order[0]);
+  book.begin(SessionId{1}, 1, book.data, order[0]);
   EXPECT_TRUE(book.orders().next(bytes(16 * 4096), take_all));
   EXPECT_FALSE(book.orders().next(bytes(16 * 4096), take_all));
 }
@@ -91,10 +92,10 @@ TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
   Book book;
   book.read(1, 0, {{0, 10, 9}, {8192, 10, 9}});
   book.read(1, 1, {{20000, 10, 9}});
-  book.publish(1, book.data, 0, 0, std::vector<uint32_t>{0, 1});
+  book.publish(SessionId{1}, book.data, 0, 0, std::vector<uint32_t>{0, 1});
   EXPECT_FALSE(
-      book.orders().next(bytes(1 << 20), [](uint32_t, const Extent&) { return Verdict::kLater; }));
-  const auto odd = [](uint32_t, const Extent& extent) {
+      book.orders().next(bytes(1 << 20), [](SessionId, const Extent&) { return Verdict::kLater; }));
+  const auto odd = [](SessionId, const Extent& extent) {
     return extent.offset == 8192 ? Verdict::kNever : Verdict::kTake;
   };
   EXPECT_EQ(book.orders().next(bytes(1 << 20), odd)->extent.offset, 0U);
@@ -103,12 +104,14 @@ TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
 
 TEST(SampleBook, TwoJobsTakeTurns) {
   Book book;
-  ASSERT_EQ(book.use(2, "set", 1000), book.data) << "one dataset, whoever uses it";
+  ASSERT_EQ(book.use(SessionId{2}, "set", 1000), book.data) << "one dataset, whoever uses it";
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
-  book.publish(1, book.data, 0, 0, shuffled(1000, 1));
-  book.publish(2, book.data, 0, 0, shuffled(1000, 2));
+  book.publish(SessionId{1}, book.data, 0, 0, shuffled(1000, 1));
+  book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   int fetched[3] = {};
-  for (int i = 0; i < 100; ++i) ++fetched[book.orders().next(bytes(1 << 30), take_all)->session];
+  for (int i = 0; i < 100; ++i) {
+    ++fetched[number(book.orders().next(bytes(1 << 30), take_all)->session)];
+  }
   EXPECT_EQ(fetched[1], 50);
   EXPECT_EQ(fetched[2], 50);
 }
@@ -118,45 +121,48 @@ TEST(SampleBook, TwoJobsTakeTurns) {
 TEST(SampleBook, SpawnedWorkersOfTwoJobsReadTheirParentsOrders) {
   Book book;
   for (const uint32_t session : {2U, 11U, 12U, 21U}) {
-    ASSERT_EQ(book.use(session, "set", 1000), book.data);
+    ASSERT_EQ(book.use(SessionId{session}, "set", 1000), book.data);
   }
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
   const std::vector<uint32_t> first = shuffled(1000, 1), second = shuffled(1000, 2);
-  book.publish(1, book.data, 3, 0, first);
-  book.publish(2, book.data, 5, 0, second);
-  EXPECT_FALSE(book.orders().running(11, book.data)) << "whose it is is unknown";
-  book.orders().set_parent(11, 1);
-  book.orders().set_parent(12, 11);  // a worker of a worker, as behind a fork server
-  book.orders().set_parent(21, 2);
-  EXPECT_EQ(book.orders().running(11, book.data)->session, 1U);
-  EXPECT_EQ(book.orders().running(12, book.data)->epoch, 3U);
-  EXPECT_EQ(book.orders().running(21, book.data)->session, 2U);
-  EXPECT_EQ(book.following(21, book.data)->epoch, 5U);
+  book.publish(SessionId{1}, book.data, 3, 0, first);
+  book.publish(SessionId{2}, book.data, 5, 0, second);
+  EXPECT_FALSE(book.orders().running(SessionId{11}, book.data)) << "whose it is is unknown";
+  book.orders().set_parent(SessionId{11}, SessionId{1});
+  book.orders().set_parent(SessionId{12},
+                           SessionId{11});  // a worker of a worker, as behind a fork server
+  book.orders().set_parent(SessionId{21}, SessionId{2});
+  EXPECT_EQ(book.orders().running(SessionId{11}, book.data)->session, SessionId{1});
+  EXPECT_EQ(book.orders().running(SessionId{12}, book.data)->epoch, 3U);
+  EXPECT_EQ(book.orders().running(SessionId{21}, book.data)->session, SessionId{2});
+  EXPECT_EQ(book.following(SessionId{21}, book.data)->epoch, 5U);
   int handed[3] = {};
   while (const auto wanted = book.orders().next(bytes(8 * 4096), take_all))
-    ++handed[wanted->session];
+    ++handed[number(wanted->session)];
   EXPECT_EQ(handed[1], 8);
-  for (uint32_t i = 0; i < 5; ++i) book.begin(11 + i % 2, 100 + i, book.data, first[i]);
-  for (uint32_t i = 0; i < 3; ++i) book.begin(21, 200 + i, book.data, second[i]);
+  for (uint32_t i = 0; i < 5; ++i) book.begin(SessionId{11 + i % 2}, 100 + i, book.data, first[i]);
+  for (uint32_t i = 0; i < 3; ++i) book.begin(SessionId{21}, 200 + i, book.data, second[i]);
   while (const auto wanted = book.orders().next(bytes(8 * 4096), take_all))
-    ++handed[wanted->session];
+    ++handed[number(wanted->session)];
   EXPECT_EQ(handed[1], 13);
   EXPECT_EQ(handed[2], 11);
-  book.leave(1);
-  EXPECT_EQ(book.orders().running(11, book.data)->session, 2U) << "the only one that is left";
+  book.leave(SessionId{1});
+  EXPECT_EQ(book.orders().running(SessionId{11}, book.data)->session, SessionId{2})
+      << "the only one that is left";
 }
 
 TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   Book book;
-  ASSERT_EQ(book.use(2, "set", 1000), book.data);
+  ASSERT_EQ(book.use(SessionId{2}, "set", 1000), book.data);
   for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
-  book.publish(1, book.data, 0, 0, shuffled(1000, 1));
-  book.publish(2, book.data, 0, 0, shuffled(1000, 2));
+  book.publish(SessionId{1}, book.data, 0, 0, shuffled(1000, 1));
+  book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   const JobOrders::Window window = [](const JobOrders::Ahead& ahead) {
-    return ahead.session * 8 * 4096ULL;
+    return number(ahead.session) * 8 * 4096ULL;
   };
   int handed[3] = {};
-  while (const auto wanted = book.orders().next(window, take_all)) ++handed[wanted->session];
+  while (const auto wanted = book.orders().next(window, take_all))
+    ++handed[number(wanted->session)];
   EXPECT_EQ(handed[1], 8);
   EXPECT_EQ(handed[2], 16);
   std::set<uint64_t> ahead;
@@ -167,8 +173,8 @@ TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
 
 TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
   Book book;
-  book.begin(1, 1, book.data, 3);
-  book.begin(1, 1, book.data, 4);
+  book.begin(SessionId{1}, 1, book.data, 3);
+  book.begin(SessionId{1}, 1, book.data, 4);
   book.part(1, book.data, 5, {0, 10, 9});  // was not begun
   EXPECT_TRUE(book.end(1, book.data, 3));
   EXPECT_TRUE(book.end(1, book.data, 4));
@@ -178,29 +184,30 @@ TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
 
 TEST(SampleBook, RefusesWhatIsNotThere) {
   Book book;
-  EXPECT_FALSE(book.publish(1, book.data, 0, 0, std::vector<uint32_t>{1000}));
-  EXPECT_FALSE(book.publish(1, book.data + 1, 0, 0, std::vector<uint32_t>{0}));
-  EXPECT_FALSE(book.publish(2, book.data, 0, 0, std::vector<uint32_t>{0})) << "not its dataset";
-  EXPECT_TRUE(book.begin(1, 1, book.data, 1000).empty());
-  EXPECT_NE(book.use(1, "set", 999), book.data) << "another size is another dataset";
+  EXPECT_FALSE(book.publish(SessionId{1}, book.data, 0, 0, std::vector<uint32_t>{1000}));
+  EXPECT_FALSE(book.publish(SessionId{1}, book.data + 1, 0, 0, std::vector<uint32_t>{0}));
+  EXPECT_FALSE(book.publish(SessionId{2}, book.data, 0, 0, std::vector<uint32_t>{0}))
+      << "not its dataset";
+  EXPECT_TRUE(book.begin(SessionId{1}, 1, book.data, 1000).empty());
+  EXPECT_NE(book.use(SessionId{1}, "set", 999), book.data) << "another size is another dataset";
 }
 
 TEST(SampleBook, ADatasetIsForgottenWithItsLastUser) {
   Book book;
-  book.use(2, "set", 1000);
+  book.use(SessionId{2}, "set", 1000);
   book.read(1, 0, {{0, 10, 9}});
-  book.leave(1);
+  book.leave(SessionId{1});
   EXPECT_FALSE(book.parts(book.data, 0).empty());
-  book.leave(2);
+  book.leave(SessionId{2});
   EXPECT_TRUE(book.parts(book.data, 0).empty());
-  EXPECT_NE(book.use(1, "set", 1000), book.data);
+  EXPECT_NE(book.use(SessionId{1}, "set", 1000), book.data);
 }
 
 TEST(SampleBook, SaysWhichJobReadsAtRandom) {
   Book book;
-  book.publish(1, book.data, 0, 0, shuffled(1000, 1));
+  book.publish(SessionId{1}, book.data, 0, 0, shuffled(1000, 1));
   EXPECT_FALSE(book.reads_at_random(1));
-  book.begin(1, 1, book.data, 17);
+  book.begin(SessionId{1}, 1, book.data, 17);
   EXPECT_TRUE(book.reads_at_random(1));
   EXPECT_FALSE(book.reads_at_random(2));
   book.end(1, book.data, 17);

@@ -15,17 +15,17 @@ TEST(Scheduler, ErrorsAreCountedAndEndNothing) {
     return read.range.begin >= 50 * kMiB && read.range.begin < 60 * kMiB ? EIO : 0;
   };
   scan(world, 0, 128 * kMiB, 300e6, Signs::kReads);
-  EXPECT_GT(metric(world, 1, SessionMetric::read_errors), 0u);
+  EXPECT_GT(metric(world, SessionId{1}, SessionMetric::read_errors), 0u);
   EXPECT_GT(world.cached(1, {64 * kMiB, 128 * kMiB}), 60 * kMiB);
 }
 
 TEST(Scheduler, PrefetchOffReadsNothingAndStillFollows) {
   World world;
-  world.scheduler.add_session(1, {}, false, 0);
+  world.scheduler.add_session(SessionId{1}, {}, false, 0);
   scan(world, 0, 64 * kMiB, 300e6, Signs::kTrips);
   EXPECT_EQ(world.bytes_read, 0u);
-  EXPECT_EQ(metric(world, 1, SessionMetric::streams_begun), 1u);
-  EXPECT_EQ(metric(world, 1, SessionMetric::late_bytes), 0u);
+  EXPECT_EQ(metric(world, SessionId{1}, SessionMetric::streams_begun), 1u);
+  EXPECT_EQ(metric(world, SessionId{1}, SessionMetric::late_bytes), 0u);
 }
 
 TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
@@ -43,7 +43,7 @@ TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
     world.scheduler.resize_file(1, 1024 * kMiB);
     for (uint64_t at = 512 * kMiB; at < 514 * kMiB; at += kMiB) {
       world.scheduler.streams().on_access(
-          1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, 1});
+          1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, SessionId{1}});
     }
     world.scheduler.resize_file(1, size);
     std::vector<optimizer::PlannedRead> reads;
@@ -57,11 +57,11 @@ TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
 
 TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
   World world;
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
-  world.access(1, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, 1});
+  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
+  world.access(1, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, SessionId{1}});
   EXPECT_FALSE(world.scheduler.queue().tokens_of(1).empty());
   world.scheduler.remove_file(1);
-  world.scheduler.remove_session(1, 3);
+  world.scheduler.remove_session(SessionId{1}, 3);
   world.advance_to(1'000'000'000);
   EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
   EXPECT_EQ(world.scheduler.queue().in_flight(1), 0u);
@@ -69,7 +69,7 @@ TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
 
 TEST(Scheduler, ReadsUnderWayForTooLongAreReported) {
   World world({100, 400e6});
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, 1});
+  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
   EXPECT_TRUE(world.scheduler.queue().hung(1'000'000'000, 10'000'000'000).empty());
   EXPECT_EQ(world.scheduler.queue().hung(11'000'000'000, 10'000'000'000), std::vector<uint64_t>{1});
 }
@@ -88,7 +88,7 @@ TEST(Scheduler, AbandonedReadAheadGivesWayWhenMemoryIsShort) {
          (210 + 100ULL * static_cast<unsigned>(i)) * kMiB, 300e6, Signs::kReads);
     world.advance_to(world.now() + 6'000'000'000);
   }
-  EXPECT_GT(metric(world, 1, SessionMetric::precached_unused_bytes), 0u);
+  EXPECT_GT(metric(world, SessionId{1}, SessionMetric::precached_unused_bytes), 0u);
   EXPECT_LE(world.most_outstanding, 32 * kMiB);
 }
 
@@ -98,13 +98,13 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
     std::mt19937_64 random(seed);
     World world({0.0005, 400e6}, 512 * kMiB);
     world.add_file(2, 100 * kMiB, 1);
-    world.scheduler.add_session(2, {kMiB, 4 * kMiB, 50}, true, 16 * kMiB);
+    world.scheduler.add_session(SessionId{2}, {kMiB, 4 * kMiB, 50}, true, 16 * kMiB);
     world.scheduler.accounts().set_budget(48 * kMiB);
     uint64_t time = 1, at = 0;
     for (int i = 0; i < 2000; ++i) {
       time += random() % 3'000'000;
       const auto file = static_cast<uint32_t>(1 + random() % 3);  // 3 does not exist
-      const auto session = static_cast<uint32_t>(1 + random() % 3);
+      const SessionId session{static_cast<uint32_t>(1 + random() % 3)};
       if (random() % 4 == 0) at = random() % (600 * kMiB);
       const uint64_t length = 1 + random() % kMiB;
       switch (random() % 40) {
@@ -128,8 +128,8 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
     }
     world.advance_to(time + 10'000'000'000);
     ASSERT_EQ(world.scheduler.queue().in_flight(1), 0u);
-    world.scheduler.remove_session(1, world.now());
-    world.scheduler.remove_session(2, world.now());
+    world.scheduler.remove_session(SessionId{1}, world.now());
+    world.scheduler.remove_session(SessionId{2}, world.now());
     ASSERT_EQ(world.scheduler.accounts().outstanding(), 0u) << seed;
   }
 }

@@ -18,7 +18,7 @@ inline constexpr uint64_t kMiB = 1024 * kKiB;
 inline constexpr uint64_t kBlock = 128 * kKiB;
 inline constexpr uint64_t kCell = 8 * kMiB;
 
-inline uint64_t metric(Simulator& world, uint32_t session, SessionMetric which) {
+inline uint64_t metric(Simulator& world, SessionId session, SessionMetric which) {
   const SessionMetrics* all = world.scheduler.accounts().metrics(session);
   return all == nullptr ? 0 : (*all)[static_cast<size_t>(which)];
 }
@@ -26,7 +26,7 @@ inline uint64_t metric(Simulator& world, uint32_t session, SessionMetric which) 
 struct World : Simulator {
   explicit World(Storage storage = {}, uint64_t size = 1024 * kMiB, PlanOptions options = {}) {
     add_mount(1, kBlock, 48, storage);
-    scheduler.add_session(1, options, true, 0);
+    scheduler.add_session(SessionId{1}, options, true, 0);
     add_file(1, size, 1);
   }
 };
@@ -43,13 +43,13 @@ inline double scan(Simulator& world, uint64_t begin, uint64_t end, double rate, 
     const Range record{at, std::min(at + kRecord, end)};
     if (signs == Signs::kTrips && at / kCell != cell) {
       cell = at / kCell;
-      world.access(1, {Access::Kind::kTrip, at, kCell - at % kCell, time, reader, 1});
+      world.access(1, {Access::Kind::kTrip, at, kCell - at % kCell, time, reader, SessionId{1}});
     }
     const uint64_t missing = record.length() - world.cached(1, record);
     time = world.demand(1, record, time);
     if (demanded != nullptr && missing > 0) *demanded += missing;
     if (signs == Signs::kReads) {
-      world.access(1, {Access::Kind::kRead, at, record.length(), time, reader, 1});
+      world.access(1, {Access::Kind::kRead, at, record.length(), time, reader, SessionId{1}});
     }
     if (rate > 0) {
       time = std::max(time, start + static_cast<uint64_t>(static_cast<double>(record.end - begin) /

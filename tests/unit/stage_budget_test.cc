@@ -26,7 +26,7 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
     plan.room().set_importance(file(i), 1.0F);
     want(i);
     arrive();
-    plan.on_read(1, file(i));
+    plan.on_read(SessionId{1}, file(i));
   }
   const uint64_t retainable = plan.room().retainable();
   EXPECT_GT(retainable, 40 * charge);
@@ -39,7 +39,7 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   }
   EXPECT_GE(plan.room().retained(), retainable - charge);
   EXPECT_EQ(static_cast<uint64_t>(ahead), (100 * charge - retainable) / charge);
-  for (int i = 0; i < ahead; ++i) plan.on_read(1, file(1000 + i));
+  for (int i = 0; i < ahead; ++i) plan.on_read(SessionId{1}, file(1000 + i));
   EXPECT_TRUE(want(2000)) << "they make way";
   // A copy that was read and not retained comes back as one that is ahead: no more of them either.
   arrive();
@@ -67,7 +67,7 @@ TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
   plan.room().set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);
   arrive();
-  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  for (int i = 0; i < 8; ++i) plan.on_read(SessionId{1}, file(i));
   want(100);
   plan.on_failed(flying.front(), StagePlan::Failure::kFull);
   flying.clear();
@@ -79,7 +79,7 @@ TEST_F(StagePlanTest, ASmallerBudgetHoldsAtOnce) {
   plan.room().set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);
   arrive();
-  for (int i = 0; i < 8; ++i) plan.on_read(1, file(i));
+  for (int i = 0; i < 8; ++i) plan.on_read(SessionId{1}, file(i));
   plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);
   check();
   EXPECT_EQ(there.size(), 4U);
@@ -120,7 +120,7 @@ class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKi
         while (ahead < std::min(order.size(), at + 16) && want(order[ahead])) ++ahead;
         arrive();
         if (ahead <= at) ahead = at + 1;  // it went to the original
-        plan.on_read(1, file(order[at]));
+        plan.on_read(SessionId{1}, file(order[at]));
         check();
       }
     }

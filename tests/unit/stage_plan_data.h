@@ -33,7 +33,7 @@ class StagePlanTest : public testing::Test {
   bool want(int i) {
     now += kMillisecond;
     const FetchVerdict answer = plan.judge(file(i), now);
-    if (answer == FetchVerdict::kTake) flying.push_back(plan.start(file(i), 1, now));
+    if (answer == FetchVerdict::kTake) flying.push_back(plan.start(file(i), SessionId{1}, now));
     check();
     return answer != FetchVerdict::kLater;
   }

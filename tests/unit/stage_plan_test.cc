@@ -25,7 +25,7 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i, uint64_t ns, bool from_storage) {
     ASSERT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
-    const PlannedFetch planned = plan.start(file(i), 1, now);
+    const PlannedFetch planned = plan.start(file(i), SessionId{1}, now);
     now += ns;
     EXPECT_TRUE(
         plan.on_staged(planned, kDevice, kBytes, FileTable::charge(kBytes), now, from_storage));
@@ -44,7 +44,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   const auto fetch = [&](int i) {
     now += kMillisecond;
     EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
-    const PlannedFetch planned = plan.start(file(i), 1, now, kDataset);
+    const PlannedFetch planned = plan.start(file(i), SessionId{1}, now, kDataset);
     now += kMillisecond;
     EXPECT_TRUE(plan.on_staged(planned, kDevice, kBytes, FileTable::charge(kBytes), now));
     there.insert(file(i));
@@ -66,10 +66,10 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   EXPECT_GT(plan.table().ahead(), 0U);
   now += 10 * CopyMounts::kMaxDepth * 1'000'000'000ULL;
   std::vector<PlannedFetch> checks;
-  plan.on_read(2, file(9));
+  plan.on_read(SessionId{2}, file(9));
   plan.start_checks(now, &checks);
   for (const PlannedFetch& one : checks) EXPECT_NE(one.file, file(2)) << "the job sees it itself";
-  plan.on_read(1, file(2));
+  plan.on_read(SessionId{1}, file(2));
   check();
   EXPECT_FALSE(there.contains(file(2))) << "from now on the kernel's";
   EXPECT_EQ(plan.table().ahead(), 0U);
@@ -85,7 +85,7 @@ TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
     want(i);
     arrive();
     plan.room().set_importance(file(i), importance);
-    plan.on_read(1, file(i));
+    plan.on_read(SessionId{1}, file(i));
     check();
   };
   for (const int i : {1, 2, 3}) read(i, static_cast<float>(i % 3) + 1);  // 2 matters most, then 1
@@ -108,17 +108,17 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   want(1);
   want(1);  // for the second job
   arrive();
-  plan.on_read(1, file(1));
-  plan.on_read(2, file(1));
-  plan.on_read(1, file(2));  // it was not there
+  plan.on_read(SessionId{1}, file(1));
+  plan.on_read(SessionId{2}, file(1));
+  plan.on_read(SessionId{1}, file(2));  // it was not there
   want(2);
-  plan.on_read(1, file(2));  // it is on its way, and its readers did not wait
+  plan.on_read(SessionId{1}, file(2));  // it is on its way, and its readers did not wait
   arrive();
   for (const int i : {2, 3}) {
     want(i);
     arrive();
     plan.room().set_importance(file(i), 1);
-    plan.on_read(1, file(i));
+    plan.on_read(SessionId{1}, file(i));
     check();
   }
   EXPECT_EQ(there, (std::set<uint32_t>{file(2), file(3)})) << "the first matters least";
@@ -130,12 +130,12 @@ TEST_F(StagePlanTest, WhatAnotherJobStillWantsStays) {
   want(1);
   want(1);  // for a second job
   arrive();
-  plan.on_read(1, file(1));
+  plan.on_read(SessionId{1}, file(1));
   want(2);
   want(3);
   arrive();
   EXPECT_FALSE(want(4)) << "two are ahead, one is wanted once more";
-  plan.on_read(2, file(1));
+  plan.on_read(SessionId{2}, file(1));
   EXPECT_EQ(there.count(file(1)), 1U);
 }
 
@@ -177,7 +177,7 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   plan.room().set_budget(kMuch, 1000);
   want(1);
   arrive();
-  plan.on_read(1, file(1));
+  plan.on_read(SessionId{1}, file(1));
   now += 2000 * kMillisecond;
   want(1);
   ASSERT_EQ(flying.size(), 1U);
@@ -216,7 +216,7 @@ TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
   want(1);
   want(2);
   arrive();
-  plan.on_read(1, file(2));
+  plan.on_read(SessionId{1}, file(2));
   for (int i = 1; i <= 3; ++i) {
     now += 1600 * kMillisecond;
     plan.start_checks(now, &flying);
@@ -250,7 +250,7 @@ TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {
 TEST_F(StagePlanTest, ALateFetchIsNotAheadOfAnyReader) {
   plan.room().set_budget(kMuch, 1000);
   want(1);
-  plan.on_read(1, file(1));  // from the original
+  plan.on_read(SessionId{1}, file(1));  // from the original
   arrive();
   EXPECT_EQ(plan.table().ahead(), 0U);
 }

@@ -95,7 +95,7 @@ TEST_F(SweepTest, GivesEachByteThatIsNotThereOnceInTheFilesOrder) {
   read(10 * kTensor, kTensor);
   for (uint64_t tensor = 50; tensor < 80; ++tensor) read(tensor * kTensor, kTensor);
   pages_.on(PageEvent::kReadBegun, {3 * kMiB + 4096, 7 * kMiB + 4096});
-  pages_.on(PageEvent::kPrefetched, {9 * kMiB, 9 * kMiB + 4096}, 1);
+  pages_.on(PageEvent::kPrefetched, {9 * kMiB, 9 * kMiB + 4096}, SessionId{1});
   IntervalSet given;
   uint64_t at = 0;
   for (const Range& piece : all_of(kFile - 1000)) {
@@ -135,7 +135,7 @@ uint64_t read_shuffled(test::World& world, size_t tensors, size_t read) {
       const Range piece{at, at + (256 << 10)};
       asked += piece.length() - world.cached(1, piece);
       time = world.demand(1, piece, time);
-      world.access(1, {Access::Kind::kSeen, at, piece.length(), time, 1ULL << 32, 1});
+      world.access(1, {Access::Kind::kSeen, at, piece.length(), time, 1ULL << 32, SessionId{1}});
       world.advance_to(time);
     }
   }

@@ -92,7 +92,7 @@ void HarmControl::switch_off(uint32_t dataset, Mechanism mechanism) {
     plans_->stage.drop_dataset(dataset);
     stage_->remove_evicted();
   }
-  for (const uint32_t id : plans_->samples.datasets().sessions_of(dataset)) {
+  for (const SessionId id : plans_->samples.datasets().sessions_of(dataset)) {
     // Worker sessions are not counted; the session that owns the order they read is.
     const auto running = plans_->samples.orders().running(id, dataset);
     SessionMetrics* metrics = plans_->scheduler.accounts().metrics(id);

@@ -134,7 +134,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, uint32_t dataset, uint
 }
 
 // Called before the copies of the sample's files are released.
-void SampleEvents::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
+void SampleEvents::note_uptake(SessionId owner, uint64_t reader, uint32_t dataset, uint64_t index,
                                Uptake::End end) {
   end.storage_ns = static_cast<uint64_t>(
       plans_->scheduler.store().alone_ns(plans_->samples.parts(dataset, index)));
@@ -144,7 +144,7 @@ void SampleEvents::note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset
     ++(*metrics)[static_cast<size_t>(SessionMetric::originals_needed)];
   }
   if (before || !uptake_.needs_originals(dataset)) return;
-  if (const auto following = plans_->samples.following(0, dataset)) {
+  if (const auto following = plans_->samples.following(kNoSession, dataset)) {
     say(Level::kInfo, "{} is not read from copies: its originals are read ahead", following->name);
   }
   plans_->stage.need_originals(dataset);
@@ -165,7 +165,7 @@ bool SampleEvents::add_part(const Session& session, uint64_t reader, uint32_t da
 
 // Workers that are sessions of their own end with their epoch. Makes the session that owns the
 // order a user of the files that they opened, or the locations learned in them would be lost.
-void SampleEvents::share_file(uint32_t session, uint32_t dataset, FileEntry& file) {
+void SampleEvents::share_file(SessionId session, uint32_t dataset, FileEntry& file) {
   const auto running = plans_->samples.orders().running(session, dataset);
   if (!running || running->session == session) return;
   Session* const owner = sessions_->find(running->session);

@@ -9,6 +9,7 @@
 #include "optimizer/services/samples/harm_control.h"
 #include "optimizer/services/samples/record_locator.h"
 #include "policy/planner/uptake.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -30,9 +31,9 @@ class SampleEvents : Service {
   bool end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, Uptake::End end);
   bool add_part(const Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
                 const protocol::EventData& event);
-  void note_uptake(uint32_t owner, uint64_t reader, uint32_t dataset, uint64_t index,
+  void note_uptake(SessionId owner, uint64_t reader, uint32_t dataset, uint64_t index,
                    Uptake::End end);
-  void share_file(uint32_t session, uint32_t dataset, FileEntry& file);
+  void share_file(SessionId session, uint32_t dataset, FileEntry& file);
 
   RecordLocator* const records_;
   Histories* const histories_;

@@ -106,7 +106,7 @@ bool SampleRequests::may_name_paths(const Peer& peer, Session* session) {
     say(Level::kWarn,
         "session {}: process {} has another root or mount namespace: the paths that it names are "
         "not used",
-        session->id, peer.pid);
+        number(session->id), peer.pid);
   }
   base_->server.refuse(peer.connection, "paths of another root or mount namespace");
   return false;
@@ -286,7 +286,7 @@ void SampleRequests::handle(const Peer& peer, const RecordMessage& message,
                                                              : "this session has a trace already");
     return;
   }
-  const uint32_t id = session->id;
+  const SessionId id = session->id;
   const std::vector<uint32_t> parent = ancestors_of(session->peer_pid, 1);
   recordings_->attach(id, session->peer_pid, parent.empty() ? 0 : parent.front(),
                       std::move(fds.front()),
@@ -295,7 +295,7 @@ void SampleRequests::handle(const Peer& peer, const RecordMessage& message,
                           base_->server.send(connection, MessageKind::kDone, {});
                           return;
                         }
-                        say(Level::kWarn, "session {}: not recorded: {}", id, problem);
+                        say(Level::kWarn, "session {}: not recorded: {}", number(id), problem);
                         base_->server.refuse(connection, problem);
                       });
 }

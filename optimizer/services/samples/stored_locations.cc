@@ -165,7 +165,7 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
   return list;
 }
 
-void StoredLocations::leave(uint32_t session) {
+void StoredLocations::leave(SessionId session) {
   for (const uint32_t id : plans_->samples.datasets().only_of(session)) release(id);
   if (datasets_.empty()) {
     std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });

@@ -9,6 +9,7 @@
 
 #include "optimizer/services/service.h"
 #include "policy/samples/place_list.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -24,7 +25,7 @@ class StoredLocations : Service {
   // The file can be read now: locations from earlier runs may be in it.
   void file_ready(const FileEntry& file);
   // The session is about to end: stores what was learned of datasets that no other session uses.
-  void leave(uint32_t session);
+  void leave(SessionId session);
   // The same for one dataset that is about to be released.
   void release(uint32_t dataset);
 

@@ -23,7 +23,7 @@ constexpr size_t kMostRefused = 1 << 16;
 
 }  // namespace
 
-void RefusedFiles::refuse(uint32_t session, uint64_t device, uint64_t inode) {
+void RefusedFiles::refuse(SessionId session, uint64_t device, uint64_t inode) {
   auto& refused = refused_[session];
   if (refused.size() < kMostRefused) refused.emplace(device, inode);
 }

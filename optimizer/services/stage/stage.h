@@ -20,6 +20,7 @@
 #include "optimizer/stage/stage_folder.h"
 #include "optimizer/stage/stage_index.h"
 #include "optimizer/stage/stage_watch.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -27,12 +28,12 @@ namespace sluice::optimizer {
 class RefusedFiles {
  public:
   // Until the session has ended. Files beyond a limit per session are ignored.
-  void refuse(uint32_t session, uint64_t device, uint64_t inode);
-  void end_session(uint32_t session) { refused_.erase(session); }
+  void refuse(SessionId session, uint64_t device, uint64_t inode);
+  void end_session(SessionId session) { refused_.erase(session); }
   bool contains(uint64_t device, uint64_t inode) const;
 
  private:
-  std::map<uint32_t, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
+  std::map<SessionId, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
 };
 
 class Stage {

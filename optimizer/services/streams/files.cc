@@ -40,7 +40,7 @@ bool Files::awaited(uint32_t id) const {
   return at != files_.end() && at->second.state == FileEntry::State::kOpening;
 }
 
-FileEntry& Files::use(uint32_t session, const protocol::File& request, const std::string& path,
+FileEntry& Files::use(SessionId session, const protocol::File& request, const std::string& path,
                       UniqueFd passed, uint64_t now_ns) {
   const auto key = std::pair(request.device, request.inode);
   if (const auto known = by_inode_.find(key); known != by_inode_.end()) {
@@ -159,7 +159,7 @@ FileEntry* Files::find(uint32_t id) {
   return at == files_.end() ? nullptr : &at->second;
 }
 
-void Files::leave(uint32_t session, const std::function<void(uint64_t)>& cancel) {
+void Files::leave(SessionId session, const std::function<void(uint64_t)>& cancel) {
   for (auto at = files_.begin(); at != files_.end();) {
     FileEntry& file = (at++)->second;
     if (file.sessions.erase(session) == 0 || !file.sessions.empty()) continue;

@@ -12,6 +12,7 @@
 #include "optimizer/io/reopen.h"
 #include "optimizer/loop/base.h"
 #include "optimizer/sessions/plans.h"
+#include "policy/util/ids.h"
 #include "protocol/control.h"
 #include "protocol/unique_fd.h"
 
@@ -28,7 +29,7 @@ struct FileEntry {
   bool residency_known = true;  // the kernel reports how much of it is cached
   bool residency_exact = true;  // for each page, and without reading any
   UniqueFd fd;
-  std::set<uint32_t> sessions;
+  std::set<SessionId> sessions;
   uint64_t since_ns = 0;   // when opening began; 0: a hang was reported already
   uint64_t in_flight = 0;  // reads and calls that still use fd
 };
@@ -55,15 +56,15 @@ class Files : public Residency {
   bool awaited(uint32_t file) const override;
 
   // Adds `session` to the file's users, opening it through `passed` if it is new. Never blocks.
-  FileEntry& use(uint32_t session, const protocol::File& file, const std::string& path,
+  FileEntry& use(SessionId session, const protocol::File& file, const std::string& path,
                  UniqueFd passed, uint64_t now_ns);
   // Makes `session` a user of a file that others use already.
-  void share(FileEntry& file, uint32_t session) {
+  void share(FileEntry& file, SessionId session) {
     file.sessions.insert(session);
     plans_->scheduler.retention().use_file(file.id, session);
   }
   // `session` no longer uses any file. Calls `cancel` for each read that no session needs any more.
-  void leave(uint32_t session, const std::function<void(uint64_t token)>& cancel);
+  void leave(SessionId session, const std::function<void(uint64_t token)>& cancel);
 
   FileEntry* find(uint32_t id);
   const std::map<uint32_t, FileEntry>& all() const { return files_; }

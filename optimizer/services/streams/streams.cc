@@ -149,10 +149,10 @@ bool Streams::on_event(Session& session, const TakenEvent& event, uint64_t now) 
 }
 
 // One line per event, in the format that tests/replay reads: a debug log is a recording.
-void Streams::log_event(const char* kind, uint32_t session, const TakenEvent& event) const {
+void Streams::log_event(const char* kind, SessionId session, const TakenEvent& event) const {
   say(Level::kDebug,
       "event t={} session={} pid={} tid={} kind={} file={} offset={} length={} flags={}",
-      event.data.time_ns, session, event.pid, event.data.tid, kind, event.data.file,
+      event.data.time_ns, number(session), event.pid, event.data.tid, kind, event.data.file,
       event.data.offset, event.data.length, event.data.flags);
   for (const StreamView& stream : plans_->scheduler.streams().views()) {
     if (stream.file != event.data.file || event.data.offset > stream.opened) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "optimizer/services/histories.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -22,7 +23,7 @@ class Streams : Service {
   void on_mapped(Session& session, const TakenEvent& event, uint64_t now_ns);
   uint64_t next_observation_ns() const;
   void count_faults(Session& session, const ObservedMapping& mapping, uint64_t now_ns);
-  void log_event(const char* kind, uint32_t session, const TakenEvent& event) const;
+  void log_event(const char* kind, SessionId session, const TakenEvent& event) const;
 
   Histories* const histories_;
 };

@@ -1,0 +1,22 @@
+// Numbers that name things, each kind a type of its own: an argument of another kind does not
+// compile. Plain 32-bit values, ordered and hashable; a zero-initialized one names nothing.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace sluice::optimizer {
+
+enum class SessionId : uint32_t {};
+
+// No session has this id.
+inline constexpr SessionId kNoSession{};
+
+// The id's number, for logs, JSON and messages.
+template <typename Id>
+requires std::is_enum_v<Id>
+constexpr std::underlying_type_t<Id> number(Id id) {
+  return static_cast<std::underlying_type_t<Id>>(id);
+}
+
+}  // namespace sluice::optimizer

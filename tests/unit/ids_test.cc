@@ -1,0 +1,44 @@
+// Ids of different kinds: an argument of the wrong kind does not compile.
+#include "policy/util/ids.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <unordered_set>
+
+#include "policy/samples/job_orders.h"
+
+namespace sluice::optimizer {
+namespace {
+
+// A call compiles with the right kinds, and with no others.
+template <typename Session, typename Dataset>
+concept HasOrder = requires(const JobOrders& orders, Session session, Dataset dataset) {
+  orders.running(session, dataset);
+};
+static_assert(HasOrder<SessionId, uint32_t>);
+static_assert(!HasOrder<uint32_t, SessionId> && !HasOrder<uint32_t, uint32_t>);
+static_assert(!std::is_convertible_v<SessionId, uint32_t>);
+
+// As cheap as the number.
+static_assert(sizeof(SessionId) == sizeof(uint32_t));
+static_assert(std::is_trivially_copyable_v<SessionId>);
+
+TEST(Ids, AreOrderedAndHashable) {
+  const std::map<SessionId, int> ordered{{SessionId{9}, 0}, {SessionId{2}, 0}};
+  EXPECT_EQ(ordered.begin()->first, SessionId{2});
+  const std::unordered_set<SessionId> hashed{SessionId{9}, SessionId{2}};
+  EXPECT_EQ(hashed.count(SessionId{9}), 1U);
+  EXPECT_EQ(hashed.count(SessionId{3}), 0U);
+}
+
+TEST(Ids, ZeroNamesNothing) {
+  EXPECT_EQ(SessionId{}, kNoSession);
+  EXPECT_EQ(number(kNoSession), 0U);
+  EXPECT_EQ(number(SessionId{UINT32_MAX}), UINT32_MAX);
+}
+
+}  // namespace
+}  // namespace sluice::optimizer

@@ -62,7 +62,7 @@ void HarmControl::on_verdict(uint32_t dataset, Mechanism mechanism, Verdict verd
   if (verdict == Verdict::kNothing) return;
   apply(dataset, mechanism, now);
   const HarmWatch* watch = find(dataset, mechanism);
-  const auto following = plans_->samples.following(0, dataset);
+  const auto following = plans_->samples.following(kNoSession, dataset);
   if (watch == nullptr || !following) return;
   const char* what = name_of(mechanism);
   const double lost = static_cast<double>(watch->lost_ns()) / 1e9;

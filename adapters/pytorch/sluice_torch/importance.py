@@ -5,11 +5,9 @@ own result is not touched, and no random number is drawn. Losses are attributed 
 the batch that the loader returned last.
 """
 import functools
-import inspect
 import os
 import sys
 import threading
-import types
 
 import torch
 from torch.utils.data import sampler as samplers
@@ -17,7 +15,6 @@ from torch.utils.data import sampler as samplers
 from . import orders, settings, turns
 from .bindings import sluice
 
-FUNCTIONAL = "torch.nn.functional"
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
           "mse_loss")
 CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
@@ -25,7 +22,8 @@ TOGETHER = 4096  # least values of one message, except at an epoch's end
 
 _level = sluice.importance()
 _ended = False  # observing has failed
-_current = threading.local()  # .batch: the latest that a loader returned in this thread
+_compiled = False  # torch.compile has traced a loss
+current = threading.local()  # .batch: the latest that a loader returned in this thread
 
 
 def observes():
@@ -88,9 +86,18 @@ def _reports_of(registration):
     return reports
 
 
+def compiled():
+    """torch.compile traces a loss: what runs in its place then has no wrapper, unless the backend says otherwise."""
+    global _compiled
+    _compiled = True
+
+
 def _doubt(batch):
-    settings.warn_once("batches of which no loss is computed before the next is requested: the losses of "
-                       "their epoch are not counted")
+    if _compiled:
+        settings.warn_once("losses within a function that torch.compile compiled are not observed")
+    else:
+        settings.warn_once("batches of which no loss is computed before the next is requested: the losses of "
+                           "their epoch are not counted")
     _reports_of(batch.registration).doubt()
 
 
@@ -112,7 +119,7 @@ def _guarded(function):
 @_guarded
 def given_out(registration, indices):
     """A loader is about to return the batch of these samples; None: it is not known which."""
-    before, _current.batch = getattr(_current, "batch", None), None
+    before, current.batch = getattr(current, "batch", None), None
     after = Batch(registration, indices) if indices and torch.is_grad_enabled() else None
     if before is not None and before.value is not None:
         _reports_of(before.registration).add(before)
@@ -122,17 +129,17 @@ def given_out(registration, indices):
         _doubt(before)
         if after.registration is not before.registration:
             _doubt(after)
-    _current.batch = after
+    current.batch = after
 
 
 @_guarded
 def epoch_ends(registration):
     """The loader has no more batches, or another epoch of it begins: reports the values so far."""
-    batch = getattr(_current, "batch", None)
+    batch = getattr(current, "batch", None)
     if batch is not None and batch.registration is registration:
         if batch.value is not None:
             _reports_of(registration).add(batch)
-        _current.batch = None
+        current.batch = None
     reports = _reports.get(registration.number)
     if reports is not None:
         reports.send()
@@ -154,7 +161,7 @@ def _each(original, bound, values, result):
 
 def _observe(original, signature, arguments, named, result):
     """Adds the losses of the present batch's samples, if these are what the call computed."""
-    batch = getattr(_current, "batch", None)
+    batch = getattr(current, "batch", None)
     bound = signature.bind(*arguments, **named).arguments
     values = bound.get("input")
     if (batch is None or not isinstance(values, torch.Tensor) or not values.requires_grad
@@ -182,39 +189,9 @@ def _note_labels(batch, target, each):
     batch.target = target
 
 
-_busy = threading.local()  # cross_entropy calls nll_loss, in some versions
-
-
-def observed(original):
-    """Wraps a loss of torch.nn.functional. TorchScript, which compiles such functions from their
-    source, finds the original's source and globals: all that the wrapper itself needs is in its
-    closure."""
-    signature = inspect.signature(original)
-    watch = _guarded(functools.partial(_observe, original, signature))
-    busy, current = _busy, _current
-
-    def loss(*arguments, **named):
-        outer = getattr(busy, "inside", False)
-        busy.inside = True
-        try:
-            result = original(*arguments, **named)
-            if not outer and getattr(current, "batch", None) is not None:
-                watch(arguments, named, result)
-            return result
-        finally:
-            busy.inside = outer
-
-    wrapper = types.FunctionType(loss.__code__, original.__globals__, original.__name__, None,
-                                 loss.__closure__)
-    wrapper.__signature__ = signature
-    return functools.update_wrapper(wrapper, original)
-
-
-def watch_losses():
-    """Wraps the losses in observed(). Their Module forms call them by these names."""
-    functional = sys.modules[FUNCTIONAL]
-    for name in LOSSES:
-        setattr(functional, name, observed(getattr(functional, name)))
+def watching(original, signature):
+    """What the wrapper of that loss calls with its arguments and its result."""
+    return _guarded(functools.partial(_observe, original, signature))
 
 
 class Selection:

@@ -10,8 +10,8 @@ import operator
 
 from torch.utils.data import _utils, dataset as torch_datasets
 
-from . import datasets, settings
-from .bindings import sluice
+from .. import datasets, settings
+from ..bindings import sluice
 
 _begin, _end = sluice.begin, sluice.end
 # For the path that every sample of an ordinary dataset takes.

@@ -20,7 +20,7 @@ uint64_t IntervalSet::add(Range range) {
 }
 
 uint64_t IntervalSet::remove(Range range, std::vector<Range>* removed) {
-  uint64_t removed = 0;
+  uint64_t bytes = 0;
   if (range.length() == 0) return 0;
   auto at = pieces_.upper_bound(range.begin);
   if (at != pieces_.begin() && std::prev(at)->second > range.begin) --at;
@@ -30,11 +30,11 @@ uint64_t IntervalSet::remove(Range range, std::vector<Range>* removed) {
     at = pieces_.erase(at);
     if (piece.begin < cut.begin) pieces_.emplace(piece.begin, cut.begin);
     if (cut.end < piece.end) at = std::next(pieces_.emplace(cut.end, piece.end).first);
-    removed += cut.length();
+    bytes += cut.length();
     if (removed != nullptr) removed->push_back(cut);
   }
-  bytes_ -= removed;
-  return removed;
+  bytes_ -= bytes;
+  return bytes;
 }
 
 std::vector<Range> IntervalSet::pieces_in(Range range) const {

@@ -32,7 +32,7 @@ Outcome run(HarmWatch* watch, int samples, const std::function<double()>& native
     const bool control = watch->in_trial() && i % 2 == 0;
     const double without = native(), with = helped();
     const auto took = static_cast<uint64_t>(control ? without : with);
-    const Verdict verdict = control ? watch->native(took, 0) : watch->served(took, 0);
+    const Verdict verdict = control ? watch->native(took, 0) : watch->prefetched(took, 0);
     if (!control) result.lost_ns += with - without;
     result.tried |= verdict == Verdict::kTry;
     result.off |= verdict == Verdict::kHarmful;

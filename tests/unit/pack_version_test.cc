@@ -24,10 +24,10 @@ protocol::StageStat some_file() {
 }
 
 TEST(PackVersion, OfAFileWithReliableTimes) {
-  const auto version = pack_version(some_file(), {.tells_changes = true, .number = 3});
+  const auto version = pack_version(some_file(), {.shows_changes = true, .number = 3});
   ASSERT_TRUE(version);
   EXPECT_EQ(*version, (protocol::PackVersion{77, 1000, 5, 7, 6, 8}));
-  EXPECT_EQ(version, pack_version(some_file(), {.tells_changes = true})) << "whatever its mount";
+  EXPECT_EQ(version, pack_version(some_file(), {.shows_changes = true})) << "whatever its mount";
 }
 
 // Two archives that were mounted in one place may have the same inodes, sizes and times.
@@ -36,7 +36,7 @@ TEST(PackVersion, IsOfOneMountWhereTimesMayBeConstant) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first, pack_version(some_file(), {.number = 3}));
   EXPECT_NE(first, pack_version(some_file(), {.number = 4}));
-  EXPECT_NE(first, pack_version(some_file(), {.tells_changes = true, .number = 3}));
+  EXPECT_NE(first, pack_version(some_file(), {.shows_changes = true, .number = 3}));
   EXPECT_FALSE(pack_version(some_file(), {.number = 0}))
       << "nothing distinguishes it from the next mount";
 }
@@ -56,7 +56,7 @@ TEST(PackVersion, KnowsTheMountOfAFile) {
   ASSERT_EQ(fstat(fd.get(), &about), 0);
   const StageMount proc = stage_mount(fd.get(), about.st_dev);
   EXPECT_TRUE(proc.local);
-  EXPECT_FALSE(proc.tells_changes);
+  EXPECT_FALSE(proc.shows_changes);
   const UniqueFd other(open("/dev/null", O_PATH | O_CLOEXEC));
   ASSERT_EQ(fstat(other.get(), &about), 0);
   const StageMount dev = stage_mount(other.get(), about.st_dev);

@@ -34,7 +34,7 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   EXPECT_EQ(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
   for (int i = 20; i < 60; ++i) fetch(i, kMillisecond / 10, false);
   EXPECT_EQ(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
-  fetch(60, kMillisecond, true);
+  for (int i = 60; i < 90; ++i) fetch(i, kMillisecond, true);  // one alone might have been cached
   EXPECT_LT(plan.demand(file(0)).alone_ns, 10 * kMillisecond);
 }
 

@@ -47,7 +47,8 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   const uint64_t took = of_one_block(now_ns - sample.issued_ns, bytes);
   // A shorter read does not show a block's latency, nor does one of pages that a reader's own
   // request has brought meanwhile.
-  if (timed && bytes >= block_ && static_cast<double>(took) * kImplausible >= usual_ns()) {
+  const Usual& usual = usual_[std::min(sample.others, kQuiet - 1)];
+  if (timed && bytes >= block_ && static_cast<double>(took) * kImplausible >= usual.ns) {
     if (latency_.now == 0) latency_.turn_ns = now_ns;
     latency_.now = latency_.now == 0 ? took : std::min(latency_.now, took);
     if (now_ns - latency_.turn_ns > kLatencyWindowNs) {

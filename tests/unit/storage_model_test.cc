@@ -90,6 +90,15 @@ TEST(StorageModel, AReadThatFindsItsPagesCachedShowsNoLatency) {
   EXPECT_EQ(model.latency_ns(), latency);
 }
 
+TEST(StorageModel, LearnsThatTheStorageHasBecomeFaster) {
+  StorageModel model(128 * kKiB, 48);
+  Link{0.010, 200e6}.run(model, 2);
+  for (uint64_t now = 4'000'000'000; now < 6'000'000'000; now += 1'000'000) {
+    model.on_done(model.on_issue(now, 0), 128 * kKiB, now + 500'000);
+  }
+  EXPECT_LE(model.latency_ns(), 500'000);
+}
+
 TEST(StorageModel, APageThatIsReadForItselfTakesALatency) {
   StorageModel unknown(128 * kKiB, 48);
   EXPECT_EQ(unknown.page_demand(kMiB).alone_ns, 0);

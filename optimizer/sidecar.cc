@@ -148,7 +148,7 @@ void Sidecar::on_ended(SessionId id) {
   locations_.stored.leave(id);
   in_.files.leave(id, [this](uint64_t token) { transfers_.cancel(token); });
   in_.plans.scheduler.remove_session(id, now_ns());
-  for (const uint32_t dataset : in_.plans.samples.datasets().only_of(id)) {
+  for (const DatasetId dataset : in_.plans.samples.datasets().only_of(id)) {
     in_.plans.importance.remove_dataset(dataset);
     samples_.harm.remove(dataset);
     samples_.events.remove_dataset(dataset);

@@ -105,7 +105,7 @@ class Job {
     return {.job = 1,
             .session = SessionId{1},
             .process = 1 + number,
-            .dataset = 1,
+            .dataset = DatasetId{1},
             .samples = samples_};
   }
 

@@ -89,7 +89,7 @@ class Run {
   ImportanceBook book_;
   ImportanceOptions options_;
   SampleBook orders_;
-  uint32_t dataset_ = 0;
+  DatasetId dataset_{};
   std::unique_ptr<Policy> memory_;
   std::vector<SampleId> evicted_;
   bool orders_new_ = false;

@@ -53,7 +53,7 @@ void Histories::note_pass(Session& session, uint64_t now) {
 }
 
 // Workers may be sessions of their own: their samples count for the session that owns the order.
-Session& Histories::owner_of_epoch(Session& session, uint32_t dataset, uint64_t now) {
+Session& Histories::owner_of_epoch(Session& session, DatasetId dataset, uint64_t now) {
   const auto order = plans_->samples.orders().running(session.id, dataset);
   Session* const owner = order ? sessions_->find(order->session) : nullptr;
   if (owner == nullptr) return session;

@@ -42,15 +42,16 @@ void Importance::handle(const Peer& peer, const ImportanceMessage& message,
   const protocol::Samples& request = message.samples;
   Session* session = sessions_->find_or_refuse(peer, request.session, request.token);
   if (session == nullptr) return;
-  const SampleSet* set = plans_->samples.set(request.dataset);
-  if (set == nullptr || !plans_->samples.datasets().uses(session->id, request.dataset) ||
+  const DatasetId dataset{request.dataset};
+  const SampleSet* set = plans_->samples.set(dataset);
+  if (set == nullptr || !plans_->samples.datasets().uses(session->id, dataset) ||
       set->samples() > ImportanceBook::kMostSamples || fds.size() != 1 ||
       !is_memory(fds.front().get())) {
     base_->server.refuse(peer.connection, "importance of unknown samples");
     return;
   }
   const ImportanceBook::Requester requester{job_of(*session, request.group), session->id, peer.pid,
-                                            request.dataset, set->samples()};
+                                            dataset, set->samples()};
   const int fd = fds.front().get();
   bool good = is_as_long(fd, request.bytes);
   if (good && message.kind == MessageKind::kSelect) {
@@ -168,7 +169,7 @@ void Importance::judge_benefit(Session* session, const ImportanceBook::Requester
 }
 
 // Time per sample of the dataset when storage is read at full bandwidth, in ns; 0: unknown.
-double Importance::storage_ns(uint32_t dataset, uint64_t samples) {
+double Importance::storage_ns(DatasetId dataset, uint64_t samples) {
   constexpr uint64_t kChecked = 16;  // samples that represent all
   double sum = 0;
   uint64_t known = 0;
@@ -235,7 +236,7 @@ void Importance::choose_policy() {
 }
 
 // Bytes of the dataset that may be retained across epochs: what prefetching leaves of the budget.
-uint64_t Importance::capacity(uint32_t dataset) {
+uint64_t Importance::capacity(DatasetId dataset) {
   if (plans_->scheduler.retention().records().tracks(dataset))
     return plans_->scheduler.retention().records().capacity(dataset);
   const size_t others = plans_->importance.datasets();
@@ -243,7 +244,7 @@ uint64_t Importance::capacity(uint32_t dataset) {
 }
 
 void Importance::on_read(const Session& session, const Session& owner, uint32_t process,
-                         uint32_t dataset, uint64_t index) {
+                         DatasetId dataset, uint64_t index) {
   // Forked ranks may share a session; a worker is the child of its rank.
   if (plans_->importance.ranks(owner.id, dataset) > 1 &&
       !plans_->importance.is_rank(owner.id, process, dataset)) {

@@ -10,6 +10,7 @@
 
 #include "optimizer/io/executor.h"
 #include "optimizer/services/service.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -28,7 +29,7 @@ class Importance : Service {
   void choose_policy();
   // `process` of `session` has read a sample in the order of the session `owner`: the priorities by
   // which samples are retained change. To be called before the stores evict.
-  void on_read(const Session& session, const Session& owner, uint32_t process, uint32_t dataset,
+  void on_read(const Session& session, const Session& owner, uint32_t process, DatasetId dataset,
                uint64_t index);
 
  private:
@@ -46,9 +47,9 @@ class Importance : Service {
               const protocol::Samples& request, UniqueFd memory);
   bool deliver(const Session& session, const ImportanceBook::Requester& requester,
                const protocol::Samples& request, int fd);
-  uint64_t capacity(uint32_t dataset);
+  uint64_t capacity(DatasetId dataset);
   void judge_benefit(Session* session, const ImportanceBook::Requester& requester);
-  double storage_ns(uint32_t dataset, uint64_t samples);
+  double storage_ns(DatasetId dataset, uint64_t samples);
   uint64_t job_of(const Session& session, uint64_t group) const;
 
   std::set<uint64_t> choosing_;  // connections that wait for an answer to kSelect

@@ -73,7 +73,7 @@ struct Mappings {
 // What a session has requested of importance sampling.
 struct Selection {
   bool used = false;  // it has requested the samples that an epoch is to fetch
-  std::map<uint32_t, BenefitEstimate> benefits;  // by dataset it selects from
+  std::map<DatasetId, BenefitEstimate> benefits;  // by dataset it selects from
 };
 
 struct SessionCounts {

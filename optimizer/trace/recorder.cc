@@ -70,7 +70,7 @@ bool Recorder::begin(uint64_t reader, uint64_t index, const Origin& origin) {
   return true;
 }
 
-std::optional<protocol::TraceRecord> Recorder::end(uint64_t reader, uint32_t dataset,
+std::optional<protocol::TraceRecord> Recorder::end(uint64_t reader, DatasetId dataset,
                                                    uint64_t index, uint64_t bytes) {
   const auto at = open_.find(reader);
   if (at == open_.end()) return std::nullopt;

@@ -91,7 +91,7 @@ Recordings::Member* Recordings::recording(SessionId session) {
   return at != members_.end() && at->second.trace != nullptr ? &at->second : nullptr;
 }
 
-void Recordings::begin(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index,
+void Recordings::begin(SessionId session, uint64_t reader, DatasetId dataset, uint64_t index,
                        const SampleBook& book) {
   const Member* member = recording(session);
   if (member == nullptr || member->trace->state != Trace::State::kOpen) return;
@@ -112,7 +112,7 @@ void Recordings::begin(SessionId session, uint64_t reader, uint32_t dataset, uin
   if (!trace.recorder.begin(reader, index, origin)) fail(trace, trace.recorder.problem());
 }
 
-void Recordings::end(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index,
+void Recordings::end(SessionId session, uint64_t reader, DatasetId dataset, uint64_t index,
                      uint64_t bytes) {
   Member* member = recording(session);
   if (member == nullptr) return;

@@ -41,9 +41,9 @@ class Recordings {
   bool attached(SessionId session) const { return members_.count(session) != 0; }
 
   // To be called after `book` was notified of the same. Costs a look-up without a recording.
-  void begin(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index,
+  void begin(SessionId session, uint64_t reader, DatasetId dataset, uint64_t index,
              const SampleBook& book);
-  void end(SessionId session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t bytes);
+  void end(SessionId session, uint64_t reader, DatasetId dataset, uint64_t index, uint64_t bytes);
   void remove_process(uint32_t pid);
 
   void tick();  // several times a second

@@ -27,7 +27,7 @@ struct StagedCopy {
   bool to_cache = false;  // no copy: the original's pages are cached
   uint64_t token = 0;     // of its fetch or check
   SessionId session{};    // that it was fetched for
-  uint32_t dataset = 0;   // likewise
+  DatasetId dataset{};    // likewise
   uint64_t took_ns = 0;   // share of the storage's time; 0: counted as wasted
   uint32_t readers = 0;   // coming readers that it was fetched for, or that found it here
   uint64_t charged = 0, bytes = 0;
@@ -74,7 +74,7 @@ class CopyTable {
   // Copies that were fetched for a dataset and will not be read, with the share of the storage's
   // time that they took, each given once. What the caller does then may waste more.
   struct Wasted {
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t ns = 0;
   };
   std::vector<Wasted> take_wasted() { return std::exchange(wasted_, {}); }

@@ -39,7 +39,8 @@ FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
   return room_.make_room_ahead(wanted) ? FetchVerdict::kTake : FetchVerdict::kLater;
 }
 
-PlannedFetch StagePlan::start(uint32_t file, SessionId session, uint64_t now_ns, uint32_t dataset) {
+PlannedFetch StagePlan::start(uint32_t file, SessionId session, uint64_t now_ns,
+                              DatasetId dataset) {
   StagedCopy* copy = table_.find(file);
   const bool check = copy != nullptr;
   if (check) {
@@ -199,7 +200,7 @@ void StagePlan::drop_all() {
   drop_if([](const StagedCopy&) { return true; });
 }
 
-void StagePlan::drop_dataset(uint32_t dataset) {
+void StagePlan::drop_dataset(DatasetId dataset) {
   drop_if([dataset](const StagedCopy& copy) { return copy.dataset == dataset; });
 }
 
@@ -208,7 +209,7 @@ void StagePlan::predict(std::span<const uint32_t> order) {
   room_.predict(order);
 }
 
-void StagePlan::need_originals(uint32_t dataset) {
+void StagePlan::need_originals(DatasetId dataset) {
   if (!originals_.insert(dataset).second) return;
   files_.accept_locked();
   drop_dataset(dataset);

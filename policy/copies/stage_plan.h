@@ -58,7 +58,8 @@ class StagePlan {
   // ago; and fetches of files that a validation found to have changed.
   void start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
-  PlannedFetch start(uint32_t file, SessionId session, uint64_t now_ns, uint32_t dataset = 0);
+  PlannedFetch start(uint32_t file, SessionId session, uint64_t now_ns,
+                     DatasetId dataset = kNoDataset);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
   // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
@@ -78,13 +79,13 @@ class StagePlan {
   // then, unless it is being fetched; the result of that fetch is refused).
   void drop(uint32_t file);
   void drop_all();
-  void drop_dataset(uint32_t dataset);  // the copies that were made for it
+  void drop_dataset(DatasetId dataset);  // the copies that were made for it
 
   // A new order is known, as CopyRoom::predict(): files that could not be staged are tried again.
   void predict(std::span<const uint32_t> order);
   // The dataset's samples are read from the originals: copies that were made for it are dropped.
-  void need_originals(uint32_t dataset);
-  void remove_dataset(uint32_t dataset) { originals_.erase(dataset); }
+  void need_originals(DatasetId dataset);
+  void remove_dataset(DatasetId dataset) { originals_.erase(dataset); }
 
   // The time that its storage takes to deliver the file.
   Demand demand(uint32_t file) const;
@@ -103,7 +104,7 @@ class StagePlan {
   uint64_t next_token_ = 1;
   std::deque<std::pair<uint32_t, SessionId>> refetch_;   // files and sessions
   std::deque<std::pair<uint32_t, uint64_t>> validated_;  // files and when, oldest first
-  std::set<uint32_t> originals_;                         // datasets
+  std::set<DatasetId> originals_;
 };
 
 }  // namespace sluice::optimizer

@@ -147,7 +147,7 @@ bool ImportanceBook::follows(const Requester& requester, uint32_t epoch, uint64_
   return true;
 }
 
-void ImportanceBook::drop_absent(uint32_t dataset,
+void ImportanceBook::drop_absent(DatasetId dataset,
                                  const std::function<bool(SampleId sample)>& in_memory) {
   const auto shared = systems_.find(dataset);
   if (shared == systems_.end()) return;
@@ -194,7 +194,7 @@ bool ImportanceBook::shares(SessionId session) const {
     return std::any_of(entry.ranks.begin(), entry.ranks.end(),
                        [](const auto& rank) { return rank.second.begun; });
   };
-  for (auto own = entries_.lower_bound({session, 0});
+  for (auto own = entries_.lower_bound({session, kNoDataset});
        own != entries_.end() && own->first.first == session; ++own) {
     if (!selects(own->second)) continue;
     for (const auto& [key, other] : entries_) {
@@ -205,18 +205,18 @@ bool ImportanceBook::shares(SessionId session) const {
   return false;
 }
 
-size_t ImportanceBook::ranks(SessionId session, uint32_t dataset) const {
+size_t ImportanceBook::ranks(SessionId session, DatasetId dataset) const {
   const auto own = entries_.find({session, dataset});
   return own == entries_.end() ? 0 : own->second.ranks.size();
 }
 
-bool ImportanceBook::is_rank(SessionId session, uint32_t process, uint32_t dataset) const {
+bool ImportanceBook::is_rank(SessionId session, uint32_t process, DatasetId dataset) const {
   const auto own = entries_.find({session, dataset});
   return own != entries_.end() && own->second.ranks.count(process) != 0;
 }
 
 std::span<const RetentionPriorities::SamplePriority> ImportanceBook::on_read(
-    SessionId session, uint32_t process, uint32_t dataset, uint64_t sample, bool retained) {
+    SessionId session, uint32_t process, DatasetId dataset, uint64_t sample, bool retained) {
   const auto own = entries_.find({session, dataset});
   if (own == entries_.end() || sample >= own->second.known->values.samples()) return {};
   std::map<uint32_t, Rank>& ranks = own->second.ranks;
@@ -234,14 +234,14 @@ std::span<const RetentionPriorities::SamplePriority> ImportanceBook::on_read(
   return priorities.on_read(static_cast<SampleId>(sample));
 }
 
-uint64_t ImportanceBook::displaced(uint32_t dataset, const Rank& rank) const {
+uint64_t ImportanceBook::displaced(DatasetId dataset, const Rank& rank) const {
   const auto shared = systems_.find(dataset);
   if (shared == systems_.end()) return 0;
   const Ledger* ledger = shared->second->cache().ledger(rank.number);
   return ledger != nullptr ? ledger->lost() + ledger->outstanding() : 0;
 }
 
-void ImportanceBook::end_rank(uint32_t dataset, Entry* own,
+void ImportanceBook::end_rank(DatasetId dataset, Entry* own,
                               std::map<uint32_t, Rank>::iterator rank) {
   own->displaced += displaced(dataset, rank->second);
   const auto shared = systems_.find(dataset);
@@ -252,7 +252,7 @@ void ImportanceBook::end_rank(uint32_t dataset, Entry* own,
   own->ranks.erase(rank);
 }
 
-void ImportanceBook::drop_unused(uint32_t dataset) {
+void ImportanceBook::drop_unused(DatasetId dataset) {
   const bool used = std::any_of(entries_.begin(), entries_.end(), [dataset](const auto& entry) {
     return entry.first.second == dataset && !entry.second.ranks.empty();
   });
@@ -270,16 +270,16 @@ void ImportanceBook::remove_process(SessionId session, uint32_t process) {
 }
 
 void ImportanceBook::remove_session(SessionId session) {
-  for (auto at = entries_.lower_bound({session, 0});
+  for (auto at = entries_.lower_bound({session, kNoDataset});
        at != entries_.end() && at->first.first == session;) {
-    const uint32_t dataset = at->first.second;
+    const DatasetId dataset = at->first.second;
     while (!at->second.ranks.empty()) end_rank(dataset, &at->second, at->second.ranks.begin());
     at = entries_.erase(at);
     drop_unused(dataset);
   }
 }
 
-void ImportanceBook::remove_dataset(uint32_t dataset) {
+void ImportanceBook::remove_dataset(DatasetId dataset) {
   systems_.erase(dataset);  // before the labels that it refers to
   std::erase_if(entries_, [dataset](const auto& entry) { return entry.first.second == dataset; });
 }

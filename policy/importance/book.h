@@ -52,7 +52,7 @@ class ImportanceBook {
     uint64_t job = 0;
     SessionId session{};
     uint32_t process = 0;
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t samples = 0;  // of the dataset
   };
 
@@ -87,7 +87,7 @@ class ImportanceBook {
   // Drops samples that were to be retained, have been read and are not in memory, so that no later
   // request counts on them. Checks at most kMostChecked samples a call, in turn: a few
   // milliseconds.
-  void drop_absent(uint32_t dataset, const std::function<bool(SampleId sample)>& in_memory);
+  void drop_absent(DatasetId dataset, const std::function<bool(SampleId sample)>& in_memory);
   // The sample to deliver for `requested`, the next position of the rank's epoch. `bytes`: a
   // sample's size in memory; 0: it cannot be retained and is not substituted. REQUIRES:
   // `requested` is below requester.samples, and follows() was true.
@@ -97,14 +97,14 @@ class ImportanceBook {
   // Whether another job selects from a dataset that the session selects from.
   bool shares(SessionId session) const;
   // The number of the session's ranks on the dataset, and whether the process is one of them.
-  size_t ranks(SessionId session, uint32_t dataset) const;
-  bool is_rank(SessionId session, uint32_t process, uint32_t dataset) const;
+  size_t ranks(SessionId session, DatasetId dataset) const;
+  bool is_rank(SessionId session, uint32_t process, DatasetId dataset) const;
   // The session has read the sample, in the rank `process` or a worker of it (ignored where there
   // is one rank). `retained`: its data has been in memory since its last read; only then a promised
   // hit counts as a hit. Returns the retention priorities that change: higher is retained first,
   // 0 is not worth retaining.
   std::span<const RetentionPriorities::SamplePriority> on_read(SessionId session, uint32_t process,
-                                                               uint32_t dataset, uint64_t sample,
+                                                               DatasetId dataset, uint64_t sample,
                                                                bool retained);
   // The number of datasets retained by these priorities: they share the memory.
   size_t datasets() const { return systems_.size(); }
@@ -113,11 +113,12 @@ class ImportanceBook {
   void remove_process(SessionId session, uint32_t process);
   // The session has ended. A job's importance values are discarded with its last session.
   void remove_session(SessionId session);
-  void remove_dataset(uint32_t dataset);
+  void remove_dataset(DatasetId dataset);
 
   struct View {  // of a session, its ranks together
     SessionId session{};
-    uint32_t dataset = 0, epoch = 0;
+    DatasetId dataset{};
+    uint32_t epoch = 0;
     uint64_t reported = 0, refused = 0;  // values
     uint64_t known = 0;                  // samples with a value, from any session of the job
     uint64_t selected = 0;               // in `epoch`, the latest that began
@@ -167,18 +168,18 @@ class ImportanceBook {
     uint64_t displaced = 0, swaps = 0;  // of ranks that have ended
     uint32_t epoch = 0;
   };
-  using Key = std::pair<SessionId, uint32_t>;  // session and dataset
+  using Key = std::pair<SessionId, DatasetId>;  // session and dataset
   // nullptr: too many.
   Entry* entry(const Requester& requester);
   // The rank that waits for the choice; nullptr: none.
   Rank* waiting_rank(const Requester& requester, const std::shared_ptr<EpochChoice>& choice);
   Rank* rank(const Requester& requester, Entry* own, const ImportanceOptions& options);
-  uint64_t displaced(uint32_t dataset, const Rank& rank) const;
-  void end_rank(uint32_t dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);
-  void drop_unused(uint32_t dataset);
+  uint64_t displaced(DatasetId dataset, const Rank& rank) const;
+  void end_rank(DatasetId dataset, Entry* own, std::map<uint32_t, Rank>::iterator rank);
+  void drop_unused(DatasetId dataset);
 
   std::map<Key, Entry> entries_;
-  std::map<uint32_t, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
+  std::map<DatasetId, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
   uint32_t next_number_ = 1;
   size_t checked_ = 0;  // where drop_absent() continues
 };

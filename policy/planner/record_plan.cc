@@ -12,14 +12,14 @@ uint64_t first_page(std::span<const FilePages> pages) { return pages.front().ran
 
 }  // namespace
 
-void RecordPlan::track(uint32_t dataset, PolicyKind policy, uint64_t samples, uint64_t bytes) {
+void RecordPlan::track(DatasetId dataset, PolicyKind policy, uint64_t samples, uint64_t bytes) {
   const auto [at, added] = datasets_.try_emplace(dataset);
   if (!added) return;
   at->second.policy = policy_info(policy).make(bytes, static_cast<uint32_t>(samples));
   at->second.kind = policy;
 }
 
-void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
+void RecordPlan::change_policy(DatasetId dataset, PolicyKind policy, uint64_t samples,
                                std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   const std::unique_ptr<Policy> before = std::move(entry.policy);
@@ -42,7 +42,7 @@ void RecordPlan::change_policy(uint32_t dataset, PolicyKind policy, uint64_t sam
   free_unowned(removed, freed);
 }
 
-void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed) {
+void RecordPlan::set_capacity(DatasetId dataset, uint64_t bytes, std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   entry.policy->set_capacity(bytes, &victims_);
   std::vector<FilePages> removed;
@@ -50,7 +50,7 @@ void RecordPlan::set_capacity(uint32_t dataset, uint64_t bytes, std::vector<File
   free_unowned(removed, freed);
 }
 
-void RecordPlan::on_read(SessionId session, uint32_t dataset, SampleId sample,
+void RecordPlan::on_read(SessionId session, DatasetId dataset, SampleId sample,
                          std::vector<FilePages> pages, std::vector<FilePages>* freed) {
   Dataset& entry = datasets_.at(dataset);
   uint64_t bytes = 0;
@@ -107,29 +107,29 @@ void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) 
   }
 }
 
-void RecordPlan::predict(uint32_t dataset, std::span<const SampleId> order) {
+void RecordPlan::predict(DatasetId dataset, std::span<const SampleId> order) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   at->second.policy->clear_order();
   at->second.policy->append_order(order);
 }
 
-std::optional<PolicyKind> RecordPlan::policy(uint32_t dataset) const {
+std::optional<PolicyKind> RecordPlan::policy(DatasetId dataset) const {
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() ? std::nullopt : std::optional(at->second.kind);
 }
 
-void RecordPlan::set_importance(uint32_t dataset, SampleId sample, float importance) {
+void RecordPlan::set_importance(DatasetId dataset, SampleId sample, float importance) {
   const auto at = datasets_.find(dataset);
   if (at != datasets_.end()) at->second.policy->set_importance(sample, importance);
 }
 
-bool RecordPlan::retains(uint32_t dataset, SampleId sample) const {
+bool RecordPlan::retains(DatasetId dataset, SampleId sample) const {
   const auto at = datasets_.find(dataset);
   return at != datasets_.end() && at->second.policy->retained(sample);
 }
 
-void RecordPlan::untrack(uint32_t dataset) {
+void RecordPlan::untrack(DatasetId dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   std::vector<FilePages> removed;
@@ -157,18 +157,18 @@ void RecordPlan::remove_file(uint32_t file) {
   }
 }
 
-std::vector<uint32_t> RecordPlan::tracked() const {
-  std::vector<uint32_t> all;
+std::vector<DatasetId> RecordPlan::tracked() const {
+  std::vector<DatasetId> all;
   for (const auto& [id, dataset] : datasets_) all.push_back(id);
   return all;
 }
 
-uint64_t RecordPlan::capacity(uint32_t dataset) const {
+uint64_t RecordPlan::capacity(DatasetId dataset) const {
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() ? 0 : at->second.policy->capacity();
 }
 
-uint64_t RecordPlan::mean_bytes(uint32_t dataset) const {
+uint64_t RecordPlan::mean_bytes(DatasetId dataset) const {
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() || at->second.reads == 0 ? 0 : at->second.bytes / at->second.reads;
 }

@@ -29,33 +29,33 @@ class RecordPlan {
  public:
   // From now on so many bytes of the dataset may be retained, by that policy. `samples`: those
   // below are expected, more may come.
-  void track(uint32_t dataset, PolicyKind policy, uint64_t samples, uint64_t bytes);
+  void track(DatasetId dataset, PolicyKind policy, uint64_t samples, uint64_t bytes);
   // Another policy, of the same capacity, for a dataset that is tracked: it decides again on what
   // was retained, and knows its importance if the policy before did. What is evicted is appended to
   // `freed`.
-  void change_policy(uint32_t dataset, PolicyKind policy, uint64_t samples,
+  void change_policy(DatasetId dataset, PolicyKind policy, uint64_t samples,
                      std::vector<FilePages>* freed);
   // Changes the capacity of a tracked dataset. What is evicted is appended to `freed`.
-  void set_capacity(uint32_t dataset, uint64_t bytes, std::vector<FilePages>* freed);
+  void set_capacity(DatasetId dataset, uint64_t bytes, std::vector<FilePages>* freed);
   // The sample was read, and takes these pages. Pages that may now be dropped, of this sample or
   // another, are appended to `freed`. REQUIRES: the dataset is tracked.
-  void on_read(SessionId session, uint32_t dataset, SampleId sample, std::vector<FilePages> pages,
+  void on_read(SessionId session, DatasetId dataset, SampleId sample, std::vector<FilePages> pages,
                std::vector<FilePages>* freed);
   // The known part of the order in which the dataset will be read; replaces the previous one.
-  void predict(uint32_t dataset, std::span<const SampleId> order);
-  std::optional<PolicyKind> policy(uint32_t dataset) const;  // nullopt: no such dataset
+  void predict(DatasetId dataset, std::span<const SampleId> order);
+  std::optional<PolicyKind> policy(DatasetId dataset) const;  // nullopt: no such dataset
   // The sample's importance, for policies that use it. No effect if the dataset is not tracked.
-  void set_importance(uint32_t dataset, SampleId sample, float importance);
-  bool retains(uint32_t dataset, SampleId sample) const;
+  void set_importance(DatasetId dataset, SampleId sample, float importance);
+  bool retains(DatasetId dataset, SampleId sample) const;
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
-  void untrack(uint32_t dataset);
+  void untrack(DatasetId dataset);
   void remove_session(SessionId session);
   void remove_file(uint32_t file);
 
-  bool tracks(uint32_t dataset) const { return datasets_.count(dataset) != 0; }
-  std::vector<uint32_t> tracked() const;
-  uint64_t capacity(uint32_t dataset) const;    // bytes; 0: not tracked
-  uint64_t mean_bytes(uint32_t dataset) const;  // of a sample that was read; 0: none was
+  bool tracks(DatasetId dataset) const { return datasets_.count(dataset) != 0; }
+  std::vector<DatasetId> tracked() const;
+  uint64_t capacity(DatasetId dataset) const;    // bytes; 0: not tracked
+  uint64_t mean_bytes(DatasetId dataset) const;  // of a sample that was read; 0: none was
   // Retained bytes; pages that samples share count once for each sample.
   uint64_t retained() const;
   uint64_t footprint() const;  // bytes of the policies' own tables
@@ -74,7 +74,7 @@ class RecordPlan {
   void evict(Dataset& dataset, SampleId sample, std::vector<FilePages>* removed);
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 
-  std::map<uint32_t, Dataset> datasets_;
+  std::map<DatasetId, Dataset> datasets_;
   std::map<uint32_t, PageOwners> owners_;  // by file
   std::vector<SampleId> victims_;
 };

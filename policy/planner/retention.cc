@@ -24,7 +24,7 @@ uint64_t Retention::size_of(const std::set<uint32_t>& files) const {
 
 // The limit of the dataset's bytes in memory; 0: none, as many as the kernel retains. Datasets of
 // one job share its budget in proportion to their sizes; files that several have count once.
-uint64_t Retention::find_limit(uint32_t dataset) const {
+uint64_t Retention::find_limit(DatasetId dataset) const {
   std::set<SessionId> sessions = samples_->datasets().sessions_of(dataset);
   for (const uint32_t file : datasets_.at(dataset).files) {
     const std::set<SessionId>& users = files_.at(file).users;
@@ -50,7 +50,7 @@ uint64_t Retention::find_limit(uint32_t dataset) const {
 }
 
 // Looked up for each sample, so the result is cached: its inputs change seldom.
-uint64_t Retention::limit(uint32_t dataset) {
+uint64_t Retention::limit(DatasetId dataset) {
   const auto at = datasets_.find(dataset);
   if (samples_ == nullptr || at == datasets_.end()) return 0;
   Dataset& set = at->second;
@@ -80,9 +80,10 @@ bool Retention::is_shuffled(uint32_t file, SessionId session) const {
 }
 
 bool Retention::bounds(SessionId session) const {
-  const std::vector<uint32_t> tracked = records_.tracked();
-  return std::any_of(tracked.begin(), tracked.end(),
-                     [&](uint32_t dataset) { return samples_->datasets().uses(session, dataset); });
+  const std::vector<DatasetId> tracked = records_.tracked();
+  return std::any_of(tracked.begin(), tracked.end(), [&](DatasetId dataset) {
+    return samples_->datasets().uses(session, dataset);
+  });
 }
 
 bool Retention::is_bounded(uint32_t file) {
@@ -112,7 +113,7 @@ bool Retention::stays(uint32_t file, SessionId session) {
 }
 
 // No more is read ahead than keeps the storage busy while workers read in parallel.
-void Retention::move_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns) {
+void Retention::move_window(DatasetId dataset, uint64_t spread, uint64_t limit, uint64_t now_ns) {
   const uint64_t mean = records_.mean_bytes(dataset);
   Dataset& set = datasets_.at(dataset);
   unsigned depth = 1;
@@ -134,14 +135,14 @@ void Retention::move_window(uint32_t dataset, uint64_t spread, uint64_t limit, u
   set.hold = std::min(std::max(set.hold, spread * mean * 3 / 2), limit / kHeldShare);
 }
 
-uint64_t Retention::window(uint32_t dataset, uint64_t spread, uint64_t most, uint64_t now_ns) {
+uint64_t Retention::window(DatasetId dataset, uint64_t spread, uint64_t most, uint64_t now_ns) {
   const uint64_t bytes = records_.tracks(dataset) ? limit(dataset) : 0;
   if (bytes == 0) return most;
   move_window(dataset, spread, bytes, now_ns);
   return std::min(most, datasets_.at(dataset).window);
 }
 
-std::optional<PolicyKind> Retention::requested_policy(uint32_t dataset) const {
+std::optional<PolicyKind> Retention::requested_policy(DatasetId dataset) const {
   for (const SessionId id : samples_->datasets().sessions_of(dataset)) {
     const Accounts::Session* session = accounts_.find(id);
     if (session != nullptr && session->policy) return session->policy;
@@ -151,7 +152,7 @@ std::optional<PolicyKind> Retention::requested_policy(uint32_t dataset) const {
 
 // Unless a job requests a policy, records that are read together with their neighbours are
 // retained by file order (policy/replacement/file_order.h).
-void Retention::choose_policy(uint32_t dataset, std::vector<FilePages>* freed) {
+void Retention::choose_policy(DatasetId dataset, std::vector<FilePages>* freed) {
   Dataset& set = datasets_.at(dataset);
   set.gathered = set.gathers ? std::min(set.gathered + 1, 2 * kGathered)
                              : set.gathered - std::min(set.gathered, 1U);
@@ -168,7 +169,7 @@ void Retention::choose_policy(uint32_t dataset, std::vector<FilePages>* freed) {
 }
 
 // The record's pages; its files belong to the dataset from now on.
-std::vector<FilePages> Retention::note_files(uint32_t dataset, std::span<const Extent> parts) {
+std::vector<FilePages> Retention::note_files(DatasetId dataset, std::span<const Extent> parts) {
   std::vector<FilePages> pages;
   for (const Extent& part : parts) {
     const auto at = files_.find(part.file.followed());
@@ -180,7 +181,7 @@ std::vector<FilePages> Retention::note_files(uint32_t dataset, std::span<const E
   return pages;
 }
 
-void Retention::set_capacity(uint32_t dataset, uint64_t capacity, std::vector<FilePages>* freed) {
+void Retention::set_capacity(DatasetId dataset, uint64_t capacity, std::vector<FilePages>* freed) {
   const uint64_t before = records_.capacity(dataset);
   if (!records_.tracks(dataset)) {
     records_.track(dataset, requested_policy(dataset).value_or(PolicyKind::kAuto),
@@ -190,7 +191,7 @@ void Retention::set_capacity(uint32_t dataset, uint64_t capacity, std::vector<Fi
   }
 }
 
-void Retention::on_read(SessionId session, uint32_t dataset, uint64_t index,
+void Retention::on_read(SessionId session, DatasetId dataset, uint64_t index,
                         std::span<const Extent> parts, uint64_t now_ns) {
   if (samples_ == nullptr || samples_->set(dataset) == nullptr || index >= kNoSample) return;
   std::vector<FilePages> pages = note_files(dataset, parts);
@@ -215,18 +216,18 @@ void Retention::on_read(SessionId session, uint32_t dataset, uint64_t index,
 }
 
 void Retention::predict() {
-  for (const uint32_t dataset : records_.tracked()) predict(dataset);
+  for (const DatasetId dataset : records_.tracked()) predict(dataset);
 }
 
 // Samples whose indices are too high for a policy's tables are left out.
-void Retention::predict(uint32_t dataset) {
+void Retention::predict(DatasetId dataset) {
   std::vector<uint32_t> order = samples_->orders().upcoming(dataset);
   const uint64_t end = limit(dataset) / kEntryBytes;
   std::erase_if(order, [end](uint32_t sample) { return sample >= end; });
   records_.predict(dataset, order);
 }
 
-void Retention::remove_dataset(uint32_t dataset) {
+void Retention::remove_dataset(DatasetId dataset) {
   if (datasets_.count(dataset) == 0) return;
   untrack(dataset);
   datasets_.erase(dataset);
@@ -234,7 +235,7 @@ void Retention::remove_dataset(uint32_t dataset) {
 }
 
 // The dataset's readers have no limit any more, or have ended: Sluice must not drop their pages.
-void Retention::untrack(uint32_t dataset) {
+void Retention::untrack(DatasetId dataset) {
   records_.untrack(dataset);
   for (const uint32_t file : datasets_.at(dataset).files) drops_.remove_file(file);
 }

@@ -32,11 +32,11 @@ class Retention {
 
   // After a sample's end, where samples have an order of their own: decides what is retained of the
   // sample when memory is bounded.
-  void on_read(SessionId session, uint32_t dataset, uint64_t index, std::span<const Extent> parts,
+  void on_read(SessionId session, DatasetId dataset, uint64_t index, std::span<const Extent> parts,
                uint64_t now_ns);
   void predict();  // the orders have changed
   // The importance of the sample's records, for policies that use it.
-  void set_importance(uint32_t dataset, uint32_t sample, float importance) {
+  void set_importance(DatasetId dataset, uint32_t sample, float importance) {
     records_.set_importance(dataset, sample, importance);
   }
 
@@ -44,7 +44,7 @@ class Retention {
   void on_change() { ++changes_; }
   void use_file(uint32_t file, SessionId session);  // the session has it open, until it leaves
   // The book has discarded what it learned of the dataset (SampleBook::release).
-  void remove_dataset(uint32_t dataset);
+  void remove_dataset(DatasetId dataset);
   // REQUIRES: the sample book already knows that the session left.
   void remove_session(SessionId session);
   void remove_file(uint32_t file);
@@ -55,7 +55,7 @@ class Retention {
 
   // How far ahead records of the dataset may be read, of at most `most` bytes: prefetched data
   // takes memory from retained data. `spread`: as JobOrders::Ahead.
-  uint64_t window(uint32_t dataset, uint64_t spread, uint64_t most, uint64_t now_ns);
+  uint64_t window(DatasetId dataset, uint64_t spread, uint64_t most, uint64_t now_ns);
   // Mapped records that the session has read may be dropped: they must be removed from its page
   // tables.
   bool bounds(SessionId session) const;
@@ -88,15 +88,15 @@ class Retention {
   };
 
   uint64_t size_of(const std::set<uint32_t>& files) const;
-  uint64_t find_limit(uint32_t dataset) const;
-  uint64_t limit(uint32_t dataset);
-  std::vector<FilePages> note_files(uint32_t dataset, std::span<const Extent> parts);
-  void move_window(uint32_t dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
-  void set_capacity(uint32_t dataset, uint64_t capacity, std::vector<FilePages>* freed);
-  std::optional<PolicyKind> requested_policy(uint32_t dataset) const;
-  void choose_policy(uint32_t dataset, std::vector<FilePages>* freed);
-  void predict(uint32_t dataset);
-  void untrack(uint32_t dataset);
+  uint64_t find_limit(DatasetId dataset) const;
+  uint64_t limit(DatasetId dataset);
+  std::vector<FilePages> note_files(DatasetId dataset, std::span<const Extent> parts);
+  void move_window(DatasetId dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);
+  void set_capacity(DatasetId dataset, uint64_t capacity, std::vector<FilePages>* freed);
+  std::optional<PolicyKind> requested_policy(DatasetId dataset) const;
+  void choose_policy(DatasetId dataset, std::vector<FilePages>* freed);
+  void predict(DatasetId dataset);
+  void untrack(DatasetId dataset);
 
   SampleBook* const samples_;
   Accounts& accounts_;
@@ -104,9 +104,9 @@ class Retention {
   PlannedFiles& files_;
   RecordPlan records_;
   RecordDrops drops_;
-  std::map<uint32_t, Dataset> datasets_;  // each has files
-  std::map<SessionId, ReadFiles> read_;   // by session
-  uint64_t changes_ = 1;                  // of sessions, files and sizes
+  std::map<DatasetId, Dataset> datasets_;  // each has files
+  std::map<SessionId, ReadFiles> read_;    // by session
+  uint64_t changes_ = 1;                   // of sessions, files and sizes
   uint64_t most_ = UINT64_MAX;
   uint64_t link_window_ = 0;
 };

@@ -83,7 +83,7 @@ uint64_t Store::charge(std::span<const Extent> parts, Kinds retained) const {
 }
 
 template <typename Test>
-bool Store::all_parts(uint32_t dataset, uint32_t sample, Test test) const {
+bool Store::all_parts(DatasetId dataset, uint32_t sample, Test test) const {
   const std::span<const Extent> parts = samples_->parts(dataset, sample);
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Extent& part) {
     return part.file.is_whole() ? test(part.file.whole())
@@ -91,17 +91,17 @@ bool Store::all_parts(uint32_t dataset, uint32_t sample, Test test) const {
   });
 }
 
-bool Store::in_memory(uint32_t dataset, uint32_t sample) const {
+bool Store::in_memory(DatasetId dataset, uint32_t sample) const {
   return all_parts(dataset, sample, [&](uint32_t file) {
     return files_->table().has(file) == CopyTable::Has::kStaged;
   });
 }
 
-bool Store::retains(uint32_t dataset, uint32_t sample) const {
+bool Store::retains(DatasetId dataset, uint32_t sample) const {
   return all_parts(dataset, sample, [&](uint32_t file) { return files_->table().retains(file); });
 }
 
-void Store::set_importance(uint32_t dataset, uint32_t sample, float importance) {
+void Store::set_importance(DatasetId dataset, uint32_t sample, float importance) {
   for (const Extent& part : samples_->parts(dataset, sample)) {
     if (part.file.is_whole()) files_->room().set_importance(part.file.whole(), importance);
   }

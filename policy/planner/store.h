@@ -57,14 +57,14 @@ class Store {
   uint64_t charge(std::span<const Extent> parts, Kinds retained) const;
 
   // All parts of the sample are in memory; have been so since it was last read. False: not known.
-  bool in_memory(uint32_t dataset, uint32_t sample) const;
-  bool retains(uint32_t dataset, uint32_t sample) const;
+  bool in_memory(DatasetId dataset, uint32_t sample) const;
+  bool retains(DatasetId dataset, uint32_t sample) const;
   // The sample's importance, for policies that use it.
-  void set_importance(uint32_t dataset, uint32_t sample, float importance);
+  void set_importance(DatasetId dataset, uint32_t sample, float importance);
 
  private:
   template <typename Test>
-  bool all_parts(uint32_t dataset, uint32_t sample, Test test) const;
+  bool all_parts(DatasetId dataset, uint32_t sample, Test test) const;
 
   const SampleBook* const samples_;
   StagePlan* const files_;

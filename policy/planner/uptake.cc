@@ -11,13 +11,13 @@ constexpr uint64_t kStorageShare = 2;
 
 }  // namespace
 
-void Uptake::begun(uint64_t reader, uint32_t dataset, uint64_t index, bool offered,
+void Uptake::begun(uint64_t reader, DatasetId dataset, uint64_t index, bool offered,
                    uint64_t time_ns) {
   if (open_.size() >= kMostOpen && open_.count(reader) == 0) open_.clear();
   open_[reader] = {dataset, index, time_ns, offered};
 }
 
-Uptake::Verdict Uptake::ended(uint64_t reader, uint32_t dataset, uint64_t index, const End& end) {
+Uptake::Verdict Uptake::ended(uint64_t reader, DatasetId dataset, uint64_t index, const End& end) {
   const auto at = open_.find(reader);
   const bool known =
       at != open_.end() && at->second.dataset == dataset && at->second.index == index;
@@ -48,7 +48,7 @@ void Uptake::count(Counts& counts, uint64_t offered, uint64_t original) {
   counts.original /= 2;
 }
 
-bool Uptake::needs_originals(uint32_t dataset) const {
+bool Uptake::needs_originals(DatasetId dataset) const {
   const auto at = counts_.find(dataset);
   return at != counts_.end() && at->second.originals;
 }

@@ -10,13 +10,15 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "policy/util/ids.h"
+
 namespace sluice::optimizer {
 
 class Uptake {
  public:
   // A thread began a sample at `time_ns`. `offered`: copies of all its files were there. `reader`
   // as in SampleBook.
-  void begun(uint64_t reader, uint32_t dataset, uint64_t index, bool offered, uint64_t time_ns);
+  void begun(uint64_t reader, DatasetId dataset, uint64_t index, bool offered, uint64_t time_ns);
 
   // What the thread reports at the sample's end.
   struct End {
@@ -27,11 +29,11 @@ class Uptake {
   };
   enum class Verdict : uint8_t { kNothing, kUsed, kOriginal };
   // kOriginal: copies existed, but were of no use to this sample.
-  Verdict ended(uint64_t reader, uint32_t dataset, uint64_t index, const End& end);
+  Verdict ended(uint64_t reader, DatasetId dataset, uint64_t index, const End& end);
 
   // Nearly all of its recent copies were of no use. True until remove().
-  bool needs_originals(uint32_t dataset) const;
-  void remove(uint32_t dataset) { counts_.erase(dataset); }
+  bool needs_originals(DatasetId dataset) const;
+  void remove(DatasetId dataset) { counts_.erase(dataset); }
 
   static constexpr uint64_t kEnough = 64;  // copies, for a verdict on a dataset
   static constexpr uint64_t kOfLate = 8 * kEnough;
@@ -41,7 +43,7 @@ class Uptake {
 
  private:
   struct Open {
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t index = 0, begun_ns = 0;
     bool offered = false;
   };
@@ -54,7 +56,7 @@ class Uptake {
   void count(Counts& counts, uint64_t offered, uint64_t original);
 
   std::unordered_map<uint64_t, Open> open_;  // by reader: the last sample that it began
-  std::unordered_map<uint32_t, Counts> counts_;
+  std::unordered_map<DatasetId, Counts> counts_;
 };
 
 }  // namespace sluice::optimizer

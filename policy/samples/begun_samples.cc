@@ -48,7 +48,7 @@ void BegunSamples::remove_process(uint32_t pid) {
   remove([pid](uint64_t reader, const Begun&) { return reader >> 32 == pid; });
 }
 
-BegunSamples::Begun* BegunSamples::find(uint64_t reader, uint32_t dataset, uint64_t index) {
+BegunSamples::Begun* BegunSamples::find(uint64_t reader, DatasetId dataset, uint64_t index) {
   const auto at = begun_.find(reader);
   if (at == begun_.end()) return nullptr;
   for (auto begun = at->second.rbegin(); begun != at->second.rend(); ++begun) {
@@ -57,14 +57,14 @@ BegunSamples::Begun* BegunSamples::find(uint64_t reader, uint32_t dataset, uint6
   return nullptr;
 }
 
-void BegunSamples::part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent) {
+void BegunSamples::part(uint64_t reader, DatasetId dataset, uint64_t index, const Extent& extent) {
   Begun* begun = find(reader, dataset, index);
   if (begun == nullptr || begun->parts.size() >= kMaxPartsSeen) return;
   begun->parts.push_back(extent);
   ++sums_[begun->session].parts;
 }
 
-bool BegunSamples::end(uint64_t reader, uint32_t dataset, uint64_t index, Begun* ended) {
+bool BegunSamples::end(uint64_t reader, DatasetId dataset, uint64_t index, Begun* ended) {
   Begun* begun = find(reader, dataset, index);
   if (begun == nullptr) return false;
   Sums& sums = sums_[begun->session];

@@ -16,7 +16,7 @@ class BegunSamples {
  public:
   struct Begun {
     SessionId session{};
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t index = 0;
     bool random = false;        // in a known order that is not the file's
     std::vector<Extent> parts;  // observed; neighbours are not joined yet
@@ -27,9 +27,9 @@ class BegunSamples {
   static constexpr size_t kMaxPartsAll = 1 << 20;  // and their observed parts
 
   void begin(uint64_t reader, Begun begun);
-  void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent);
+  void part(uint64_t reader, DatasetId dataset, uint64_t index, const Extent& extent);
   // Removes the sample into *begun. False: it had not begun.
-  bool end(uint64_t reader, uint32_t dataset, uint64_t index, Begun* begun);
+  bool end(uint64_t reader, DatasetId dataset, uint64_t index, Begun* begun);
   void remove_session(SessionId session);
   void remove_process(uint32_t pid);
 
@@ -42,7 +42,7 @@ class BegunSamples {
     size_t samples = 0, parts = 0;
   };
 
-  Begun* find(uint64_t reader, uint32_t dataset, uint64_t index);
+  Begun* find(uint64_t reader, DatasetId dataset, uint64_t index);
   void remove(const std::function<bool(uint64_t reader, const Begun&)>& which);
 
   std::unordered_map<uint64_t, std::vector<Begun>> begun_;  // by reader

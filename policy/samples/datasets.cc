@@ -4,13 +4,13 @@
 
 namespace sluice::optimizer {
 
-uint32_t Datasets::use(SessionId session, const std::string& name, uint64_t samples) {
-  uint32_t& id = by_name_[{name, samples}];
-  if (id == 0) {
+DatasetId Datasets::use(SessionId session, const std::string& name, uint64_t samples) {
+  DatasetId& id = by_name_[{name, samples}];
+  if (id == kNoDataset) {
     // Ids are part of samples' keys (protocol/ring.h): they wrap around, and are unique while in
     // use.
-    while (datasets_.count(next_id_) != 0) next_id_ = next_id_ % kMaxId + 1;
-    id = next_id_;
+    while (datasets_.count(DatasetId{next_id_}) != 0) next_id_ = next_id_ % kMaxId + 1;
+    id = DatasetId{next_id_};
     next_id_ = next_id_ % kMaxId + 1;
     datasets_.try_emplace(id, name, samples);
   }
@@ -20,7 +20,7 @@ uint32_t Datasets::use(SessionId session, const std::string& name, uint64_t samp
 }
 
 // No session can use these datasets any more: requests that name one are refused.
-std::vector<uint32_t> Datasets::surplus_names(const std::string& name, uint64_t samples) const {
+std::vector<DatasetId> Datasets::surplus_names(const std::string& name, uint64_t samples) const {
   constexpr size_t kTogether = 64;
   if (datasets_.size() < kMaxNames || by_name_.count({name, samples}) != 0) return {};
   std::map<SessionId, size_t> of_session;
@@ -29,28 +29,28 @@ std::vector<uint32_t> Datasets::surplus_names(const std::string& name, uint64_t 
   }
   const auto most = std::max_element(of_session.begin(), of_session.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
-  std::vector<std::pair<uint64_t, uint32_t>> own;
+  std::vector<std::pair<uint64_t, DatasetId>> own;
   for (const auto& [id, dataset] : datasets_) {
     if (dataset.sessions.count(most->first) != 0) own.emplace_back(dataset.last_use, id);
   }
   std::sort(own.begin(), own.end());
   own.resize(std::min(own.size(), kTogether));
-  std::vector<uint32_t> ids;
+  std::vector<DatasetId> ids;
   ids.reserve(own.size());
   for (const auto& [use, id] : own) ids.push_back(id);
   return ids;
 }
 
 void Datasets::leave(SessionId session) {
-  std::vector<uint32_t> unused;
+  std::vector<DatasetId> unused;
   for (auto& [id, dataset] : datasets_) {
     dataset.sessions.erase(session);
     if (dataset.sessions.empty()) unused.push_back(id);
   }
-  for (const uint32_t id : unused) remove(id);
+  for (const DatasetId id : unused) remove(id);
 }
 
-void Datasets::remove(uint32_t dataset) {
+void Datasets::remove(DatasetId dataset) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   memory_.held -= at->second.set.held();
@@ -58,41 +58,41 @@ void Datasets::remove(uint32_t dataset) {
   datasets_.erase(at);
 }
 
-void Datasets::touch(uint32_t dataset) {
+void Datasets::touch(DatasetId dataset) {
   if (Dataset* entry = find_mutable(dataset)) entry->last_use = ++uses_;
 }
 
-void Datasets::clear(uint32_t dataset, bool for_good) {
+void Datasets::clear(DatasetId dataset, bool for_good) {
   Dataset* entry = find_mutable(dataset);
   if (entry == nullptr) return;
   change(*entry, [](SampleSet& set) { set.clear(); });
   entry->unfollowed |= for_good;
 }
 
-Datasets::Dataset* Datasets::find_mutable(uint32_t dataset) {
+Datasets::Dataset* Datasets::find_mutable(DatasetId dataset) {
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() ? nullptr : &at->second;
 }
 
-const Datasets::Dataset* Datasets::find(uint32_t dataset) const {
+const Datasets::Dataset* Datasets::find(DatasetId dataset) const {
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() ? nullptr : &at->second;
 }
 
-const Datasets::Dataset* Datasets::followed(SessionId session, uint32_t dataset) const {
+const Datasets::Dataset* Datasets::followed(SessionId session, DatasetId dataset) const {
   const Dataset* entry = find(dataset);
   const bool ours = entry != nullptr && !entry->unfollowed && entry->sessions.count(session) != 0;
   return ours ? entry : nullptr;
 }
 
-const std::set<SessionId>& Datasets::sessions_of(uint32_t dataset) const {
+const std::set<SessionId>& Datasets::sessions_of(DatasetId dataset) const {
   static const std::set<SessionId> kNone;
   const Dataset* entry = find(dataset);
   return entry == nullptr ? kNone : entry->sessions;
 }
 
-std::vector<uint32_t> Datasets::only_of(SessionId session) const {
-  std::vector<uint32_t> found;
+std::vector<DatasetId> Datasets::only_of(SessionId session) const {
+  std::vector<DatasetId> found;
   for (const auto& [id, dataset] : datasets_) {
     if (dataset.sessions.size() == 1 && *dataset.sessions.begin() == session) found.push_back(id);
   }
@@ -122,7 +122,7 @@ void Datasets::change(Dataset& dataset, Change change) {
   memory_.held += dataset.set.held();
 }
 
-bool Datasets::locate(SessionId session, uint32_t dataset, uint64_t index,
+bool Datasets::locate(SessionId session, DatasetId dataset, uint64_t index,
                       std::vector<Extent> parts, Source source) {
   const Dataset* entry = followed(session, dataset);
   if (entry == nullptr || index >= entry->set.samples()) return false;
@@ -132,7 +132,7 @@ bool Datasets::locate(SessionId session, uint32_t dataset, uint64_t index,
 }
 
 // Known samples may be updated at any time; new ones are learned while there is room.
-void Datasets::learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts, Source source) {
+void Datasets::learn(DatasetId dataset, uint64_t index, std::vector<Extent> parts, Source source) {
   Dataset* entry = find_mutable(dataset);
   if (entry == nullptr || entry->unfollowed) return;
   if (memory_.held >= memory_.most && entry->set.parts(index).empty()) {
@@ -143,23 +143,23 @@ void Datasets::learn(uint32_t dataset, uint64_t index, std::vector<Extent> parts
   change(*entry, [&](SampleSet& set) { set.learn(index, std::move(parts), source); });
 }
 
-void Datasets::refine(uint32_t dataset, uint64_t index, std::vector<Extent> parts) {
+void Datasets::refine(DatasetId dataset, uint64_t index, std::vector<Extent> parts) {
   if (Dataset* entry = find_mutable(dataset)) {
     change(*entry, [&](SampleSet& set) { set.refine(index, std::move(parts)); });
   }
 }
 
-void Datasets::drop_guesses(uint32_t dataset) {
+void Datasets::drop_guesses(DatasetId dataset) {
   if (Dataset* entry = find_mutable(dataset)) {
     change(*entry, [](SampleSet& set) { set.drop_guesses(); });
   }
 }
 
-void Datasets::set_off(uint32_t dataset, bool files, bool off) {
+void Datasets::set_off(DatasetId dataset, bool files, bool off) {
   if (Dataset* entry = find_mutable(dataset)) entry->off[files ? 1 : 0] = off;
 }
 
-void Datasets::set_trial(uint32_t dataset, bool files, bool trial) {
+void Datasets::set_trial(DatasetId dataset, bool files, bool trial) {
   if (Dataset* entry = find_mutable(dataset)) entry->trial[files ? 1 : 0] = trial;
 }
 

@@ -27,7 +27,7 @@ std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
 
 }  // namespace
 
-bool JobOrders::publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
+bool JobOrders::publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
                         std::span<const uint32_t> indices) {
   if (memory_.held + indices.size() * SampleOrder::kPositionBytes > memory_.most) return false;
   Job& job = jobs_[{session, dataset}];
@@ -50,11 +50,11 @@ void JobOrders::erase(const std::function<bool(const Key&)>& which) {
   });
 }
 
-void JobOrders::remove(SessionId session, uint32_t dataset) {
+void JobOrders::remove(SessionId session, DatasetId dataset) {
   erase([&](const Key& key) { return key == Key(session, dataset); });
 }
 
-void JobOrders::remove_dataset(uint32_t dataset) {
+void JobOrders::remove_dataset(DatasetId dataset) {
   erase([dataset](const Key& key) { return key.second == dataset; });
 }
 
@@ -80,7 +80,7 @@ SessionId JobOrders::origin(SessionId session) const {
 
 // A session without an order of its own reads that of its nearest ancestor; without a known
 // ancestor, the only order that exists.
-JobOrders::Jobs::const_iterator JobOrders::job_of(SessionId session, uint32_t dataset) const {
+JobOrders::Jobs::const_iterator JobOrders::job_of(SessionId session, DatasetId dataset) const {
   SessionId owner = session;
   for (unsigned up = 0; up < kMaxParents; ++up) {
     const auto own = jobs_.find({owner, dataset});
@@ -98,13 +98,13 @@ JobOrders::Jobs::const_iterator JobOrders::job_of(SessionId session, uint32_t da
   return only;
 }
 
-std::optional<JobOrders::Running> JobOrders::running(SessionId session, uint32_t dataset) const {
+std::optional<JobOrders::Running> JobOrders::running(SessionId session, DatasetId dataset) const {
   const auto at = job_of(session, dataset);
   if (at == jobs_.end()) return std::nullopt;
   return Running{at->first.first, at->second.order.epoch()};
 }
 
-bool JobOrders::take(SessionId session, uint32_t dataset, uint64_t index) {
+bool JobOrders::take(SessionId session, DatasetId dataset, uint64_t index) {
   const auto at = job_of(session, dataset);
   if (at == jobs_.end()) return false;
   SampleOrder& order = jobs_.at(at->first).order;
@@ -190,7 +190,7 @@ void JobOrders::for_each_ahead(const std::function<void(const Extent&)>& visit) 
   }
 }
 
-bool JobOrders::is_shuffled(uint32_t dataset) const {
+bool JobOrders::is_shuffled(DatasetId dataset) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [dataset](const auto& entry) {
     const SampleOrder& order = entry.second.order;
     return entry.first.second == dataset && !order.sequential() && order.taken() < order.size();
@@ -199,14 +199,14 @@ bool JobOrders::is_shuffled(uint32_t dataset) const {
 
 bool JobOrders::lacks_locations(SessionId session) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [this, session](const auto& entry) {
-    const uint32_t dataset = entry.first.second;
+    const DatasetId dataset = entry.first.second;
     if (!datasets_.uses(session, dataset) || entry.second.order.sequential()) return false;
     const SampleSet& set = datasets_.find(dataset)->set;
     return set.known() < set.samples() - set.samples() / 20;
   });
 }
 
-std::vector<uint32_t> JobOrders::upcoming(uint32_t dataset) const {
+std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset) const {
   std::vector<std::vector<uint32_t>> each;
   for (const auto& [key, job] : jobs_) {
     if (key.second != dataset) continue;

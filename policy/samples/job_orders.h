@@ -27,7 +27,7 @@ class JobOrders {
     bool whole_files = false;     // the sample handed out last consists of whole files
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
-  using Key = std::pair<SessionId, uint32_t>;  // session and dataset
+  using Key = std::pair<SessionId, DatasetId>;  // session and dataset
   using Jobs = std::map<Key, Job>;
 
   // All outlive this.
@@ -35,10 +35,10 @@ class JobOrders {
       : datasets_(*datasets), files_(*files), memory_(*memory) {}
 
   // REQUIRES: the dataset is the session's, and has the samples. False: there is no memory for it.
-  bool publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
+  bool publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
-  void remove(SessionId session, uint32_t dataset);
-  void remove_dataset(uint32_t dataset);
+  void remove(SessionId session, DatasetId dataset);
+  void remove_dataset(DatasetId dataset);
   void leave(SessionId session);
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
@@ -56,11 +56,11 @@ class JobOrders {
     SessionId session{};
     uint32_t epoch = 0;
   };
-  std::optional<Running> running(SessionId session, uint32_t dataset) const;
+  std::optional<Running> running(SessionId session, DatasetId dataset) const;
 
   // A worker of the session begins to read the sample. True: in a known order that is not the
   // file's.
-  bool take(SessionId session, uint32_t dataset, uint64_t index);
+  bool take(SessionId session, DatasetId dataset, uint64_t index);
 
   // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
   // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where
@@ -68,7 +68,7 @@ class JobOrders {
   using Judge = std::function<FetchVerdict(SessionId session, const Extent&)>;
   struct Ahead {  // the order whose window is requested; `spread` is the order's
     SessionId session{};
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t spread = 0;
   };
   using Window = std::function<uint64_t(const Ahead&)>;
@@ -82,14 +82,14 @@ class JobOrders {
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
 
   // A job reads the dataset in an order that is not the file's, and has not finished.
-  bool is_shuffled(uint32_t dataset) const;
+  bool is_shuffled(DatasetId dataset) const;
   // Whether there is an order, other than the file's, over a dataset of the session of which too
   // few samples are known.
   bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known.
   std::vector<uint32_t> upcoming_files() const;
   // Samples of the dataset, likewise.
-  std::vector<uint32_t> upcoming(uint32_t dataset) const;
+  std::vector<uint32_t> upcoming(DatasetId dataset) const;
 
   // During a trial the control group, a half of the samples that looks random in any usual order,
   // is not prefetched.
@@ -98,7 +98,7 @@ class JobOrders {
  private:
   void erase(const std::function<bool(const Key&)>& which);
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
-  Jobs::const_iterator job_of(SessionId session, uint32_t dataset) const;
+  Jobs::const_iterator job_of(SessionId session, DatasetId dataset) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
   std::optional<WantedExtent> next_of(const Key& key, Job& job, const Window& window,
                                       const Judge& judge, const FileWindow& file_window);

@@ -20,8 +20,8 @@ const FileTable* no_files() {
 
 SampleBook::SampleBook() : SampleBook(no_files()) {}
 
-uint32_t SampleBook::use(SessionId session, const std::string& name, uint64_t samples) {
-  for (const uint32_t dataset : datasets_.surplus_names(name, samples)) {
+DatasetId SampleBook::use(SessionId session, const std::string& name, uint64_t samples) {
+  for (const DatasetId dataset : datasets_.surplus_names(name, samples)) {
     release({dataset, false});
     datasets_.remove(dataset);
   }
@@ -35,7 +35,7 @@ void SampleBook::leave(SessionId session) {
 }
 
 std::vector<SampleBook::Holder> SampleBook::holders() const {
-  std::map<uint32_t, Holder> by_id;
+  std::map<DatasetId, Holder> by_id;
   for (const auto& [id, dataset] : datasets_.all()) {
     if (dataset.set.held() != 0) by_id[id] = {id, &dataset, dataset.set.held(), false};
   }
@@ -69,7 +69,7 @@ std::optional<SampleBook::Surplus> SampleBook::surplus(uint64_t more) {
   };
   if (too_large && !holders.empty()) {
     // The room is needed for the dataset that was used last.
-    const uint32_t last = holders.back().dataset;
+    const DatasetId last = holders.back().dataset;
     if (const auto idle = first([last](const Holder& one) { return one.dataset != last; })) {
       return idle;
     }
@@ -104,7 +104,7 @@ void SampleBook::release(const Surplus& surplus) {
   memory_.refused = false;
 }
 
-bool SampleBook::publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
+bool SampleBook::publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
                          std::span<const uint32_t> indices) {
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr) return false;
@@ -117,17 +117,17 @@ bool SampleBook::publish(SessionId session, uint32_t dataset, uint32_t epoch, ui
   return true;
 }
 
-const SampleSet* SampleBook::set(uint32_t dataset) const {
+const SampleSet* SampleBook::set(DatasetId dataset) const {
   const Datasets::Dataset* entry = datasets_.find(dataset);
   return entry == nullptr ? nullptr : &entry->set;
 }
 
-std::span<const Extent> SampleBook::parts(uint32_t dataset, uint64_t index) const {
+std::span<const Extent> SampleBook::parts(DatasetId dataset, uint64_t index) const {
   const SampleSet* known = set(dataset);
   return known == nullptr ? std::span<const Extent>() : known->parts(index);
 }
 
-std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, uint32_t dataset,
+std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, DatasetId dataset,
                                           uint64_t index) {
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr || index >= entry->set.samples()) return {};
@@ -137,7 +137,7 @@ std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, ui
   return entry->set.parts(index);
 }
 
-bool SampleBook::end(uint64_t reader, uint32_t dataset, uint64_t index) {
+bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
   BegunSamples::Begun begun;
   if (!begun_.end(reader, dataset, index, &begun)) return false;
   const SampleSet* known = set(dataset);
@@ -162,7 +162,7 @@ void SampleBook::for_each_ahead(const std::function<void(const Extent&)>& visit)
 }
 
 std::optional<SampleBook::Following> SampleBook::following(SessionId session,
-                                                           uint32_t dataset) const {
+                                                           DatasetId dataset) const {
   const Datasets::Dataset* entry = datasets_.find(dataset);
   if (entry == nullptr) return std::nullopt;
   Following found{entry->name, entry->set.samples()};

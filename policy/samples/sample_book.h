@@ -40,7 +40,7 @@ class SampleBook {
   // learned is stored as long as any session uses it, or until it is evicted. Beyond
   // Datasets::kMaxNames, some of the least recently used datasets of the session that has the most
   // are removed.
-  uint32_t use(SessionId session, const std::string& name, uint64_t samples);
+  DatasetId use(SessionId session, const std::string& name, uint64_t samples);
   void leave(SessionId session);
 
   // Bytes that all tables and orders may take. Beyond them nothing is learned, no order accepted.
@@ -51,7 +51,7 @@ class SampleBook {
   // can be evicted. Datasets without an unfinished order come first, of those the least recently
   // used.
   struct Surplus {
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     bool for_good = false;  // it does not fit: it is not followed any more
   };
   std::optional<Surplus> surplus(uint64_t more = 0);
@@ -60,22 +60,22 @@ class SampleBook {
 
   // Of a session's order, or a piece of it (SampleOrder::publish()). False: no such dataset, not
   // the session's, an index that it does not have, or no memory.
-  bool publish(SessionId session, uint32_t dataset, uint32_t epoch, uint64_t first,
+  bool publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
                std::span<const uint32_t> indices);
 
   // What is known of a dataset; null: no such dataset. Valid until a session leaves.
-  const SampleSet* set(uint32_t dataset) const;
+  const SampleSet* set(DatasetId dataset) const;
   // What is known of a sample; empty: nothing.
-  std::span<const Extent> parts(uint32_t dataset, uint64_t index) const;
+  std::span<const Extent> parts(DatasetId dataset, uint64_t index) const;
 
   // A thread (`reader`, pid << 32 | tid) begins and ends a sample; part() adds what it reads in
   // between. begin() returns what is known of the sample. False from end(): it had not begun.
-  std::span<const Extent> begin(SessionId session, uint64_t reader, uint32_t dataset,
+  std::span<const Extent> begin(SessionId session, uint64_t reader, DatasetId dataset,
                                 uint64_t index);
-  void part(uint64_t reader, uint32_t dataset, uint64_t index, const Extent& extent) {
+  void part(uint64_t reader, DatasetId dataset, uint64_t index, const Extent& extent) {
     begun_.part(reader, dataset, index, extent);
   }
-  bool end(uint64_t reader, uint32_t dataset, uint64_t index);
+  bool end(uint64_t reader, DatasetId dataset, uint64_t index);
   void remove_process(uint32_t pid) { begun_.remove_process(pid); }
   // The reader is in a sample of a known order that is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const { return begun_.reads_at_random(reader); }
@@ -91,10 +91,10 @@ class SampleBook {
     SessionId session{};
     uint32_t epoch = 0;
   };
-  std::optional<Following> following(SessionId session, uint32_t dataset) const;
+  std::optional<Following> following(SessionId session, DatasetId dataset) const;
 
   struct View {
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     SessionId session{};
     uint32_t epoch = 0;
     std::string name;
@@ -107,7 +107,7 @@ class SampleBook {
 
  private:
   struct Holder {  // a dataset that holds memory
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     const Datasets::Dataset* entry = nullptr;
     uint64_t bytes = 0;
     bool unfinished = false;  // some order over it is

@@ -12,7 +12,7 @@ namespace sluice::optimizer {
 struct WantedExtent {
   Extent extent;
   SessionId session{};
-  uint32_t dataset = 0;
+  DatasetId dataset{};
   uint32_t epoch = 0, sample = 0;
   uint64_t position = 0;  // of the sample in the epoch
   uint64_t order = 0;     // samples of the epoch

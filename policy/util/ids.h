@@ -8,9 +8,11 @@
 namespace sluice::optimizer {
 
 enum class SessionId : uint32_t {};
+enum class DatasetId : uint32_t {};
 
-// No session has this id.
+// No session, no dataset has this id.
 inline constexpr SessionId kNoSession{};
+inline constexpr DatasetId kNoDataset{};
 
 // The id's number, for logs, JSON and messages.
 template <typename Id>

@@ -18,12 +18,13 @@ template <typename Session, typename Dataset>
 concept HasOrder = requires(const JobOrders& orders, Session session, Dataset dataset) {
   orders.running(session, dataset);
 };
-static_assert(HasOrder<SessionId, uint32_t>);
-static_assert(!HasOrder<uint32_t, SessionId> && !HasOrder<uint32_t, uint32_t>);
+static_assert(HasOrder<SessionId, DatasetId>);
+static_assert(!HasOrder<DatasetId, SessionId>, "swapped");
+static_assert(!HasOrder<SessionId, uint32_t> && !HasOrder<uint32_t, DatasetId>);
 static_assert(!std::is_convertible_v<SessionId, uint32_t>);
 
 // As cheap as the number.
-static_assert(sizeof(SessionId) == sizeof(uint32_t));
+static_assert(sizeof(SessionId) == sizeof(uint32_t) && sizeof(DatasetId) == sizeof(uint32_t));
 static_assert(std::is_trivially_copyable_v<SessionId>);
 
 TEST(Ids, AreOrderedAndHashable) {
@@ -36,6 +37,7 @@ TEST(Ids, AreOrderedAndHashable) {
 
 TEST(Ids, ZeroNamesNothing) {
   EXPECT_EQ(SessionId{}, kNoSession);
+  EXPECT_EQ(DatasetId{}, kNoDataset);
   EXPECT_EQ(number(kNoSession), 0U);
   EXPECT_EQ(number(SessionId{UINT32_MAX}), UINT32_MAX);
 }

@@ -21,7 +21,7 @@ using Requester = ImportanceBook::Requester;
 
 // A job of one session and process.
 inline Requester of(uint32_t job, uint32_t dataset, uint64_t samples = kSamples) {
-  return {job, SessionId{job}, 100 + job, dataset, samples};
+  return {job, SessionId{job}, 100 + job, DatasetId{dataset}, samples};
 }
 
 inline void report_all(ImportanceBook* book, uint32_t job, uint32_t dataset) {

@@ -37,7 +37,7 @@ TEST(ImportanceBook, JobsAndDatasetsAreTheirOwn) {
   book.remove_session(SessionId{1});
   ASSERT_EQ(book.views().size(), 1U);
   EXPECT_EQ(count(select(&book, of(1, 7), 5)), kSamples);
-  book.remove_dataset(7);
+  book.remove_dataset(DatasetId{7});
   EXPECT_TRUE(book.views().empty());
 }
 
@@ -62,11 +62,12 @@ TEST(ImportanceBook, IsBoundedWhateverDatasetsSayOfThemselves) {
   const uint64_t large = ImportanceBook::kMostSelected;
   const auto most = static_cast<uint32_t>(ImportanceBook::kMostSelectedAll / large);
   for (uint32_t rank = 0; rank < most; ++rank) {
-    const auto choice = book.request({1, SessionId{1 + rank}, 100 + rank, 7, large}, 0, {}, {});
+    const auto choice =
+        book.request({1, SessionId{1 + rank}, 100 + rank, DatasetId{7}, large}, 0, {}, {});
     EXPECT_NE(choice, nullptr) << rank;
-    book.drop({1, SessionId{1 + rank}, 100 + rank, 7, large}, choice);
+    book.drop({1, SessionId{1 + rank}, 100 + rank, DatasetId{7}, large}, choice);
   }
-  EXPECT_EQ(book.request({1, SessionId{99}, 199, 7, large}, 0, {}, {}), nullptr);
+  EXPECT_EQ(book.request({1, SessionId{99}, 199, DatasetId{7}, large}, 0, {}, {}), nullptr);
   EXPECT_FALSE(select(&book, of(2, 8), 0).empty()) << "a small one";
 }
 
@@ -76,7 +77,8 @@ TEST(ImportanceBook, ARankIsChosenForOnceAtATime) {
   auto choice = book.request(of(1, 7), 5, {}, {});
   ASSERT_NE(choice, nullptr);
   EXPECT_EQ(book.request(of(1, 7), 6, {}, {}), nullptr) << "it is being decided";
-  EXPECT_FALSE(select(&book, {1, SessionId{1}, 102, 7, kSamples}, 5).empty()) << "another rank";
+  EXPECT_FALSE(select(&book, {1, SessionId{1}, 102, DatasetId{7}, kSamples}, 5).empty())
+      << "another rank";
   choose(choice.get());
   EXPECT_FALSE(book.follows(of(1, 7), 5, 0, 1)) << "nothing has begun";
   EXPECT_FALSE(book.follows(of(1, 7), 0, 0, 1)) << "nor that of no question";
@@ -148,7 +150,7 @@ TEST(ImportanceBook, ARankThatEndsWhileItsEpochIsChosenBeginsNone) {
   const std::vector<std::function<void(ImportanceBook*)>> ways{
       [](ImportanceBook* book) { book->remove_process(SessionId{1}, 101); },
       [](ImportanceBook* book) { book->remove_session(SessionId{1}); },
-      [](ImportanceBook* book) { book->remove_dataset(7); },
+      [](ImportanceBook* book) { book->remove_dataset(DatasetId{7}); },
       // The same number, another process.
       [](ImportanceBook* book) {
         book->remove_process(SessionId{1}, 101);

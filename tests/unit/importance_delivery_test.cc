@@ -161,7 +161,7 @@ TEST(ImportanceBook, WhatWasReadAndIsNotInMemoryIsNoHit) {
       const Delivery delivery = book.deliver(requester, sample, bytes);
       ++kind[static_cast<size_t>(delivery.kind)];
       if (sample % 2 == 0)
-        book.on_read(requester.session, requester.process, 7, delivery.sample, true);
+        book.on_read(requester.session, requester.process, DatasetId{7}, delivery.sample, true);
     }
     return kind;
   };
@@ -171,23 +171,23 @@ TEST(ImportanceBook, WhatWasReadAndIsNotInMemoryIsNoHit) {
            kind[static_cast<size_t>(DeliveryKind::kSubstituted)];
   };
   for (const uint32_t number : {5U, 6U, 7U}) epoch(number, kSamples);
-  book.drop_absent(8, [](SampleId) { return false; });  // another dataset
+  book.drop_absent(DatasetId{8}, [](SampleId) { return false; });  // another dataset
   EXPECT_GT(hits(epoch(8, kSamples)), 100U);
   const auto counted_on = [&] {
     std::set<SampleId> all;
-    book.drop_absent(7, [&](SampleId sample) { return all.insert(sample), true; });
+    book.drop_absent(DatasetId{7}, [&](SampleId sample) { return all.insert(sample), true; });
     return all.size();
   };
   const size_t before = counted_on();
   EXPECT_EQ(counted_on(), before) << "all are there: nothing changes";
   EXPECT_GT(hits(epoch(9, kSamples)), 100U);
-  book.drop_absent(7, [&](SampleId) { return false; });
+  book.drop_absent(DatasetId{7}, [&](SampleId) { return false; });
   // What was decided and not read yet is no loss.
   EXPECT_GT(counted_on(), 0U);
   EXPECT_LT(counted_on(), before);
   test::selected(&book, requester, 10, options, {},
                  4096 * kSamples / 2);  // nor is anything awaited now
-  book.drop_absent(7, [&](SampleId) { return false; });
+  book.drop_absent(DatasetId{7}, [&](SampleId) { return false; });
   EXPECT_EQ(counted_on(), 0U);
   const auto chosen = test::selected(&book, requester, 11, options, {}, 4096 * kSamples / 2);
   const auto first = std::find(chosen.begin(), chosen.end(), true) - chosen.begin();
@@ -258,8 +258,8 @@ TEST(ImportanceBook, QuestionsComeInOrderAndForTheEpochThatWasSelected) {
   EXPECT_FALSE(book.follows(requester, 4, 11, 10)) << "with a gap";
   EXPECT_TRUE(book.follows(requester, 4, 10, 5));
   EXPECT_FALSE(book.follows(requester, 4, 15, 5 * kSamples)) << "without end";
-  EXPECT_TRUE(book.on_read(SessionId{1}, 101, 7, 3, true).empty());
-  EXPECT_TRUE(book.on_read(SessionId{1}, 101, 7, UINT64_MAX, true).empty());
+  EXPECT_TRUE(book.on_read(SessionId{1}, 101, DatasetId{7}, 3, true).empty());
+  EXPECT_TRUE(book.on_read(SessionId{1}, 101, DatasetId{7}, UINT64_MAX, true).empty());
 }
 
 TEST(RetentionPriorities, HoldFromWhenTheirPositionIsRead) {

@@ -20,7 +20,7 @@ using Requester = ImportanceBook::Requester;
 // their own or in one.
 class Ranks : public testing::TestWithParam<bool> {
  protected:
-  static constexpr uint32_t kDataset = 7;
+  static constexpr DatasetId kDataset{7};
   static constexpr uint64_t kBytes = 8192;
 
   Ranks() {

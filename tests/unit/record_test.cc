@@ -22,7 +22,7 @@ constexpr uint64_t kReader = uint64_t{7} << 32 | 9;
 
 Recorder::Origin origin(uint32_t dataset, uint32_t owner, std::optional<uint32_t> epoch,
                         std::string_view name = "a", uint64_t samples = 100) {
-  return {name, samples, dataset, SessionId{owner}, epoch};
+  return {name, samples, DatasetId{dataset}, SessionId{owner}, epoch};
 }
 
 // One sample from its begin to its end.
@@ -39,7 +39,7 @@ TEST(Recorder, EpochsComeFromTheOrderAndNeverGoBack) {
   EXPECT_EQ(given(recorder, 3, origin(1, 4, 0), 77).bytes, 77U);
   ASSERT_TRUE(recorder.begin(kReader, 5, origin(1, 4, 0)));
   EXPECT_EQ(given(recorder, 3, origin(1, 4, 1)).epoch, 1U);
-  const auto late = recorder.end(kReader, 1, 5, 1);
+  const auto late = recorder.end(kReader, DatasetId{1}, 5, 1);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->epoch, 1U) << "a reader whose reports are late";
   EXPECT_EQ(late->sample, 5U);
@@ -71,14 +71,14 @@ TEST(Recorder, DatasetsAndOrdersAreJobsAndKeepTheirSamplesApart) {
 
 TEST(Recorder, EndsWithoutABeginningAreNoRecords) {
   Recorder recorder;
-  EXPECT_FALSE(recorder.end(kReader, 1, 3, 1));
+  EXPECT_FALSE(recorder.end(kReader, DatasetId{1}, 3, 1));
   ASSERT_TRUE(recorder.begin(kReader, 3, origin(1, 4, 0)));
-  EXPECT_FALSE(recorder.end(kReader + 1, 1, 3, 1));
-  EXPECT_FALSE(recorder.end(kReader, 2, 3, 1));
+  EXPECT_FALSE(recorder.end(kReader + 1, DatasetId{1}, 3, 1));
+  EXPECT_FALSE(recorder.end(kReader, DatasetId{2}, 3, 1));
   ASSERT_TRUE(recorder.begin(kReader, 100, origin(1, 4, 0)));
-  EXPECT_FALSE(recorder.end(kReader, 1, 100, 1)) << "no such sample";
+  EXPECT_FALSE(recorder.end(kReader, DatasetId{1}, 100, 1)) << "no such sample";
   recorder.remove_process(7);
-  EXPECT_FALSE(recorder.end(kReader, 1, 3, 1));
+  EXPECT_FALSE(recorder.end(kReader, DatasetId{1}, 3, 1));
 }
 
 TEST(Recorder, SaysWhenATraceHasNoRoom) {

@@ -13,6 +13,7 @@
 
 namespace sluice::test {
 
+using optimizer::DatasetId;
 using optimizer::Extent;
 using optimizer::Range;
 using optimizer::SampleBook;
@@ -102,7 +103,7 @@ class Records : public ::testing::Test {
   SampleBook book_;
   Scheduler scheduler_{&world_, &book_};
   uint64_t size_ = 0;
-  uint32_t set_ = 0;
+  DatasetId set_{};
   uint64_t now_ = 1'000'000, dropped_ = 0;
   uint64_t missed_ = 0;            // bytes that a reader had to fetch itself
   optimizer::IntervalSet mapped_;  // what a process maps stays when it is dropped

@@ -67,7 +67,7 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
     RecordPlan plan;
     std::vector<FilePages> freed;
     uint64_t capacity = 40 * kPage;
-    plan.track(1, policy, 50, capacity);
+    plan.track(DatasetId{1}, policy, 50, capacity);
     std::map<uint32_t, std::vector<FilePages>> places;  // of samples, when they were read last
     std::set<std::pair<uint32_t, uint64_t>> cached;
     const auto gone = [&] {
@@ -93,21 +93,21 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
       }
       if (draw() % 64 == 0) {
         capacity = (10 + draw() % 60) * kPage;
-        plan.set_capacity(1, capacity, &freed);
+        plan.set_capacity(DatasetId{1}, capacity, &freed);
         gone();
       }
       if (draw() % 64 == 0) {
         std::vector<uint32_t> order(50);
         std::iota(order.begin(), order.end(), 0);
         std::shuffle(order.begin(), order.end(), draw);
-        plan.predict(1, order);
+        plan.predict(DatasetId{1}, order);
       }
       for (const FilePages& piece : places[sample]) {
         for (uint64_t at = piece.range.begin; at < piece.range.end; at += kPage) {
           cached.insert({piece.file, at});
         }
       }
-      plan.on_read(SessionId{1}, 1, sample, places[sample], &freed);
+      plan.on_read(SessionId{1}, DatasetId{1}, sample, places[sample], &freed);
       gone();
       for (const auto& [file, at] : cached) {
         std::vector<Range> unowned;
@@ -118,8 +118,8 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
       ASSERT_LE(plan.retained(), capacity);
     }
     EXPECT_GT(plan.retained(), 0U) << policy_info(policy).name;
-    plan.untrack(1);
-    EXPECT_FALSE(plan.tracks(1));
+    plan.untrack(DatasetId{1});
+    EXPECT_FALSE(plan.tracks(DatasetId{1}));
   }
 }
 
@@ -330,7 +330,7 @@ TEST_F(Records, ABudgetAboveTheUsualOneIsTheJobsOwn) {
 
 TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
   make(70 * kMiB, kRecord, 1000, shuffled(1000, 0));  // 62 MB
-  const uint32_t other = book_.use(SessionId{1}, "half", 500);
+  const DatasetId other = book_.use(SessionId{1}, "half", 500);
   for (uint32_t i = 0; i < 500; ++i) {
     ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, i, {{i * kRecord, kRecord, 1}},
                                         Source::kDeclared));
@@ -378,13 +378,13 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
 // A dataset may say that it has any number of samples, and a client that it read the last of them.
 TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   make(10 * kMiB, kRecord, 1000, {});
-  const uint32_t huge = book_.use(SessionId{1}, "huge", uint64_t{1} << 32);
+  const DatasetId huge = book_.use(SessionId{1}, "huge", uint64_t{1} << 32);
   ASSERT_TRUE(book_.datasets().locate(SessionId{1}, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
   scheduler_.retention().on_read(SessionId{1}, huge, 5, parts, now_);
   scheduler_.retention().on_read(SessionId{1}, huge, UINT32_MAX, parts, now_);
   scheduler_.retention().on_read(SessionId{1}, huge, UINT64_MAX, parts, now_);
-  scheduler_.retention().on_read(SessionId{1}, 77, 5, parts, now_);
+  scheduler_.retention().on_read(SessionId{1}, DatasetId{77}, 5, parts, now_);
   EXPECT_LE(scheduler_.retention().records().footprint(), kMiB);
 }
 

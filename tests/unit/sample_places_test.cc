@@ -27,7 +27,7 @@ TEST(SamplePlaces, PagesAroundAPlaceSayLessThanThePlace) {
 
 TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
   SampleBook book;
-  const uint32_t set = book.use(SessionId{1}, "set", 10);
+  const DatasetId set = book.use(SessionId{1}, "set", 10);
   const auto see = [&](uint64_t index, const Extent& part) {
     book.begin(SessionId{1}, 77, set, index);
     book.part(77, set, index, part);
@@ -60,7 +60,7 @@ TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
 
 TEST(SamplePlaces, OnlyReadersOfAShuffledDatasetReportPages) {
   SampleBook book;
-  const uint32_t set = book.use(SessionId{1}, "set", 100);
+  const DatasetId set = book.use(SessionId{1}, "set", 100);
   ASSERT_EQ(book.use(SessionId{2}, "set", 100), set);
   book.use(SessionId{3}, "other", 100);
   EXPECT_FALSE(book.orders().lacks_locations(SessionId{1})) << "without an order";
@@ -106,7 +106,7 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   ASSERT_EQ(scheduler_.accounts().outstanding(), kMiB);
   scheduler_.add_file(2, kMiB, 9);  // another job is short of memory meanwhile
   scheduler_.file_usable(2, true);
-  const uint32_t other = book_.use(SessionId{1}, "other", 1);
+  const DatasetId other = book_.use(SessionId{1}, "other", 1);
   ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, 0, {{0, 4096, 2}}, Source::kDeclared));
   ASSERT_TRUE(book_.publish(SessionId{1}, other, 0, 0, std::vector<uint32_t>{0}));
   pump();
@@ -207,7 +207,7 @@ TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {
   scheduler.add_session(SessionId{1}, {}, true, 0);
   scheduler.queue().set(9, 128 << 10, 8);
   scheduler.add_file(1, 8 * kMiB, 9);
-  const uint32_t set = book.use(SessionId{1}, "set", 8);
+  const DatasetId set = book.use(SessionId{1}, "set", 8);
   for (uint32_t i = 0; i < 8; ++i) {
     ASSERT_TRUE(
         book.datasets().locate(SessionId{1}, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));

@@ -10,6 +10,7 @@ namespace sluice::test {
 namespace {
 
 using optimizer::BegunSamples;
+using optimizer::DatasetId;
 using optimizer::Datasets;
 using optimizer::Extent;
 using optimizer::SampleBook;
@@ -80,12 +81,12 @@ TEST(SampleMemory, WhatIsHeldIsCountedThroughAllChanges) {
 TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t set = book.use(SessionId{1}, "set", kHuge);
+  const DatasetId set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t i = 0; i < 100000; ++i)
     book.datasets().locate(SessionId{1}, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
   EXPECT_LE(book.held(), (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
-  const uint32_t other = book.use(SessionId{1}, "other", 10);
+  const DatasetId other = book.use(SessionId{1}, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
   EXPECT_EQ(book.held(), 0U);
@@ -99,7 +100,7 @@ TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
 TEST(SampleMemory, OrdersCount) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t set = book.use(SessionId{1}, "set", 1 << 30);
+  const DatasetId set = book.use(SessionId{1}, "set", 1 << 30);
   EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(200000)));
   EXPECT_TRUE(book.publish(SessionId{1}, set, 1, 0, counted(100000)));
   EXPECT_FALSE(book.publish(SessionId{1}, set, 2, 0, counted(100000)));
@@ -111,10 +112,10 @@ TEST(SampleMemory, OrdersCount) {
 TEST(SampleMemory, ADatasetInUseGivesWayOnlyToWhatTakesLess) {
   SampleBook book;
   book.set_most_bytes(1 << 20);
-  const uint32_t honest = book.use(SessionId{1}, "honest", 1000);
+  const DatasetId honest = book.use(SessionId{1}, "honest", 1000);
   ASSERT_TRUE(book.publish(SessionId{1}, honest, 1, 0, counted(1000)));
   for (const uint32_t positions : {116000U, 1U << 20}) {
-    const uint32_t greedy = book.use(SessionId{2}, "greedy", 1 << 30);
+    const DatasetId greedy = book.use(SessionId{2}, "greedy", 1 << 30);
     EXPECT_EQ(settle(&book, positions * SampleOrder::kPositionBytes), 0U);
     EXPECT_FALSE(book.publish(SessionId{2}, greedy, 1, 0, counted(positions)));
     book.leave(SessionId{2});
@@ -126,10 +127,10 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
   SampleBook book;
   book.set_most_bytes(4 << 20);
   constexpr uint32_t kSamples = 1000;
-  uint32_t last = 0;
+  DatasetId last{};
   for (int i = 0; i < 600; ++i) {
     last = book.use(SessionId{1}, "object " + std::to_string(i), kSamples);
-    ASSERT_NE(last, 0U);
+    ASSERT_NE(last, optimizer::kNoDataset);
     settle(&book, kSamples * SampleOrder::kPositionBytes);
     ASSERT_TRUE(book.publish(SessionId{1}, last, 1, 0, counted(kSamples))) << i;
     for (uint32_t s = 0; s < kSamples; ++s) {
@@ -150,8 +151,8 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
   SampleBook book;
   for (uint32_t i = 0; i < 2 * SampleBook::kMaxDatasets; ++i) {
     const SessionId session{1 + i % 4};
-    const uint32_t set = book.use(session, std::to_string(i), 10);
-    ASSERT_NE(set, 0U);
+    const DatasetId set = book.use(session, std::to_string(i), 10);
+    ASSERT_NE(set, optimizer::kNoDataset);
     // Broken off: its order never ends.
     ASSERT_TRUE(book.publish(session, set, 1, 0, counted(10)));
     ASSERT_TRUE(book.datasets().locate(session, set, 3, {{0, 1, 1}}, Source::kDeclared));
@@ -165,10 +166,10 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
 
 TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
   SampleBook book;
-  const uint32_t honest = book.use(SessionId{1}, "honest", 10);
+  const DatasetId honest = book.use(SessionId{1}, "honest", 10);
   book.datasets().locate(SessionId{1}, honest, 3, {{0, 1, 1}}, Source::kDeclared);
   for (uint32_t i = 0; i < 10 * Datasets::kMaxNames; ++i) {
-    const uint32_t set = book.use(SessionId{2}, "flood " + std::to_string(i), 10);
+    const DatasetId set = book.use(SessionId{2}, "flood " + std::to_string(i), 10);
     book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared);
     if (i % 64 == 0) settle(&book);
   }
@@ -179,7 +180,7 @@ TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
 
 TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
   SampleBook book;
-  const uint32_t set = book.use(SessionId{1}, "set", 10);
+  const DatasetId set = book.use(SessionId{1}, "set", 10);
   book.datasets().locate(SessionId{1}, set, 3, {{0, 1, 1}}, Source::kDeclared);
   book.release({set, false});
   EXPECT_EQ(book.set(set)->known(), 0U);
@@ -190,18 +191,18 @@ TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
 
 TEST(SampleMemory, NumbersOfDatasetsComeRound) {
   SampleBook book;
-  const uint32_t first = book.use(SessionId{1}, "first", 10);
+  const DatasetId first = book.use(SessionId{1}, "first", 10);
   for (uint32_t i = 0; i < 3000; ++i) {
-    const uint32_t set = book.use(SessionId{2}, "set", 10);
+    const DatasetId set = book.use(SessionId{2}, "set", 10);
     ASSERT_NE(set, first);
-    ASSERT_LE(set, Datasets::kMaxId);
+    ASSERT_LE(set, DatasetId{Datasets::kMaxId});
     book.leave(SessionId{2});
   }
 }
 
 TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
   SampleBook book;
-  const uint32_t set = book.use(SessionId{1}, "set", kHuge);
+  const DatasetId set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t reader = 0; reader < 3000; ++reader) {
     for (uint64_t i = 0; i < 100; ++i) book.begin(SessionId{1}, reader, set, i);
   }
@@ -215,7 +216,7 @@ TEST(SampleMemory, SamplesThatNeverEndAreBounded) {
 
 TEST(SampleMemory, NoJobReadsInAnothersDataset) {
   SampleBook book;
-  const uint32_t set = book.use(SessionId{1}, "set", 10);
+  const DatasetId set = book.use(SessionId{1}, "set", 10);
   book.begin(SessionId{2}, 5, set, 3);
   EXPECT_FALSE(book.end(5, set, 3));
   EXPECT_FALSE(book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared));

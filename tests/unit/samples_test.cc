@@ -12,6 +12,7 @@
 namespace sluice::test {
 namespace {
 
+using optimizer::DatasetId;
 using optimizer::Extent;
 using optimizer::JobOrders;
 using optimizer::SampleBook;
@@ -27,7 +28,7 @@ std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
 }
 
 struct Book : SampleBook {
-  uint32_t data = use(SessionId{1}, "set", 1000);
+  DatasetId data = use(SessionId{1}, "set", 1000);
   void read(uint64_t reader, uint32_t index, std::vector<Extent> parts) {
     begin(SessionId{1}, reader, data, index);
     for (const Extent& extent : parts) part(reader, data, index, extent);
@@ -185,7 +186,8 @@ TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
 TEST(SampleBook, RefusesWhatIsNotThere) {
   Book book;
   EXPECT_FALSE(book.publish(SessionId{1}, book.data, 0, 0, std::vector<uint32_t>{1000}));
-  EXPECT_FALSE(book.publish(SessionId{1}, book.data + 1, 0, 0, std::vector<uint32_t>{0}));
+  EXPECT_FALSE(
+      book.publish(SessionId{1}, DatasetId{number(book.data) + 1}, 0, 0, std::vector<uint32_t>{0}));
   EXPECT_FALSE(book.publish(SessionId{2}, book.data, 0, 0, std::vector<uint32_t>{0}))
       << "not its dataset";
   EXPECT_TRUE(book.begin(SessionId{1}, 1, book.data, 1000).empty());

@@ -39,7 +39,7 @@ TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
 }
 
 TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
-  constexpr uint32_t kDataset = 5;
+  constexpr DatasetId kDataset{5};
   plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i) {
     now += kMillisecond;
@@ -145,17 +145,17 @@ TEST(CopyTable, WhatIsWastedWhileTheWastedAreTakenIsTakenNext) {
   CopyTable table;
   for (const uint32_t file : {1U, 2U}) {
     StagedCopy& copy = table.add(file, 4096);
-    copy.dataset = 10 + file;
+    copy.dataset = DatasetId{10 + file};
     copy.took_ns = kMillisecond;
   }
   table.evict(1);
   for (const CopyTable::Wasted& wasted : table.take_wasted()) {
-    EXPECT_EQ(wasted.dataset, 11U);
+    EXPECT_EQ(wasted.dataset, DatasetId{11});
     table.evict(2);
   }
   const auto next = table.take_wasted();
   ASSERT_EQ(next.size(), 1U);
-  EXPECT_EQ(next[0].dataset, 12U);
+  EXPECT_EQ(next[0].dataset, DatasetId{12});
   EXPECT_TRUE(table.take_wasted().empty());
   EXPECT_EQ(table.take_evicted(), (std::vector<uint32_t>{1, 2}));
 }

@@ -7,7 +7,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kReader = 7;
-constexpr uint32_t kDataset = 3;
+constexpr DatasetId kDataset{3};
 constexpr uint64_t kStorage = 10'000'000;  // ns
 
 class UptakeTest : public testing::Test {
@@ -28,7 +28,7 @@ TEST_F(UptakeTest, CopiesThatAreNeverOpenedAreUseless) {
     EXPECT_EQ(sample(true, kStorage), Uptake::Verdict::kOriginal);
   }
   EXPECT_TRUE(uptake.needs_originals(kDataset));
-  EXPECT_FALSE(uptake.needs_originals(kDataset + 1));
+  EXPECT_FALSE(uptake.needs_originals(DatasetId{number(kDataset) + 1}));
   uptake.remove(kDataset);
   EXPECT_FALSE(uptake.needs_originals(kDataset));
 }

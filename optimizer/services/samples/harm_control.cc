@@ -23,13 +23,13 @@ const char* name_of(Mechanism mechanism) {
 
 // Samples that overlap in one thread cannot be timed separately: a newly begun sample replaces the
 // one before it, whose end then finds another sample and is ignored.
-void HarmControl::begun(uint64_t reader, uint32_t dataset, uint64_t index, const Begin& begin) {
+void HarmControl::begun(uint64_t reader, DatasetId dataset, uint64_t index, const Begin& begin) {
   if (open_.size() >= kMostOpen) open_.clear();  // events of their ends were lost
   open_[reader] = {dataset, index, begin};
 }
 
 // A native sample is one that no mechanism delivered: it counts for the control group of each.
-void HarmControl::ended(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns) {
+void HarmControl::ended(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns) {
   const auto at = open_.find(reader);
   if (at == open_.end() || at->second.dataset != dataset || at->second.index != index) return;
   const Begin begin = at->second.begin;
@@ -48,17 +48,18 @@ void HarmControl::ended(uint64_t reader, uint32_t dataset, uint64_t index, uint6
   on_verdict(dataset, Mechanism::kCopies, copies, now_ns());
 }
 
-const HarmWatch* HarmControl::find(uint32_t dataset, Mechanism mechanism) const {
+const HarmWatch* HarmControl::find(DatasetId dataset, Mechanism mechanism) const {
   const auto at = watches_.find(dataset);
   return at == watches_.end() ? nullptr : &at->second.watches[static_cast<size_t>(mechanism)];
 }
 
-bool HarmControl::in_trial(uint32_t dataset, Mechanism mechanism) const {
+bool HarmControl::in_trial(DatasetId dataset, Mechanism mechanism) const {
   const HarmWatch* watch = find(dataset, mechanism);
   return watch != nullptr && watch->in_trial();
 }
 
-void HarmControl::on_verdict(uint32_t dataset, Mechanism mechanism, Verdict verdict, uint64_t now) {
+void HarmControl::on_verdict(DatasetId dataset, Mechanism mechanism, Verdict verdict,
+                             uint64_t now) {
   if (verdict == Verdict::kNothing) return;
   apply(dataset, mechanism, now);
   const HarmWatch* watch = find(dataset, mechanism);
@@ -86,7 +87,7 @@ void HarmControl::on_verdict(uint32_t dataset, Mechanism mechanism, Verdict verd
   }
 }
 
-void HarmControl::switch_off(uint32_t dataset, Mechanism mechanism) {
+void HarmControl::switch_off(DatasetId dataset, Mechanism mechanism) {
   const bool copies = mechanism == Mechanism::kCopies;
   if (copies) {  // those that exist would still be read
     plans_->stage.drop_dataset(dataset);
@@ -99,13 +100,13 @@ void HarmControl::switch_off(uint32_t dataset, Mechanism mechanism) {
     if (metrics == nullptr || (running && running->session != id)) continue;
     (*metrics)[static_cast<size_t>(copies ? SessionMetric::copies_off
                                           : SessionMetric::records_off)] += 1;
-    (*metrics)[static_cast<size_t>(SessionMetric::off_dataset)] = dataset;
+    (*metrics)[static_cast<size_t>(SessionMetric::off_dataset)] = number(dataset);
   }
 }
 
 // Copies of upcoming control samples would leave the trial without a control group until they are
 // used up.
-void HarmControl::drop_control_copies(uint32_t dataset) {
+void HarmControl::drop_control_copies(DatasetId dataset) {
   size_t dropped = 0;
   for (const uint32_t sample : plans_->samples.orders().upcoming(dataset)) {
     if (!JobOrders::is_control(sample)) continue;
@@ -116,7 +117,7 @@ void HarmControl::drop_control_copies(uint32_t dataset) {
 }
 
 // May begin a new trial of a mechanism whose time off is over.
-void HarmControl::apply(uint32_t dataset, Mechanism mechanism, uint64_t now) {
+void HarmControl::apply(DatasetId dataset, Mechanism mechanism, uint64_t now) {
   const bool files = mechanism == Mechanism::kCopies;
   plans_->samples.datasets().set_off(dataset, files, !watches_[dataset].of(mechanism).on(now));
   plans_->samples.datasets().set_trial(dataset, files, in_trial(dataset, mechanism));
@@ -124,7 +125,7 @@ void HarmControl::apply(uint32_t dataset, Mechanism mechanism, uint64_t now) {
 
 void HarmControl::tick(uint64_t now) {
   for (const CopyTable::Wasted& wasted : plans_->stage.table().take_wasted()) {
-    if (wasted.dataset == 0 || plans_->samples.set(wasted.dataset) == nullptr) continue;
+    if (wasted.dataset == kNoDataset || plans_->samples.set(wasted.dataset) == nullptr) continue;
     HarmWatch& watch = watches_[wasted.dataset].of(Mechanism::kCopies);
     on_verdict(wasted.dataset, Mechanism::kCopies, watch.wasted(wasted.ns, now), now);
   }

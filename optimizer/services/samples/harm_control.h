@@ -9,6 +9,7 @@
 
 #include "optimizer/services/service.h"
 #include "policy/planner/harm_watch.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -29,18 +30,18 @@ class HarmControl : Service {
 
   // A thread began a sample, and ended it at `time_ns` of the same clock. `reader` is as in
   // SampleBook.
-  void begun(uint64_t reader, uint32_t dataset, uint64_t index, const Begin& begin);
-  void ended(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns);
+  void begun(uint64_t reader, DatasetId dataset, uint64_t index, const Begin& begin);
+  void ended(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns);
   // Several times a second: counts copies that will not be read, and begins new trials.
   void tick(uint64_t now_ns);
-  bool in_trial(uint32_t dataset, Mechanism mechanism) const;
-  void remove(uint32_t dataset) { watches_.erase(dataset); }
+  bool in_trial(DatasetId dataset, Mechanism mechanism) const;
+  void remove(DatasetId dataset) { watches_.erase(dataset); }
 
   static constexpr size_t kMostOpen = 4096;  // samples being read; a full table is cleared
 
  private:
   struct Open {
-    uint32_t dataset = 0;
+    DatasetId dataset{};
     uint64_t index = 0;
     Begin begin;
   };
@@ -49,15 +50,15 @@ class HarmControl : Service {
     HarmWatch& of(Mechanism mechanism) { return watches[static_cast<size_t>(mechanism)]; }
   };
 
-  const HarmWatch* find(uint32_t dataset, Mechanism mechanism) const;
-  void on_verdict(uint32_t dataset, Mechanism mechanism, HarmWatch::Verdict verdict,
+  const HarmWatch* find(DatasetId dataset, Mechanism mechanism) const;
+  void on_verdict(DatasetId dataset, Mechanism mechanism, HarmWatch::Verdict verdict,
                   uint64_t now_ns);
-  void drop_control_copies(uint32_t dataset);
-  void switch_off(uint32_t dataset, Mechanism mechanism);
-  void apply(uint32_t dataset, Mechanism mechanism, uint64_t now_ns);
+  void drop_control_copies(DatasetId dataset);
+  void switch_off(DatasetId dataset, Mechanism mechanism);
+  void apply(DatasetId dataset, Mechanism mechanism, uint64_t now_ns);
 
   std::unordered_map<uint64_t, Open> open_;  // by reader: its last begun sample
-  std::map<uint32_t, Pair> watches_;         // by dataset
+  std::map<DatasetId, Pair> watches_;        // by dataset
 };
 
 }  // namespace sluice::optimizer

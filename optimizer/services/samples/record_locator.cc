@@ -96,7 +96,7 @@ uint64_t RecordLocator::Declared::bytes() const {
   return sum;
 }
 
-bool RecordLocator::declared(uint32_t dataset, uint32_t file, uint64_t first,
+bool RecordLocator::declared(DatasetId dataset, uint32_t file, uint64_t first,
                              const std::vector<std::string_view>& keys) {
   const FileEntry* entry = files_->find(file);
   if (entry == nullptr || entry->state == FileEntry::State::kOff) return true;
@@ -113,7 +113,7 @@ bool RecordLocator::declared(uint32_t dataset, uint32_t file, uint64_t first,
 void RecordLocator::look_up(const FileEntry& file) {
   if (searched_.count(file.id) != 0) return;
   struct Answer {
-    std::vector<std::tuple<uint32_t, uint64_t, Extent>> places;  // dataset, sample
+    std::vector<std::tuple<DatasetId, uint64_t, Extent>> places;  // sample
     std::string why;
   };
   const auto answer = std::make_shared<Answer>();
@@ -167,7 +167,7 @@ void RecordLocator::file_ready(const FileEntry& file) {
   }
 }
 
-void RecordLocator::seen(uint32_t id, uint64_t index) {
+void RecordLocator::seen(DatasetId id, uint64_t index) {
   Dataset& dataset = datasets_[id];
   if (dataset.next_try == 0) dataset.next_try = kEnoughSeen;
   ++dataset.seen;
@@ -193,7 +193,7 @@ void RecordLocator::seen(uint32_t id, uint64_t index) {
   try_guess(id, dataset);
 }
 
-void RecordLocator::try_guess(uint32_t id, Dataset& dataset) {
+void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
   const SampleSet& set = *plans_->samples.set(id);
   if (set.samples() > std::min(kMostGuessed, limits().records)) {
     dataset.next_try = kNever;
@@ -245,7 +245,7 @@ void RecordLocator::try_guess(uint32_t id, Dataset& dataset) {
       [this, id, file, found] { guessed(id, file, std::move(*found)); });
 }
 
-void RecordLocator::guessed(uint32_t id, uint32_t file, Found found) {
+void RecordLocator::guessed(DatasetId id, uint32_t file, Found found) {
   const auto at = datasets_.find(id);
   const SampleSet* set = plans_->samples.set(id);
   if (at == datasets_.end() || set == nullptr) return;
@@ -266,7 +266,7 @@ void RecordLocator::guessed(uint32_t id, uint32_t file, Found found) {
 }
 
 // Millions of samples would block the core thread: learned a slice at a time.
-void RecordLocator::apply_guess(uint32_t id, uint64_t first) {
+void RecordLocator::apply_guess(DatasetId id, uint64_t first) {
   const auto at = datasets_.find(id);
   const SampleSet* set = plans_->samples.set(id);
   if (at == datasets_.end() || set == nullptr || !at->second.guess) return;

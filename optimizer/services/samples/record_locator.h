@@ -19,6 +19,7 @@
 #include "optimizer/services/service.h"
 #include "policy/samples/record_list.h"
 #include "policy/samples/sample_guess.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -32,13 +33,13 @@ class RecordLocator : Service {
 
   // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
   // False: too many keys wait for their file already (kMostDeclaredBytes).
-  bool declared(uint32_t dataset, uint32_t file, uint64_t first,
+  bool declared(DatasetId dataset, uint32_t file, uint64_t first,
                 const std::vector<std::string_view>& keys);
   // What was learned of the dataset was released (SampleBook::release).
-  void remove(uint32_t dataset) { datasets_.erase(dataset); }
+  void remove(DatasetId dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
   // A worker has read the sample, and its location is learned.
-  void seen(uint32_t dataset, uint64_t index);
+  void seen(DatasetId dataset, uint64_t index);
   // A session has ended: removes its datasets that no other session uses, and stops executor work
   // on its files that no other session follows, so that their mount can be unmounted.
   void session_ended();
@@ -58,7 +59,8 @@ class RecordLocator : Service {
     uint32_t waits_for = 0;  // a file that is being opened; 0: none
   };
   struct Declared {
-    uint32_t dataset = 0, file = 0;
+    DatasetId dataset{};
+    uint32_t file = 0;
     uint64_t first = 0;
     std::vector<std::string> keys;
     uint64_t bytes() const;  // of memory, approximately
@@ -72,9 +74,9 @@ class RecordLocator : Service {
     unsigned count = 0;
   };
 
-  void try_guess(uint32_t id, Dataset& dataset);
-  void guessed(uint32_t id, uint32_t file, Found found);
-  void apply_guess(uint32_t id, uint64_t first);
+  void try_guess(DatasetId id, Dataset& dataset);
+  void guessed(DatasetId id, uint32_t file, Found found);
+  void apply_guess(DatasetId id, uint64_t first);
   void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which stays open, then `done` on the core thread.
   void with_file(const FileEntry& file,
@@ -85,7 +87,7 @@ class RecordLocator : Service {
   bool stopped_ = false;
   uint64_t budget_ = 0;
   std::map<uint32_t, Reading> reading_;  // by file
-  std::map<uint32_t, Dataset> datasets_;
+  std::map<DatasetId, Dataset> datasets_;
   std::list<Declared> waiting_;  // for their file to be ready, or a look-up in it to end
   std::set<uint32_t> searched_;  // files in which keys are being looked up
 };

@@ -35,7 +35,7 @@ SampleEvents::SampleEvents(const Service& service, RecordLocator* records, Histo
 
 bool SampleEvents::on_event(Session& session, const TakenEvent& event) {
   if (!event_is_sane(event.data, 0)) return false;
-  const uint32_t dataset = protocol::dataset_of(event.data.address);
+  const DatasetId dataset{protocol::dataset_of(event.data.address)};
   const uint64_t index = protocol::index_of(event.data.address);
   // The key by which the reader of a sample is found.
   const uint64_t reader = static_cast<uint64_t>(event.pid) << 32 | event.data.tid;
@@ -59,7 +59,7 @@ bool SampleEvents::on_event(Session& session, const TakenEvent& event) {
   }
 }
 
-void SampleEvents::begin(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+void SampleEvents::begin(Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
                          uint64_t time_ns) {
   const std::span<const Extent> parts = plans_->samples.begin(session.id, reader, dataset, index);
   const uint64_t now = now_ns();
@@ -98,7 +98,7 @@ void SampleEvents::begin(Session& session, uint64_t reader, uint32_t dataset, ui
   history.count(EpochField::late_bytes, late * bytes, now);
 }
 
-void SampleEvents::time_sample(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns,
+void SampleEvents::time_sample(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns,
                                std::span<const Extent> parts, bool prefetched) {
   using Mechanism = HarmControl::Mechanism;
   const bool copy = is_of_files(parts);
@@ -114,7 +114,7 @@ void SampleEvents::time_sample(uint64_t reader, uint32_t dataset, uint64_t index
        time_ns, static_cast<uint64_t>(plans_->scheduler.store().alone_ns(parts))});
 }
 
-bool SampleEvents::end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+bool SampleEvents::end(Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
                        Uptake::End end) {
   const bool random = plans_->samples.reads_at_random(reader);
   if (!plans_->samples.end(reader, dataset, index)) return false;
@@ -134,7 +134,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, uint32_t dataset, uint
 }
 
 // Called before the copies of the sample's files are released.
-void SampleEvents::note_uptake(SessionId owner, uint64_t reader, uint32_t dataset, uint64_t index,
+void SampleEvents::note_uptake(SessionId owner, uint64_t reader, DatasetId dataset, uint64_t index,
                                Uptake::End end) {
   end.storage_ns = static_cast<uint64_t>(
       plans_->scheduler.store().alone_ns(plans_->samples.parts(dataset, index)));
@@ -151,7 +151,7 @@ void SampleEvents::note_uptake(SessionId owner, uint64_t reader, uint32_t datase
   stage_->remove_evicted();
 }
 
-bool SampleEvents::add_part(const Session& session, uint64_t reader, uint32_t dataset,
+bool SampleEvents::add_part(const Session& session, uint64_t reader, DatasetId dataset,
                             uint64_t index, const protocol::EventData& event) {
   FileEntry* file = session.files.count(event.file) != 0 ? files_->find(event.file) : nullptr;
   if (file == nullptr || event.offset >= file->size || event.length == 0) return false;
@@ -165,7 +165,7 @@ bool SampleEvents::add_part(const Session& session, uint64_t reader, uint32_t da
 
 // Workers that are sessions of their own end with their epoch. Makes the session that owns the
 // order a user of the files that they opened, or the locations learned in them would be lost.
-void SampleEvents::share_file(SessionId session, uint32_t dataset, FileEntry& file) {
+void SampleEvents::share_file(SessionId session, DatasetId dataset, FileEntry& file) {
   const auto running = plans_->samples.orders().running(session, dataset);
   if (!running || running->session == session) return;
   Session* const owner = sessions_->find(running->session);

@@ -21,19 +21,20 @@ class SampleEvents : Service {
 
   // REQUIRES: the event is one of a sample. False: it is invalid.
   bool on_event(Session& session, const TakenEvent& event);
-  void remove_dataset(uint32_t dataset) { uptake_.remove(dataset); }
+  void remove_dataset(DatasetId dataset) { uptake_.remove(dataset); }
 
  private:
-  void begin(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns);
-  void time_sample(uint64_t reader, uint32_t dataset, uint64_t index, uint64_t time_ns,
+  void begin(Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
+             uint64_t time_ns);
+  void time_sample(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns,
                    std::span<const Extent> parts, bool prefetched);
   // False: the sample had not been begun.
-  bool end(Session& session, uint64_t reader, uint32_t dataset, uint64_t index, Uptake::End end);
-  bool add_part(const Session& session, uint64_t reader, uint32_t dataset, uint64_t index,
+  bool end(Session& session, uint64_t reader, DatasetId dataset, uint64_t index, Uptake::End end);
+  bool add_part(const Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
                 const protocol::EventData& event);
-  void note_uptake(SessionId owner, uint64_t reader, uint32_t dataset, uint64_t index,
+  void note_uptake(SessionId owner, uint64_t reader, DatasetId dataset, uint64_t index,
                    Uptake::End end);
-  void share_file(SessionId session, uint32_t dataset, FileEntry& file);
+  void share_file(SessionId session, DatasetId dataset, FileEntry& file);
 
   RecordLocator* const records_;
   Histories* const histories_;

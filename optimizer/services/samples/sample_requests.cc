@@ -31,10 +31,10 @@ void SampleRequests::handle(const Peer& peer, const DatasetMessage& message,
   Session* session =
       sessions_->find_or_refuse(peer, message.dataset.session, message.dataset.token);
   if (session == nullptr) return;
-  const uint32_t id = plans_->samples.use(session->id, message.name, message.dataset.samples);
+  const DatasetId id = plans_->samples.use(session->id, message.name, message.dataset.samples);
   limits_->relieve();
   stored_->use(id, session->options.places, message.name, message.dataset.samples);
-  const protocol::DatasetKnown answer{id, 0};
+  const protocol::DatasetKnown answer{number(id), 0};
   base_->server.send(peer.connection, MessageKind::kDatasetKnown,
                      std::as_bytes(std::span(&answer, 1)));
 }
@@ -56,10 +56,10 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
     return;
   }
   if (request.first == 0) begin_epoch(*session, request);
-  plans_->samples.datasets().touch(request.dataset);  // relieve() then releases it last
+  plans_->samples.datasets().touch(DatasetId{request.dataset});  // relieve() then releases it last
   limits_->relieve(request.count * SampleOrder::kPositionBytes);
-  if (!plans_->samples.publish(session->id, request.dataset, request.epoch, request.first,
-                               indices)) {
+  if (!plans_->samples.publish(session->id, DatasetId{request.dataset}, request.epoch,
+                               request.first, indices)) {
     base_->server.refuse(peer.connection, "an order of unknown samples");
     return;
   }
@@ -71,17 +71,17 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
 
 // Decides once per epoch whether the session's events of samples are of any use.
 void SampleRequests::begin_epoch(const Session& session, const protocol::Samples& order) {
-  const bool idle =
-      nothing_to_gain(session) || nothing_to_learn(session, order.dataset, order.epoch);
+  const DatasetId dataset{order.dataset};
+  const bool idle = nothing_to_gain(session) || nothing_to_learn(session, dataset, order.epoch);
   // Without events the end of the previous epoch would go unnoticed: its order is removed here.
   auto& was_idle = session.memory.get()->header.samples_idle;
   if (idle || was_idle.load(std::memory_order_relaxed) != 0) {
-    plans_->samples.orders().remove(session.id, order.dataset);
+    plans_->samples.orders().remove(session.id, dataset);
   }
   was_idle.store(idle ? 1 : 0, std::memory_order_relaxed);
   if (idle) return;
   // Events of the epoch before may still be in the rings.
-  sessions_->after_events([this, id = session.id, dataset = order.dataset, epoch = order.epoch] {
+  sessions_->after_events([this, id = session.id, dataset, epoch = order.epoch] {
     const Session* const later = sessions_->find(id);
     if (later == nullptr || !nothing_to_learn(*later, dataset, epoch)) return;
     later->memory.get()->header.samples_idle.store(1, std::memory_order_relaxed);
@@ -137,7 +137,7 @@ void SampleRequests::handle(const Peer& peer, const LocateMessage& message,
     return;
   }
   plans_->orders_changed = true;
-  resume_events(request.dataset);
+  resume_events(DatasetId{request.dataset});
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
 
@@ -154,8 +154,9 @@ bool SampleRequests::locate_files(const Session& session, const protocol::Sample
       }
       break;
     }
-    if (!plans_->samples.datasets().locate(session.id, request.dataset, request.first + i,
-                                           {whole_file(file)}, Source::kDeclared)) {
+    if (!plans_->samples.datasets().locate(session.id, DatasetId{request.dataset},
+                                           request.first + i, {whole_file(file)},
+                                           Source::kDeclared)) {
       return false;
     }
   }
@@ -173,9 +174,9 @@ bool SampleRequests::locate_extents(const Session& session, const protocol::Samp
     if (place.length == 0 || place.offset >= file->size) continue;
     const auto length =
         static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
-    if (!plans_->samples.datasets().locate(session.id, request.dataset, request.first + i,
-                                           {{place.offset, length, request.file}},
-                                           Source::kDeclared)) {
+    if (!plans_->samples.datasets().locate(
+            session.id, DatasetId{request.dataset}, request.first + i,
+            {{place.offset, length, request.file}}, Source::kDeclared)) {
       return false;
     }
   }
@@ -187,7 +188,8 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
   const protocol::Samples& request = message.samples;
   Session* session = sessions_->find_or_refuse(peer, request.session, request.token);
   if (session == nullptr || !may_name_paths(peer, session)) return;
-  const SampleSet* set = plans_->samples.set(request.dataset);
+  const DatasetId dataset{request.dataset};
+  const SampleSet* set = plans_->samples.set(dataset);
   const uint64_t news = set != nullptr ? set->news() : 0;
   for (size_t at = 0; at < message.files.size();) {
     const uint32_t sample = message.files[at].first;
@@ -200,14 +202,14 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
       }
     }
     if (!parts.empty()) {
-      plans_->samples.datasets().locate(session->id, request.dataset, sample, std::move(parts),
+      plans_->samples.datasets().locate(session->id, dataset, sample, std::move(parts),
                                         Source::kSeen);
     }
   }
   // A report that confirms a known location changes no plan.
   if (set != nullptr && set->news() != news) {
     plans_->orders_changed = true;
-    resume_events(request.dataset);
+    resume_events(dataset);
   }
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
@@ -232,12 +234,13 @@ void SampleRequests::handle(const Peer& peer, const FileUseMessage& message,
 bool SampleRequests::locate_keys(const Session& session, const protocol::Samples& request,
                                  std::string_view text) {
   std::vector<std::string_view> keys;
-  const SampleSet* set = plans_->samples.set(request.dataset);
+  const DatasetId dataset{request.dataset};
+  const SampleSet* set = plans_->samples.set(dataset);
   if (session.files.count(request.file) == 0 || !parse_keys(text, request.count, &keys) ||
       set == nullptr || request.first + request.count > set->samples()) {
     return false;
   }
-  return records_->declared(request.dataset, request.file, request.first, keys);
+  return records_->declared(dataset, request.file, request.first, keys);
 }
 
 // Whether nothing of the session's samples can be prefetched: all are whole files that are never
@@ -256,7 +259,7 @@ bool SampleRequests::nothing_to_gain(const Session& session) const {
 // small database or from the job's own memory, and sample events are pure cost. A file may be
 // reported up to an epoch after it was read, so what counts is what is known by now. Every
 // kRetryEpochs epochs events are switched on again.
-bool SampleRequests::nothing_to_learn(const Session& session, uint32_t dataset,
+bool SampleRequests::nothing_to_learn(const Session& session, DatasetId dataset,
                                       uint32_t epoch) const {
   const SampleSet* set = plans_->samples.set(dataset);
   return set != nullptr && set->known() < set->samples() / 4 && session.files.empty() &&
@@ -266,7 +269,7 @@ bool SampleRequests::nothing_to_learn(const Session& session, uint32_t dataset,
 
 // Locations of the dataset were learned: switches events on again in sessions that were made idle
 // because nothing was known.
-void SampleRequests::resume_events(uint32_t dataset) {
+void SampleRequests::resume_events(DatasetId dataset) {
   for (const auto& [id, session] : sessions_->all()) {
     auto& idle = session->memory.get()->header.samples_idle;
     if (idle.load(std::memory_order_relaxed) == 0) continue;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "optimizer/services/limits.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -33,8 +34,8 @@ class SampleRequests : Service {
                       std::string_view text);
   bool locate_keys(const Session& session, const protocol::Samples& request, std::string_view text);
   bool nothing_to_gain(const Session& session) const;
-  bool nothing_to_learn(const Session& session, uint32_t dataset, uint32_t epoch) const;
-  void resume_events(uint32_t dataset);
+  bool nothing_to_learn(const Session& session, DatasetId dataset, uint32_t epoch) const;
+  void resume_events(DatasetId dataset);
 
   StoredLocations* const stored_;
   RecordLocator* const records_;

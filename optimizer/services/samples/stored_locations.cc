@@ -15,7 +15,7 @@ constexpr uint64_t kWorthStoring = 16;  // samples with newly seen locations
 
 }  // namespace
 
-void StoredLocations::use(uint32_t dataset, const std::string& folder, const std::string& name,
+void StoredLocations::use(DatasetId dataset, const std::string& folder, const std::string& name,
                           uint64_t samples) {
   const auto [at, fresh] = datasets_.try_emplace(dataset);
   if (!fresh) return;
@@ -34,7 +34,7 @@ void StoredLocations::use(uint32_t dataset, const std::string& folder, const std
       });
 }
 
-void StoredLocations::loaded(uint32_t dataset, PlaceList places) {
+void StoredLocations::loaded(DatasetId dataset, PlaceList places) {
   const auto at = datasets_.find(dataset);
   if (at == datasets_.end()) return;
   say(Level::kInfo, "{} parts of samples are known from an earlier run: {}", places.parts.size(),
@@ -54,7 +54,7 @@ const FileEntry* StoredLocations::followed(const PlaceList::File& file) const {
 }
 
 // A sample's location is learned once all its followed files can be read.
-void StoredLocations::settle(uint32_t dataset) {
+void StoredLocations::settle(DatasetId dataset) {
   PlaceList& pending = datasets_.at(dataset).pending;
   std::vector<uint32_t> ids;
   for (const PlaceList::File& file : pending.files) {
@@ -166,13 +166,13 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
 }
 
 void StoredLocations::leave(SessionId session) {
-  for (const uint32_t id : plans_->samples.datasets().only_of(session)) release(id);
+  for (const DatasetId id : plans_->samples.datasets().only_of(session)) release(id);
   if (datasets_.empty()) {
     std::erase_if(seen_files_, [this](const auto& e) { return files_->find(e.first) == nullptr; });
   }
 }
 
-void StoredLocations::release(uint32_t id) {
+void StoredLocations::release(DatasetId id) {
   const auto at = datasets_.find(id);
   const SampleSet* set = plans_->samples.set(id);
   if (at == datasets_.end() || set == nullptr) return;

@@ -21,13 +21,13 @@ class StoredLocations : Service {
 
   // A session uses the dataset; locations are stored in `folder` (empty: not stored). Those stored
   // earlier are loaded once.
-  void use(uint32_t dataset, const std::string& folder, const std::string& name, uint64_t samples);
+  void use(DatasetId dataset, const std::string& folder, const std::string& name, uint64_t samples);
   // The file can be read now: locations from earlier runs may be in it.
   void file_ready(const FileEntry& file);
   // The session is about to end: stores what was learned of datasets that no other session uses.
   void leave(SessionId session);
   // The same for one dataset that is about to be released.
-  void release(uint32_t dataset);
+  void release(DatasetId dataset);
 
   size_t unsettled() const { return saving_; }  // files still being written
 
@@ -38,13 +38,13 @@ class StoredLocations : Service {
     PlaceList pending;  // loaded parts whose file is not followed yet; may have none
   };
 
-  void loaded(uint32_t dataset, PlaceList places);
-  void settle(uint32_t dataset);
+  void loaded(DatasetId dataset, PlaceList places);
+  void settle(DatasetId dataset);
   const FileEntry* followed(const PlaceList::File& file) const;
   static void add_pending(const PlaceList& pending, const SampleSet& set, PlaceList* list);
   PlaceList learned(const Dataset& dataset, const SampleSet& set) const;
 
-  std::map<uint32_t, Dataset> datasets_;
+  std::map<DatasetId, Dataset> datasets_;
   std::map<uint32_t, PlaceList::File> seen_files_;  // files that were ever followed, by id
   size_t saving_ = 0;
 };

@@ -34,6 +34,20 @@ def skip(why):
     sys.exit(77)
 
 
+def torch2(*needs):
+    """A Python that has PyTorch 2 and the modules `needs`; skips the test where there is none."""
+    code = ("import importlib.util, sys, torch; assert int(torch.__version__.split('.')[0]) >= 2\n"
+            "print(*[m for m in sys.argv[1:] if not importlib.util.find_spec(m)])")
+    # scripts/setup torch2 makes the second.
+    for path in (os.environ.get("SLUICE_TORCH2", ""), os.path.join(BUILD, "venv", "bin", "python3")):
+        if os.path.isfile(path):
+            asked = subprocess.run([path, "-c", code, *needs], capture_output=True, text=True, check=False)
+            if asked.returncode == 0:
+                lacks = asked.stdout.split()
+                return skip(f"no {', '.join(lacks)} (scripts/setup stack)") if lacks else path
+    return skip("no Python with PyTorch 2 (scripts/setup torch2)")
+
+
 def claim(truth, what):
     if not truth:
         raise Failure(what)

@@ -96,8 +96,8 @@ def epochs_of(done):
     return [[int(number) for number in line[3:]] for line in lines]
 
 
-def run(place, workers, epochs, kind, level):
-    argv = [sys.executable, "-W", "ignore", "-c", JOB, str(workers), str(epochs), kind]
+def run(place, workers, epochs, kind, level, python=sys.executable):
+    argv = [python, "-W", "ignore", "-c", JOB, str(workers), str(epochs), kind]
     if level is None:
         return place.run(argv, library=None, timeout=120)
     argv += [os.path.join(harness.BUILD, "sluice"), os.path.join(place.work, "status")]

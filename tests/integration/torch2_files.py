@@ -5,7 +5,6 @@ between epochs; every loss is the same as without Sluice, and files were in memo
 import json
 import os
 import random
-import subprocess
 
 import harness
 import stage_testing
@@ -13,19 +12,8 @@ from harness import claim
 from stage_testing import Ground
 
 JOB = os.path.join(harness.TOP, "tests", "adapters", "torch2_job.py")
-VENV = os.path.join(harness.TOP, "build", "venv", "bin", "python3")  # scripts/setup torch2
 DATASETS = [f"{kind}-{workers}" for kind in ("Folder", "Batched") for workers in (0, 2)]
 FILES = 300
-
-
-def python():
-    """A Python that has PyTorch 2."""
-    for path in (os.environ.get("SLUICE_TORCH2", ""), VENV):
-        if os.path.isfile(path) and subprocess.run(
-                [path, "-c", "import torch; assert int(torch.__version__.split('.')[0]) >= 2"],
-                capture_output=True, check=False).returncode == 0:
-            return path
-    return harness.skip("no Python with PyTorch 2 (scripts/setup torch2)")
 
 
 def make(folder):
@@ -41,7 +29,7 @@ def make(folder):
 def test(place):
     if not stage_testing.slow_mounts():
         harness.skip("no FUSE here")
-    argv = [python(), "-W", "ignore", JOB]
+    argv = [harness.torch2(), "-W", "ignore", JOB]
     with Ground(place, "mount", "1") as ground:
         make(ground.source)
         report = os.path.join(place.work, "report")

@@ -9,7 +9,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness  # noqa: E402
 from harness import claim  # noqa: E402
 
-VENV = os.path.join(harness.BUILD, "venv", "bin", "python3")
 JOB = """
 import warnings
 import torch
@@ -58,7 +57,7 @@ for batch in DataLoader(Warns(), batch_size=4):
 
 def test(place):
     checked = 0
-    for python in ("/usr/bin/python3", VENV):
+    for python in ("/usr/bin/python3", os.path.join(harness.BUILD, "venv", "bin", "python3")):
         argv = [python, "-c", JOB]
         plain = place.run(argv, library=None, timeout=100) if os.path.exists(python) else None
         if plain is None or "No module named 'torch'" in plain.stderr:

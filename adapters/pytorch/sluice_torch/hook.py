@@ -7,13 +7,14 @@ _package = sys.modules[__package__]
 
 
 class _Finder:
-    """First on sys.meta_path until TARGET has been imported; finds nothing itself."""
+    """First on sys.meta_path until the module `awaited` has been imported; finds nothing itself."""
 
-    def __init__(self):
+    def __init__(self, awaited, then):
+        self.awaited, self.then = awaited, then
         self.asking = False  # a similar hook may query all finders too
 
     def find_spec(self, name, path=None, target=None):
-        if name != TARGET or self.asking:
+        if name != self.awaited or self.asking:
             return None
         self.asking = True
         try:
@@ -28,7 +29,7 @@ class _Finder:
         return None
 
     def watch(self, loader):
-        """Patches the module that `loader` executes next; the loader remains the same object."""
+        """Calls `then` with the module that `loader` executes next; the loader remains the same object."""
         execute = loader.exec_module
 
         def exec_module(module):
@@ -36,7 +37,7 @@ class _Finder:
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             execute(module)
-            _install(module)
+            self.then(module)
 
         try:
             loader.exec_module = exec_module
@@ -57,10 +58,15 @@ def _install(module):
         pass
 
 
+def when_imported(name, then):
+    """Calls `then`, which raises nothing, with the module `name`: now if it is imported, otherwise when it is."""
+    module = sys.modules.get(name)
+    if module is not None:
+        then(module)
+    else:
+        sys.meta_path.insert(0, _Finder(name, then))
+
+
 def arrange():
     """Patches the DataLoader now if it is imported, otherwise when it is."""
-    module = sys.modules.get(TARGET)
-    if module is not None:
-        _install(module)
-    else:
-        sys.meta_path.insert(0, _Finder())
+    when_imported(TARGET, _install)

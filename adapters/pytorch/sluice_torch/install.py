@@ -1,5 +1,5 @@
 """Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
-from . import importance, loader, ranks, settings
+from . import hook, importance, loader, ranks, settings
 from .bindings import sluice
 from .importlib_bootstrap import fetcher, losses, wrappers
 
@@ -23,7 +23,7 @@ def install(module):
         patches += ((iterable_fetcher, "fetch", fetcher.in_workers(iterable_fetcher.fetch)),)
     next_batch = wrappers.timed(iterator.__next__)
     if importance.observes():
-        losses.watch()
+        hook.when_imported("torch.nn.functional", losses.watch)  # PyTorch 2 imports it after this module
         next_batch = wrappers.giving_out(next_batch)
     patches += ((iterator, "__next__", next_batch),)
     if importance.selects():

@@ -1,19 +1,21 @@
 """Wrappers of the losses of torch.nn.functional; what they observe is up to `importance`."""
 import functools
 import inspect
-import sys
 import threading
 import types
 
 import torch
 
-from .. import importance
+from .. import importance, settings
 
-FUNCTIONAL = "torch.nn.functional"
 _busy = threading.local()  # cross_entropy calls nll_loss, in some versions
-# Whether torch.compile is tracing the caller, with tensors that have no values: Dynamo takes the wrapper for the
-# loss itself, which it has under the same name, and calls it to learn what it returns.
-_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def _compiling():
+    """Whether torch.compile is tracing the caller, with tensors that have no values: Dynamo takes the wrapper for the
+    loss itself, which it has under the same name, and calls it to learn what it returns."""
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)  # imported after this module
+    return is_compiling is not None and is_compiling()
 
 
 def observed(original):
@@ -42,8 +44,10 @@ def observed(original):
     return functools.update_wrapper(wrapper, original)
 
 
-def watch():
-    """Wraps the losses in observed(). Their Module forms call them by these names."""
-    functional = sys.modules[FUNCTIONAL]
-    for name in importance.LOSSES:
-        setattr(functional, name, observed(getattr(functional, name)))
+def watch(functional):
+    """Wraps the losses of torch.nn.functional in observed(). Their Module forms call them by these names."""
+    try:
+        for name in importance.LOSSES:
+            setattr(functional, name, observed(getattr(functional, name)))
+    except Exception as error:
+        settings.switch_off("this PyTorch is not known: %s" % error)

@@ -35,7 +35,7 @@ MODULES := protocol policy lmdb preload optimizer lmdb_tools cli bench tests
 include $(wildcard $(MODULES:%=%/module.mk))
 include scripts/rules.mk
 
-.PHONY: setup demo check check-long bench bench-harm bench-formats asan tsan format lint install clean help
+.PHONY: setup demo check check-long bench bench-harm bench-formats asan tsan format lint install dist clean help
 setup: ## install what a build needs (Debian 12)
 	$(Q)scripts/setup build
 
@@ -90,8 +90,13 @@ lint: ## clang-format, clang-tidy, ruff and the rules of the tree
 install: all ## into PREFIX (/usr/local)
 	$(Q)scripts/install "$(DESTDIR)$(PREFIX)"
 
-clean: ## remove build/
-	$(Q)rm -rf build
+dist: ## a wheel and a Debian package, in dist/
+	$(Q)scripts/setup build dist
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)scripts/dist
+
+clean: ## remove build/ and dist/
+	$(Q)rm -rf build dist
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | sort

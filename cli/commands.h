@@ -25,11 +25,19 @@ RunArguments split_run_arguments(const std::vector<std::string>& arguments);
 int run(const Given& command_line, const std::vector<std::string>& command);
 
 struct StatusOptions {
-  std::string socket;  // empty: SLUICE_SOCKET, else the default path
-  bool json = false;   // one line of JSON instead of tables
-  bool watch = false;  // repeat every second, until interrupted or the optimizer has ended
+  std::string socket;       // empty: SLUICE_SOCKET, else the default path
+  bool json = false;        // one line of JSON instead of tables
+  bool watch = false;       // repeat every second, until interrupted or the optimizer has ended
+  bool prometheus = false;  // print_metrics instead
+  std::string out;          // its file
 };
 int print_status(const StatusOptions& options);
+
+// `sluice status --prometheus`: the metrics of `socket`'s optimizer, or without one of all of this
+// user's in the default folder, in the text format of Prometheus; on standard output, or in the
+// file `out`, which is replaced as a whole. No optimizer is no problem: `sluice_optimizers` is then
+// 0. kExitProblem if one does not answer, after the metrics of the others are written.
+int print_metrics(const StatusOptions& options);
 int stop(const std::string& socket);
 
 // `sluice doctor`: examines this machine, and given paths, for what Sluice needs. Every feature is
@@ -79,8 +87,7 @@ struct PacksOptions {
 int verify_packs(const PacksOptions& options);
 int print_packs(const PacksOptions& options);
 
-// `sluice docs`: docs/configuration.md, from the tables of options and metrics.
-// tests/integration/cli_test.py compares the committed document with it.
-int print_configuration();
+// `sluice docs`: prints configuration(), or with --man manual_page() (manual.h).
+int print_document(const std::string& text);
 
 }  // namespace sluice::cli

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/manual.h"
 #include "cli/program.h"
 #include "cli/text.h"
 #include "protocol/history.h"
@@ -40,15 +41,29 @@ the default. A file with a syntax error, an unknown key or a value of the wrong 
 whole: `sluice run` ends with status 2, a preloaded job says so and runs without the file.
 )";
 
-constexpr const char* kClosing = R"(
-## Exit statuses
+constexpr const char* kPrometheus = R"(
+## Prometheus
 
-`sluice run` becomes the command, so its exit status is the command's own. Before that it is 2
+`sluice status --prometheus` prints these figures of each job for Prometheus, and `--out FILE` writes
+them for node_exporter's textfile collector. The names begin with `sluice_`; `_ns` becomes `_seconds`,
+`_permille` becomes `_ratio`, and what only grows ends with `_total`: `stall_ns` is
+`sluice_stall_seconds_total`. The labels are `optimizer` (its process), `session`, `pid` and `command`
+(80 bytes at most). The first 100 jobs have series. `sluice_optimizers` is the number of optimizers
+that answered, of all memory cgroups of the user; without one it is 0, and the exit status 0.
+`sluice_optimizers_silent` counts those that did not answer, and the exit status is then 1.
+)";
+
+}  // namespace
+
+const char* const kExitStatuses =
+    R"(`sluice run` becomes the command, so its exit status is the command's own. Before that it is 2
 for a bad option, 125 if Sluice itself cannot start, 126 if the command cannot be executed and
 127 if it is not found. `sluice status` gives 1 if no optimizer answers, `sluice stop` 1 if one
 does not end in time, `sluice doctor` 1 if something is really broken, and `sluice report` 1 if
 its input is no report or its page cannot be written.
 )";
+
+namespace {
 
 // A table cell: '|' would end it, so it is escaped.
 std::string cell(std::string_view text) { return replaced(text, '|', "\\|"); }
@@ -87,7 +102,7 @@ std::string metrics_table(const char* title, std::span<const protocol::MetricInf
 
 }  // namespace
 
-int print_configuration() {
+std::string configuration() {
   std::string text = kOpening;
   text += options_table();
   text += importance_table();
@@ -101,7 +116,12 @@ int print_configuration() {
       "\nand `epochs` of one array for each field ([report](report.md)).\n";
   text += metrics_table("Fields of history", protocol::kHistoryFields);
   text += metrics_table("Fields of epochs", protocol::kEpochFields);
-  text += kClosing;
+  text += kPrometheus;
+  text += std::string("\n## Exit statuses\n\n") + kExitStatuses;
+  return text;
+}
+
+int print_document(const std::string& text) {
   const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && fflush(stdout) == 0 ? 0 : kExitProblem;
 }

@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace sluice::cli {
@@ -60,6 +63,25 @@ bool write_fully(int fd, std::string_view text) {
     text.remove_prefix(static_cast<size_t>(wrote));
   }
   return true;
+}
+
+std::string replace_file(const std::string& path, std::string_view text) {
+  struct stat about {};
+  if (lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {
+    return S_ISDIR(about.st_mode) ? "a folder" : "not a regular file";
+  }
+  std::string beside = path + ".XXXXXX";
+  const UniqueFd fd(mkostemp(beside.data(), O_CLOEXEC));
+  if (!fd) return strerror(errno);
+  const mode_t hidden = umask(0);
+  umask(hidden);
+  std::string problem;
+  if (!write_fully(fd.get(), text) || fchmod(fd.get(), 0666 & ~hidden) != 0 ||
+      rename(beside.c_str(), path.c_str()) != 0) {
+    problem = strerror(errno);
+  }
+  if (!problem.empty()) unlink(beside.c_str());
+  return problem;
 }
 
 }  // namespace sluice::cli

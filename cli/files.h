@@ -25,4 +25,8 @@ ssize_t read_fully(int fd, void* to, size_t bytes);
 // False with errno, if not all could be written.
 bool write_fully(int fd, std::string_view text);
 
+// Writes `text` under a temporary name beside `path` and renames it, so that readers find the old
+// file or the new one, never a part. Returns "" or the problem.
+std::string replace_file(const std::string& path, std::string_view text);
+
 }  // namespace sluice::cli

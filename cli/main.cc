@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/manual.h"
 #include "cli/program.h"
 #include "cli/simulate.h"
 #include "cli/text.h"
@@ -161,8 +162,15 @@ Command add_run(CLI::App& app, const std::vector<std::string>& words) {
 Command add_status(CLI::App& app) {
   auto status = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "show what the optimizer is doing");
-  command->add_flag("--json", status->json, "as JSON, on one line");
-  command->add_flag("--watch", status->watch, "again every second until the optimizer ends");
+  auto* json = command->add_flag("--json", status->json, "as JSON, on one line");
+  auto* watch =
+      command->add_flag("--watch", status->watch, "again every second until the optimizer ends");
+  auto* prometheus = command->add_flag("--prometheus", status->prometheus,
+                                       "all your optimizers' metrics in Prometheus' text format");
+  prometheus->excludes(json)->excludes(watch);
+  command->add_option("--out", status->out, "write them to a file, whole or not at all")
+      ->needs(prometheus)
+      ->type_name("FILE");
   command->add_option("--socket", status->socket, kSocketHelp)->type_name("PATH");
   return {command, [status] { return print_status(*status); }};
 }
@@ -247,8 +255,12 @@ Command add_packs(CLI::App& app) {
 }
 
 Command add_docs(CLI::App& app) {
+  auto manual = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("docs", "print docs/configuration.md")->group("");
-  return {command, [] { return print_configuration(); }};
+  command->add_flag("--man", *manual, "print the manual page instead");
+  return {command, [manual, &app] {
+            return *manual ? print_document(manual_page(app)) : print_document(configuration());
+          }};
 }
 
 int dispatch(std::vector<std::string> words) {

@@ -7,8 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -120,6 +123,10 @@ Reply ask(const std::string& path, MessageKind kind, Clock::time_point deadline,
 
 }  // namespace
 
+std::string problem_text(const Reply& reply) {
+  return reply.mend.empty() ? reply.text : reply.text + "; " + reply.mend;
+}
+
 std::string socket_of(const std::string& chosen) {
   if (!chosen.empty()) return chosen;
   const std::string cgroup = read_text("/proc/self/cgroup");
@@ -156,6 +163,24 @@ Reply check_folder(const std::string& socket) {
         fmt::format("chmod 700 {}, or {}", shown, another)};
   }
   return {Answer::kGood, ""};
+}
+
+Reply sockets_of_user(std::vector<std::string>* sockets) {
+  char folder[sizeof(sockaddr_un::sun_path)];
+  if (!protocol::socket_folder(folder, sizeof folder, geteuid())) return problem("no folder");
+  Reply reply = check_folder(fmt::format("{}/", folder));
+  if (reply.answer != Answer::kGood) return reply;
+  const std::string begin = fmt::format("v{}-", protocol::kVersion);
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with(begin) && name.ends_with(".sock")) sockets->push_back(entry->path());
+  }
+  if (failure) return problem(fmt::format("{}: {}", folder, failure.message()));
+  std::sort(sockets->begin(), sockets->end());
+  if (sockets->size() > kMostSockets) sockets->resize(kMostSockets);
+  return reply;
 }
 
 Reply ask_status(const std::string& socket) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace sluice::cli {
 
@@ -22,11 +24,19 @@ struct Reply {
   std::string mend;  // how the user can fix it; may be empty
 };
 
+// The reason with how to fix it, on one line.
+std::string problem_text(const Reply& reply);
+
 // The socket's path: `chosen`, or if that is empty the one from protocol/place.h.
 std::string socket_of(const std::string& chosen);
 
 // Whether the folder of `socket` is safe from sockets of other users. kNone: there is no folder.
 Reply check_folder(const std::string& socket);
+
+// The sockets in the default folder, sorted: of this user's optimizers in all memory cgroups. Some
+// may be left over from optimizers that were killed. Answers as check_folder.
+inline constexpr size_t kMostSockets = 64;  // as many are returned
+Reply sockets_of_user(std::vector<std::string>* sockets);
 
 // The status as JSON text, not parsed.
 Reply ask_status(const std::string& socket);

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,27 +33,6 @@ std::string read_whole(const std::string& path, std::string* text) {
   if (got < 0) return strerror(errno);
   text->resize(static_cast<size_t>(got));  // it may have been truncated in the meantime
   return "";
-}
-
-// Written under a temporary name first, so that readers find the old page or the new one, never a
-// part.
-std::string replace_file(const std::string& path, const std::string& text) {
-  struct stat about {};
-  if (lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {
-    return S_ISDIR(about.st_mode) ? "a folder" : "not a regular file";
-  }
-  std::string beside = path + ".XXXXXX";
-  const UniqueFd fd(mkostemp(beside.data(), O_CLOEXEC));
-  if (!fd) return strerror(errno);
-  const mode_t hidden = umask(0);
-  umask(hidden);
-  std::string problem;
-  if (!write_fully(fd.get(), text) || fchmod(fd.get(), 0666 & ~hidden) != 0 ||
-      rename(beside.c_str(), path.c_str()) != 0) {
-    problem = strerror(errno);
-  }
-  if (!problem.empty()) unlink(beside.c_str());
-  return problem;
 }
 
 bool same_file(const std::string& one, const std::string& other) {

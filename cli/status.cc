@@ -24,9 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::chrono::seconds kWatchInterval{1};
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
-int report_error(const Reply& reply) {
-  return failed(kExitProblem, reply.mend.empty() ? reply.text : reply.text + "; " + reply.mend);
-}
+int report_error(const Reply& reply) { return failed(kExitProblem, problem_text(reply)); }
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -271,6 +269,7 @@ std::string status_tables(const Json& status) {
 }  // namespace
 
 int print_status(const StatusOptions& options) {
+  if (options.prometheus) return print_metrics(options);
   const std::string socket = socket_of(chosen_socket(options.socket));
   for (bool first = true;; first = false) {
     const Reply reply = ask_status(socket);

@@ -2,7 +2,7 @@
 // end-of-run line and the report are made from it, so that a metric is added in one place.
 //
 // Each line: X(name, unit, help). Names are the JSON keys. Counters only grow within a session; a
-// value in permille is the latest one.
+// value in permille is the latest one, and stall_avoided_ns, an estimate, may fall.
 #pragma once
 
 #include <cstdint>

@@ -284,6 +284,24 @@ class Documents(Case):
         self.assertEqual(self.committed("configuration.md"), sluice("docs").stdout,
                          "mend with: build/sluice docs >docs/configuration.md")
 
+    @unittest.skipUnless(shutil.which("man"), "no man")
+    def test_manual_page_has_every_command_and_option(self):
+        page = write("sluice.1", sluice("docs", "--man").stdout)
+        shown = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True, check=False,
+                               env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        text = re.sub("\x1b\\[[0-9;]*m|.\x08", "", shown.stdout)
+        commands = re.findall(r"^  (\w+) {2,}", sluice("--help").stdout.partition("Subcommands:")[2], re.M)
+        self.assertGreater(len(commands), 7)
+        for command in commands:
+            section = re.search(rf"^ +sluice {command}\n(.*?)(?=^ +sluice \w+\n|^\S)", text, re.M | re.S).group(1)
+            options = sluice(command, "--help-all" if command == "run" else "--help").stdout
+            for option in re.findall(r"^  (--[a-z-]+)", options, re.M):
+                if option != "--help-all":
+                    self.assertRegex(section, rf"(?m)^ +{option}\b", command)
+        for part in ("NAME", "EXIT STATUS", "SLUICE_MEMORY", sluice("--version").stdout.split()[1]):
+            self.assertIn(part, text)
+
     def test_version(self):
         done = sluice("--version")
         self.assertEqual(done.returncode, 0)

@@ -3,7 +3,7 @@ import importlib.util
 import os
 
 _FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
-                     "python", "sluice.py")
+                     "python", "sluice", "__init__.py")
 
 
 def _load():

@@ -47,7 +47,7 @@ def parsed(text):
 def documented():
     """{metric: unit} of the manual's two tables of figures."""
     manual = subprocess.run([SLUICE, "docs"], capture_output=True, text=True, check=True).stdout
-    tables = re.findall(r"\n## Figures counted[^\n]*\n\n(.*?)\n\n", manual + "\n", re.S)
+    tables = re.findall(r"\n## Figures counted[^\n]*\n\n(.*?)(?=\n\n)", manual + "\n", re.S)
     return dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", "\n".join(tables), re.M))
 
 

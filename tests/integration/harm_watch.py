@@ -32,7 +32,8 @@ for epoch in range(%d):
             libc.syscall(5, file.fileno(), ctypes.byref(about))  # fstat
             if about[0] != device:
                 copies += 1
-                time.sleep(slow)
+                if slow:  # a sleep of 0 s gives the processor away: on a busy machine, for milliseconds
+                    time.sleep(slow)
             total += len(file.read())
         time.sleep(0.003)  # what it computes
 print(total)

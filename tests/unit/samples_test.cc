@@ -17,7 +17,6 @@ using optimizer::Extent;
 using optimizer::JobOrders;
 using optimizer::SampleBook;
 using optimizer::SessionId;
-using optimizer::Source;
 using Verdict = optimizer::FetchVerdict;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {

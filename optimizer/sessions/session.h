@@ -40,13 +40,16 @@ class SharedMemory {
 };
 
 struct Mapping {
-  uint32_t slot = 0, file = 0;
+  uint32_t slot = 0;
+  FileId file{};
   uint64_t address = 0, offset = 0, length = 0;  // bytes
 };
 
 // A mapping that is observed by its page table.
 struct ObservedMapping {
-  uint32_t slot = 0, file = 0, pid = 0;
+  uint32_t slot = 0;
+  FileId file{};
+  uint32_t pid = 0;
   uint64_t address = 0;
   std::unique_ptr<PageTable> table;
   Observer observer;
@@ -93,7 +96,7 @@ struct Session {
   // No process left since then; 0: some are left; nullopt: no slot has been taken yet.
   std::optional<uint64_t> empty_since_ns;
   std::array<Process, protocol::kSlots> processes;
-  std::set<uint32_t> files;
+  std::set<FileId> files;
   static constexpr size_t kMaxFiles = 64;
   Mappings mappings;
   Selection selection;

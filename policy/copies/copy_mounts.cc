@@ -9,7 +9,7 @@ constexpr uint64_t kDepths = 3;  // one link's content in flight, one arrived, o
 
 }  // namespace
 
-uint64_t CopyMounts::device_of(uint32_t file) const {
+uint64_t CopyMounts::device_of(SampleFileId file) const {
   const uint32_t folder = files_.folder(file);
   return folder < folder_device_.size() ? folder_device_[folder] : 0;
 }
@@ -33,7 +33,7 @@ void CopyMounts::end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint
   mount.model.on_done(copy.sample, 1, now_ns, counts == Counts::kRateAndLatency, took_ns);
 }
 
-void CopyMounts::set_device(uint32_t file, uint64_t device) {
+void CopyMounts::set_device(SampleFileId file, uint64_t device) {
   const uint32_t folder = files_.folder(file);
   if (folder >= folder_device_.size()) folder_device_.resize(files_.folders());
   folder_device_[folder] = device;

@@ -11,6 +11,7 @@
 #include "policy/samples/file_table.h"
 #include "policy/storage/demand.h"
 #include "policy/storage/storage_model.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -32,14 +33,14 @@ class CopyMounts {
   const std::map<uint64_t, Mount>& all() const { return mounts_; }
   Mount& at(uint64_t device) { return mounts_[device]; }
   // The mount of the file, as far as known from others of its folder; 0: not known.
-  uint64_t device_of(uint32_t file) const;
+  uint64_t device_of(SampleFileId file) const;
 
   // The copy's fetch or check begins; ends, and counts for its mount as `counts` says.
   void begin(StagedCopy& copy, uint64_t now_ns);
   enum class Counts : uint8_t { kNot, kRate, kRateAndLatency };
   void end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint64_t now_ns,
            uint64_t took_ns = 0);
-  void set_device(uint32_t file, uint64_t device);
+  void set_device(SampleFileId file, uint64_t device);
 
   // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.
   struct Flow {
@@ -55,7 +56,7 @@ class CopyMounts {
   // The time that the storage takes to deliver a file.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.
-  double file_ns(uint32_t file) const { return demand(device_of(file)).link_ns; }
+  double file_ns(SampleFileId file) const { return demand(device_of(file)).link_ns; }
 
  private:
   const FileTable& files_;

@@ -32,17 +32,19 @@ void CopyRoom::make_policy(PolicyKind kind) {
   most_ahead_ = UINT64_MAX;
   policy_ = policy_info(kind).make(limit() - std::min(limit(), table_.ahead()), files_.size());
   for (const auto& [file, entry] : table_.all()) {
-    if (file < importance_.size()) policy_->set_importance(file, importance_[file]);
+    const uint32_t at = number(file);
+    if (at < importance_.size()) policy_->set_importance(at, importance_[at]);
     if (entry.state == State::kRetained) offer(kNoSession, file, *table_.find(file));
   }
 }
 
-void CopyRoom::set_importance(uint32_t file, float importance) {
-  if (file >= importance_.size()) {
-    importance_.resize(std::max<size_t>(size_t{file} + 1, files_.size()));
+void CopyRoom::set_importance(SampleFileId file, float importance) {
+  const uint32_t at = number(file);
+  if (at >= importance_.size()) {
+    importance_.resize(std::max<size_t>(size_t{at} + 1, files_.size()));
   }
-  importance_[file] = importance;
-  policy_->set_importance(file, importance);
+  importance_[at] = importance;
+  policy_->set_importance(at, importance);
 }
 
 void CopyRoom::set_budget(uint64_t bytes, uint64_t copies) {
@@ -86,15 +88,16 @@ bool CopyRoom::make_room_ahead(uint64_t bytes) {
 }
 
 // It is spent if the policy refuses it.
-void CopyRoom::offer(SessionId session, uint32_t file, StagedCopy& copy) {
-  const Decision decision = policy_->access(number(session), file, copy.charged, &victims_);
+void CopyRoom::offer(SessionId session, SampleFileId file, StagedCopy& copy) {
+  const Decision decision = policy_->access(number(session), number(file), copy.charged, &victims_);
   table_.set_state(file, copy, decision == Decision::kPass ? State::kSpent : State::kRetained);
   release_victims();
 }
 
 // Copies that the policy evicted become spent, unless a reader is about to need them.
 void CopyRoom::release_victims() {
-  for (const uint32_t file : victims_) {
+  for (const SampleId victim : victims_) {
+    const SampleFileId file{victim};
     StagedCopy* copy = table_.find(file);
     if (copy == nullptr || copy->state != State::kRetained) continue;
     table_.set_state(file, *copy, copy->readers > 0 ? State::kAhead : State::kSpent);
@@ -112,26 +115,31 @@ bool CopyRoom::make_room(uint64_t bytes) {
   if (table_.used() + bytes <= limit()) return true;
   fit_policy(bytes);
   while (table_.used() + bytes > limit()) {
-    const uint32_t file = table_.take_spent();
-    if (file == 0) return false;
+    const SampleFileId file = table_.take_spent();
+    if (file == FileTable::kNone) return false;
     evict(file);
   }
   return true;
 }
 
-void CopyRoom::predict(std::span<const uint32_t> order) {
-  policy_->clear_order();
-  if (!order.empty()) policy_->append_order(order);
+void CopyRoom::predict(std::span<const SampleFileId> order) {
   std::vector<bool> wanted(files_.size() + 1);
-  for (const uint32_t file : order) wanted[file] = true;
+  std::vector<SampleId> numbers;
+  numbers.reserve(order.size());
+  for (const SampleFileId file : order) {
+    wanted[number(file)] = true;
+    numbers.push_back(number(file));
+  }
+  policy_->clear_order();
+  if (!order.empty()) policy_->append_order(numbers);
   table_.await(wanted);
   fit_policy();
 }
 
-void CopyRoom::evict(uint32_t file) {
+void CopyRoom::evict(SampleFileId file) {
   const StagedCopy* copy = table_.find(file);
   if (copy == nullptr) return;
-  if (copy->state == State::kRetained) policy_->drop(file);
+  if (copy->state == State::kRetained) policy_->drop(number(file));
   if (copy->checking) mounts_.end(*copy, 0, CopyMounts::Counts::kNot, 0);
   table_.evict(file);
 }

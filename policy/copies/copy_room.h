@@ -35,11 +35,11 @@ class CopyRoom {
   // The memory file system is full: what is there now is about what fits.
   void on_full();
   // The file's importance, for policies that use it.
-  void set_importance(uint32_t file, float importance);
+  void set_importance(SampleFileId file, float importance);
   void end_session(SessionId session) { policy_->end_job(number(session)); }
   // The order of the coming reads of all jobs; replaces the previous one. Copies that are ahead and
   // not in it become spent.
-  void predict(std::span<const uint32_t> order);
+  void predict(std::span<const SampleFileId> order);
 
   // A copy that takes more is of no use.
   uint64_t limit() const { return std::min(budget_, limit_); }
@@ -63,10 +63,10 @@ class CopyRoom {
   // The policy's capacity is what copies that are ahead, and `bytes` more, leave of the limit.
   void fit_policy(uint64_t bytes = 0);
   // An access that needs no decision of the policy.
-  void passed(uint32_t file) { policy_->passed(file); }
+  void passed(SampleFileId file) { policy_->passed(number(file)); }
   // Lets the policy decide about a copy that `session` has read. REQUIRES: it is not ahead.
-  void offer(SessionId session, uint32_t file, StagedCopy& copy);
-  void evict(uint32_t file);  // no effect without a copy
+  void offer(SessionId session, SampleFileId file, StagedCopy& copy);
+  void evict(SampleFileId file);  // no effect without a copy
 
  private:
   void make_policy(PolicyKind kind);
@@ -81,7 +81,7 @@ class CopyRoom {
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
   uint64_t window_ = 0;               // last result of window()
   uint64_t most_ahead_ = UINT64_MAX;  // set by retainable()
-  std::vector<uint32_t> victims_;
+  std::vector<SampleId> victims_;     // numbers of files
 };
 
 }  // namespace sluice::optimizer

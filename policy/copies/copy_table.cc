@@ -2,28 +2,28 @@
 
 namespace sluice::optimizer {
 
-StagedCopy* CopyTable::find(uint32_t file) {
+StagedCopy* CopyTable::find(SampleFileId file) {
   const auto at = copies_.find(file);
   return at == copies_.end() ? nullptr : &at->second;
 }
 
-const StagedCopy* CopyTable::find(uint32_t file) const {
+const StagedCopy* CopyTable::find(SampleFileId file) const {
   const auto at = copies_.find(file);
   return at == copies_.end() ? nullptr : &at->second;
 }
 
-CopyTable::Has CopyTable::has(uint32_t file) const {
+CopyTable::Has CopyTable::has(SampleFileId file) const {
   const StagedCopy* copy = find(file);
   if (copy == nullptr || copy->dropped) return Has::kNot;
   return copy->state == State::kFetching ? Has::kComing : Has::kStaged;
 }
 
-bool CopyTable::retains(uint32_t file) const {
+bool CopyTable::retains(SampleFileId file) const {
   const StagedCopy* copy = find(file);
   return copy != nullptr && copy->state != State::kFetching && copy->read;
 }
 
-bool CopyTable::offers(uint32_t file, uint64_t time_ns) const {
+bool CopyTable::offers(SampleFileId file, uint64_t time_ns) const {
   const StagedCopy* copy = find(file);
   return copy != nullptr && copy->state != State::kFetching && !copy->to_cache &&
          copy->staged_ns <= time_ns;
@@ -37,7 +37,7 @@ void CopyTable::count(const StagedCopy& copy, bool added) {
   if (copy.state == State::kRetained && copy.awaited) awaited_ += bytes;
 }
 
-StagedCopy& CopyTable::add(uint32_t file, uint64_t charged) {
+StagedCopy& CopyTable::add(SampleFileId file, uint64_t charged) {
   StagedCopy& copy = copies_[file];
   copy.charged = charged;
   count(copy, true);
@@ -50,7 +50,7 @@ void CopyTable::set_charged(StagedCopy& copy, uint64_t bytes) {
   count(copy, true);
 }
 
-void CopyTable::set_state(uint32_t file, StagedCopy& copy, State state) {
+void CopyTable::set_state(SampleFileId file, StagedCopy& copy, State state) {
   count(copy, false);
   copy.state = state;
   count(copy, true);
@@ -67,8 +67,8 @@ void CopyTable::set_awaited(StagedCopy& copy, bool awaited) {
 
 void CopyTable::await(const std::vector<bool>& wanted) {
   for (auto& [file, copy] : copies_) {
-    set_awaited(copy, wanted[file]);
-    if (wanted[file]) continue;
+    set_awaited(copy, wanted[number(file)]);
+    if (wanted[number(file)]) continue;
     copy.readers = 0;
     if (copy.state != State::kAhead) continue;
     waste(copy);
@@ -83,14 +83,14 @@ void CopyTable::waste(StagedCopy& copy) {
   copy.took_ns = 0;
 }
 
-void CopyTable::remove(uint32_t file) {
+void CopyTable::remove(SampleFileId file) {
   const auto at = copies_.find(file);
   if (at == copies_.end()) return;
   count(at->second, false);
   copies_.erase(at);
 }
 
-void CopyTable::evict(uint32_t file) {
+void CopyTable::evict(SampleFileId file) {
   StagedCopy* copy = find(file);
   if (copy == nullptr) return;
   waste(*copy);
@@ -98,16 +98,16 @@ void CopyTable::evict(uint32_t file) {
   remove(file);
 }
 
-uint32_t CopyTable::take_spent() {
+SampleFileId CopyTable::take_spent() {
   while (!spent_.empty()) {
-    const uint32_t file = spent_.front();
+    const SampleFileId file = spent_.front();
     spent_.pop_front();
     StagedCopy* copy = find(file);
     if (copy == nullptr) continue;
     copy->queued = false;
     if (copy->state == State::kSpent) return file;
   }
-  return 0;
+  return {};
 }
 
 }  // namespace sluice::optimizer

@@ -42,35 +42,35 @@ class CopyTable {
  public:
   using State = StagedCopy::State;
 
-  StagedCopy* find(uint32_t file);  // nullptr: none. Valid until it is removed
-  const StagedCopy* find(uint32_t file) const;
-  const std::unordered_map<uint32_t, StagedCopy>& all() const { return copies_; }
+  StagedCopy* find(SampleFileId file);  // nullptr: none. Valid until it is removed
+  const StagedCopy* find(SampleFileId file) const;
+  const std::unordered_map<SampleFileId, StagedCopy>& all() const { return copies_; }
 
   enum class Has { kStaged, kComing, kNot };
-  Has has(uint32_t file) const;
+  Has has(SampleFileId file) const;
   // The file's copy was read before and has been in memory since.
-  bool retains(uint32_t file) const;
+  bool retains(SampleFileId file) const;
   // A copy has existed since `time_ns` or longer.
-  bool offers(uint32_t file, uint64_t time_ns) const;
+  bool offers(SampleFileId file, uint64_t time_ns) const;
 
   uint64_t used() const { return used_; }        // bytes charged, fetches in flight included
   uint64_t ahead() const { return ahead_; }      // likewise, of what no reader has read yet
   uint64_t awaited() const { return awaited_; }  // of copies that are retained and awaited
 
   // REQUIRES: the file has no copy. It is kFetching.
-  StagedCopy& add(uint32_t file, uint64_t charged);
+  StagedCopy& add(SampleFileId file, uint64_t charged);
   void set_charged(StagedCopy& copy, uint64_t bytes);
-  void set_state(uint32_t file, StagedCopy& copy, State state);
+  void set_state(SampleFileId file, StagedCopy& copy, State state);
   void set_awaited(StagedCopy& copy, bool awaited);
   // Awaited is what `wanted` is true of, by file. What is not and was ahead becomes spent.
   void await(const std::vector<bool>& wanted);
-  void remove(uint32_t file);  // a fetch that brought no copy
-  void evict(uint32_t file);   // the copy must be removed
-  // The spent copy that was spent first, which is no longer among them; 0: none.
-  uint32_t take_spent();
+  void remove(SampleFileId file);  // a fetch that brought no copy
+  void evict(SampleFileId file);   // the copy must be removed
+  // The spent copy that was spent first, which is no longer among them; zero: none.
+  SampleFileId take_spent();
 
   // Copies to be removed, each given once.
-  std::vector<uint32_t> take_evicted() { return std::exchange(evicted_, {}); }
+  std::vector<SampleFileId> take_evicted() { return std::exchange(evicted_, {}); }
   // Copies that were fetched for a dataset and will not be read, with the share of the storage's
   // time that they took, each given once. What the caller does then may waste more.
   struct Wasted {
@@ -83,10 +83,10 @@ class CopyTable {
   void count(const StagedCopy& copy, bool added);
   void waste(StagedCopy& copy);
 
-  std::unordered_map<uint32_t, StagedCopy> copies_;
+  std::unordered_map<SampleFileId, StagedCopy> copies_;
   uint64_t used_ = 0, ahead_ = 0, awaited_ = 0;
-  std::deque<uint32_t> spent_;  // oldest first; may name files that are no longer spent
-  std::vector<uint32_t> evicted_;
+  std::deque<SampleFileId> spent_;  // oldest first; may name files that are no longer spent
+  std::vector<SampleFileId> evicted_;
   std::vector<Wasted> wasted_;
 };
 

@@ -13,7 +13,7 @@ constexpr uint64_t kOpenShare = 2;
 
 }  // namespace
 
-FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
+FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns) {
   if (files_.refused(file) != FileTable::Refused::kNo) return FetchVerdict::kNever;
   StagedCopy* const copy = table_.find(file);
   const bool busy =
@@ -39,7 +39,7 @@ FetchVerdict StagePlan::judge(uint32_t file, uint64_t now_ns) {
   return room_.make_room_ahead(wanted) ? FetchVerdict::kTake : FetchVerdict::kLater;
 }
 
-PlannedFetch StagePlan::start(uint32_t file, SessionId session, uint64_t now_ns,
+PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now_ns,
                               DatasetId dataset) {
   StagedCopy* copy = table_.find(file);
   const bool check = copy != nullptr;
@@ -104,7 +104,7 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
   return true;
 }
 
-void StagePlan::note_validated(uint32_t file, StagedCopy& copy) {
+void StagePlan::note_validated(SampleFileId file, StagedCopy& copy) {
   copy.validated_ns = copy.issued_ns;
   validated_.emplace_back(file, copy.validated_ns);
 }
@@ -146,7 +146,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   if (failure == Failure::kFull) room_.on_full();
 }
 
-Hit StagePlan::on_read(SessionId session, uint32_t file) {
+Hit StagePlan::on_read(SessionId session, SampleFileId file) {
   StagedCopy* const copy = table_.find(file);
   if (copy == nullptr ||
       copy->state == State::kFetching) {  // its reader did not wait for the fetch
@@ -178,7 +178,7 @@ Hit StagePlan::on_read(SessionId session, uint32_t file) {
   return hit;
 }
 
-void StagePlan::drop(uint32_t file) {
+void StagePlan::drop(SampleFileId file) {
   StagedCopy* const copy = table_.find(file);
   if (copy != nullptr && copy->state == State::kFetching) {
     copy->dropped = true;
@@ -189,11 +189,11 @@ void StagePlan::drop(uint32_t file) {
 
 template <typename Test>
 void StagePlan::drop_if(Test test) {
-  std::vector<uint32_t> found;
+  std::vector<SampleFileId> found;
   for (const auto& [file, copy] : table_.all()) {
     if (test(copy)) found.push_back(file);
   }
-  for (const uint32_t file : found) drop(file);
+  for (const SampleFileId file : found) drop(file);
 }
 
 void StagePlan::drop_all() {
@@ -204,7 +204,7 @@ void StagePlan::drop_dataset(DatasetId dataset) {
   drop_if([dataset](const StagedCopy& copy) { return copy.dataset == dataset; });
 }
 
-void StagePlan::predict(std::span<const uint32_t> order) {
+void StagePlan::predict(std::span<const SampleFileId> order) {
   files_.retry_refused();
   room_.predict(order);
 }
@@ -215,7 +215,7 @@ void StagePlan::need_originals(DatasetId dataset) {
   drop_dataset(dataset);
 }
 
-Demand StagePlan::demand(uint32_t file) const {
+Demand StagePlan::demand(SampleFileId file) const {
   const StagedCopy* copy = table_.find(file);
   return mounts_.demand(copy == nullptr ? mounts_.device_of(file) : copy->device);
 }

@@ -29,7 +29,7 @@ namespace sluice::optimizer {
 
 struct PlannedFetch {
   uint64_t token = 0;
-  uint32_t file = 0;
+  SampleFileId file{};
   SessionId session{};    // for which it is fetched
   bool check = false;     // only check whether the original still is what was copied
   bool to_cache = false;  // no copy: the original is read into its page cache
@@ -53,12 +53,12 @@ class StagePlan {
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }
   // A sample that needs the file comes up: is the file to be fetched (or validated) now?
-  FetchVerdict judge(uint32_t file, uint64_t now_ns);
+  FetchVerdict judge(SampleFileId file, uint64_t now_ns);
   // Starts validations, as start() does, of copies that a sample needs and that were validated long
   // ago; and fetches of files that a validation found to have changed.
   void start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks);
   // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
-  PlannedFetch start(uint32_t file, SessionId session, uint64_t now_ns,
+  PlannedFetch start(SampleFileId file, SessionId session, uint64_t now_ns,
                      DatasetId dataset = kNoDataset);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
@@ -74,26 +74,26 @@ class StagePlan {
   void on_failed(const PlannedFetch& fetch, Failure failure);
 
   // A reader has finished a sample that this file is (part of).
-  Hit on_read(SessionId session, uint32_t file);
+  Hit on_read(SessionId session, SampleFileId file);
   // The file has changed, or may have: its copy must be removed (it is in CopyTable::evicted()
   // then, unless it is being fetched; the result of that fetch is refused).
-  void drop(uint32_t file);
+  void drop(SampleFileId file);
   void drop_all();
   void drop_dataset(DatasetId dataset);  // the copies that were made for it
 
   // A new order is known, as CopyRoom::predict(): files that could not be staged are tried again.
-  void predict(std::span<const uint32_t> order);
+  void predict(std::span<const SampleFileId> order);
   // The dataset's samples are read from the originals: copies that were made for it are dropped.
   void need_originals(DatasetId dataset);
   void remove_dataset(DatasetId dataset) { originals_.erase(dataset); }
 
   // The time that its storage takes to deliver the file.
-  Demand demand(uint32_t file) const;
+  Demand demand(SampleFileId file) const;
 
  private:
   template <typename Test>
   void drop_if(Test test);
-  void note_validated(uint32_t file, StagedCopy& copy);
+  void note_validated(SampleFileId file, StagedCopy& copy);
   StagedCopy* find(const PlannedFetch& fetch);
 
   FileTable& files_;
@@ -102,8 +102,8 @@ class StagePlan {
   CopyRoom room_;
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
-  std::deque<std::pair<uint32_t, SessionId>> refetch_;   // files and sessions
-  std::deque<std::pair<uint32_t, uint64_t>> validated_;  // files and when, oldest first
+  std::deque<std::pair<SampleFileId, SessionId>> refetch_;   // files and sessions
+  std::deque<std::pair<SampleFileId, uint64_t>> validated_;  // files and when, oldest first
   std::set<DatasetId> originals_;
 };
 

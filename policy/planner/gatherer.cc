@@ -73,7 +73,7 @@ void Gatherer::remove(Test test, std::vector<WaitingRead>* removed) {
   }
 }
 
-void Gatherer::remove_file(uint32_t file, std::vector<WaitingRead>* removed) {
+void Gatherer::remove_file(FileId file, std::vector<WaitingRead>* removed) {
   remove([file](const WaitingRead& read) { return read.wanted.extent.file == file; }, removed);
 }
 

@@ -32,7 +32,7 @@ class Gatherer {
   std::vector<WaitingRead> take(uint64_t longest, const MayBridge& may_bridge,
                                 const IsWanted& is_wanted, std::vector<WaitingRead>* removed);
   // Remove all reads of a file, or of a session, and append them to `removed`.
-  void remove_file(uint32_t file, std::vector<WaitingRead>* removed);
+  void remove_file(FileId file, std::vector<WaitingRead>* removed);
   void remove_session(SessionId session, std::vector<WaitingRead>* removed);
   // Likewise all reads that are not wanted.
   void remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRead>* removed);
@@ -41,7 +41,7 @@ class Gatherer {
 
  private:
   // File, session, first byte, turn.
-  using Key = std::tuple<uint32_t, SessionId, uint64_t, uint64_t>;
+  using Key = std::tuple<FileId, SessionId, uint64_t, uint64_t>;
   using Reads = std::map<Key, WaitingRead>;
   template <typename Test>
   void remove(Test test, std::vector<WaitingRead>* removed);

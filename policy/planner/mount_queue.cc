@@ -83,7 +83,7 @@ std::vector<uint64_t> MountQueue::hung(uint64_t now_ns, uint64_t limit_ns) const
   return mounts;
 }
 
-std::vector<uint64_t> MountQueue::tokens_of(uint32_t file) const {
+std::vector<uint64_t> MountQueue::tokens_of(FileId file) const {
   std::vector<uint64_t> tokens;
   for (const auto& [token, request] : requests_) {
     if (request.file == file) tokens.push_back(token);

@@ -19,7 +19,7 @@ namespace sluice::optimizer {
 
 struct PlannedRead {
   uint64_t token = 0;
-  uint32_t file = 0;
+  FileId file{};
   Range range;
 };
 
@@ -27,7 +27,7 @@ inline constexpr uint32_t kSweepStream = UINT32_MAX;
 
 // A read to be started, or in flight.
 struct Request {
-  uint32_t file = 0;
+  FileId file{};
   SessionId session{};
   uint32_t stream = 0;  // 0: for samples; kSweepStream: for none in particular
   Range range;
@@ -89,7 +89,7 @@ class MountQueue {
   uint64_t refill_ns(uint64_t now_ns) const;
   // Mounts with a read that has been in flight for longer than `limit_ns`.
   std::vector<uint64_t> hung(uint64_t now_ns, uint64_t limit_ns) const;
-  std::vector<uint64_t> tokens_of(uint32_t file) const;
+  std::vector<uint64_t> tokens_of(FileId file) const;
   uint64_t requests_of(SessionId session) const;  // in flight
 
  private:

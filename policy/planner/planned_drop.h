@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
 namespace sluice::optimizer {
@@ -11,7 +12,7 @@ struct PlannedDrop {
   // kBehind: passed by streams, or without a reader. kSpent: of a record that was read and is not
   // retained.
   enum Why : uint8_t { kBehind, kSpent };
-  uint32_t file = 0;
+  FileId file{};
   Range range;
   Why why = kBehind;
   unsigned tries = 0;  // kSpent: failed attempts before this one

@@ -22,14 +22,14 @@ class Residency {
   Residency& operator=(const Residency&) = delete;
   virtual ~Residency() = default;
   // Bytes of `range` that are cached; 0 if that is not known.
-  virtual uint64_t cached(uint32_t file, Range range) = 0;
+  virtual uint64_t cached(FileId file, Range range) = 0;
   // False if residency cannot be known: the kernel reveals it only to a file's owner or to a
   // process that may write the file.
-  virtual bool known(uint32_t file) const = 0;
+  virtual bool known(FileId file) const = 0;
   // Residency is known for each page, and without reading any.
-  virtual bool exact(uint32_t file) const { return known(file); }
+  virtual bool exact(FileId file) const { return known(file); }
   // The file is being opened, and becomes readable unless that fails.
-  virtual bool awaited(uint32_t /*file*/) const { return false; }
+  virtual bool awaited(FileId /*file*/) const { return false; }
 };
 
 // Reads in a row that were too fast for the storage: the file is cached, where the kernel does not
@@ -65,6 +65,6 @@ struct PlannedFile {
   SessionId last_session{};           // of the latest event: drops are counted for it
 };
 
-using PlannedFiles = std::map<uint32_t, PlannedFile>;  // by the caller's id
+using PlannedFiles = std::map<FileId, PlannedFile>;  // by the caller's id
 
 }  // namespace sluice::optimizer

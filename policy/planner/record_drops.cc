@@ -18,12 +18,12 @@ constexpr size_t kMostStuck = 4096;
 
 }  // namespace
 
-std::map<uint32_t, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited) {
-  std::map<uint32_t, IntervalSet> wanted;
+std::map<FileId, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited) {
+  std::map<FileId, IntervalSet> wanted;
   if (samples == nullptr) return wanted;
   samples->for_each_ahead([&](const Extent& part) {
     ++*visited;
-    if (const uint32_t file = part.file.followed(); file != 0) {
+    if (const FileId file = part.file.followed(); file != kNoFile) {
       wanted[file].add(pages_of(part, UINT64_MAX));
     }
   });
@@ -134,7 +134,7 @@ void RecordDrops::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t no
   stuck_.insert(later, stuck);
 }
 
-void RecordDrops::remove_file(uint32_t file) {
+void RecordDrops::remove_file(FileId file) {
   spent_.erase(file);
   between_.erase(file);
   std::erase_if(stuck_, [file](const Stuck& stuck) { return stuck.pages.file == file; });

@@ -15,12 +15,13 @@
 #include "policy/planner/planned_file.h"
 #include "policy/planner/record_plan.h"
 #include "policy/samples/sample_book.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 // By file: what was read for samples that no job has begun yet. `visited`: how many samples were
 // checked.
-std::map<uint32_t, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited);
+std::map<FileId, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited);
 
 // The whole pages of a record, within the file.
 Range pages_of(const Extent& extent, uint64_t file_size);
@@ -33,11 +34,11 @@ class RecordDrops {
   // They were read and are not retained. Of all held pages at most `most` bytes stay held.
   void hold(const std::vector<FilePages>& pages, uint64_t most);
   // It was read together with records that are not retained, and no sample needs it.
-  void add_between(uint32_t file, Range range) { between_[file].add(range); }
+  void add_between(FileId file, Range range) { between_[file].add(range); }
   void drops(uint64_t now_ns, std::vector<PlannedDrop>* drops);
   // A drop was made; `left` bytes of the range are still cached, because a process maps them.
   void on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
-  void remove_file(uint32_t file);
+  void remove_file(FileId file);
 
  private:
   // Pages that a process still mapped when they were dropped.
@@ -46,7 +47,7 @@ class RecordDrops {
     unsigned tries = 0;
     uint64_t next_ns = 0;
   };
-  using Wanted = std::map<uint32_t, IntervalSet>;
+  using Wanted = std::map<FileId, IntervalSet>;
 
   void drop_between(std::vector<PlannedDrop>* drops);
   void drop_unneeded(const PlannedDrop& drop, const Wanted& wanted, uint64_t now_ns,
@@ -58,9 +59,9 @@ class RecordDrops {
   const RecordPlan& records_;
   std::deque<FilePages> held_;  // become spent later, oldest first
   uint64_t held_bytes_ = 0, dropping_bytes_ = 0;
-  std::map<uint32_t, IntervalSet> spent_;    // by file
-  std::map<uint32_t, IntervalSet> between_;  // by file
-  std::deque<Stuck> stuck_;                  // ordered by next_ns
+  std::map<FileId, IntervalSet> spent_;    // by file
+  std::map<FileId, IntervalSet> between_;  // by file
+  std::deque<Stuck> stuck_;                // ordered by next_ns
   uint64_t next_ns_ = 0;
 };
 

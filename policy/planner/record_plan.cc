@@ -98,7 +98,7 @@ void RecordPlan::free_unowned(std::span<const FilePages> pages,
   }
 }
 
-void RecordPlan::unowned(uint32_t file, Range range, std::vector<Range>* parts) const {
+void RecordPlan::unowned(FileId file, Range range, std::vector<Range>* parts) const {
   const auto owners = owners_.find(file);
   if (owners != owners_.end()) {
     owners->second.unowned(range, parts);
@@ -142,7 +142,7 @@ void RecordPlan::remove_session(SessionId session) {
   for (auto& [id, dataset] : datasets_) dataset.policy->end_job(number(session));
 }
 
-void RecordPlan::remove_file(uint32_t file) {
+void RecordPlan::remove_file(FileId file) {
   std::vector<FilePages> removed;
   for (auto& [id, dataset] : datasets_) {
     std::vector<SampleId> samples;

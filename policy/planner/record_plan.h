@@ -20,7 +20,7 @@ namespace sluice::optimizer {
 
 // Whole pages of a file.
 struct FilePages {
-  uint32_t file = 0;
+  FileId file{};
   Range range;
   bool operator==(const FilePages&) const = default;
 };
@@ -50,7 +50,7 @@ class RecordPlan {
   // Stops tracking the dataset. Frees nothing: its readers no longer have a limit.
   void untrack(DatasetId dataset);
   void remove_session(SessionId session);
-  void remove_file(uint32_t file);
+  void remove_file(FileId file);
 
   bool tracks(DatasetId dataset) const { return datasets_.count(dataset) != 0; }
   std::vector<DatasetId> tracked() const;
@@ -60,7 +60,7 @@ class RecordPlan {
   uint64_t retained() const;
   uint64_t footprint() const;  // bytes of the policies' own tables
   // The parts of `range` that belong to no retained sample.
-  void unowned(uint32_t file, Range range, std::vector<Range>* parts) const;
+  void unowned(FileId file, Range range, std::vector<Range>* parts) const;
 
  private:
   struct Dataset {
@@ -75,7 +75,7 @@ class RecordPlan {
   void free_unowned(std::span<const FilePages> pages, std::vector<FilePages>* freed) const;
 
   std::map<DatasetId, Dataset> datasets_;
-  std::map<uint32_t, PageOwners> owners_;  // by file
+  std::map<FileId, PageOwners> owners_;  // by file
   std::vector<SampleId> victims_;
 };
 

@@ -19,7 +19,7 @@ Demand RecordStore::demand(const PlannedFile& file, SessionId session, uint64_t 
   return file.by_page.contains(session) ? model.page_demand(bytes) : model.record_demand(bytes);
 }
 
-bool RecordStore::is_there(uint32_t file_id, PlannedFile& file, SessionId session, Range range) {
+bool RecordStore::is_there(FileId file_id, PlannedFile& file, SessionId session, Range range) {
   if (residency_.cached(file_id, range) < range.length()) {
     if (residency_.known(file_id)) file.pages.on(PageEvent::kNotCached, range);
     return false;
@@ -63,7 +63,7 @@ FetchVerdict RecordStore::judge(SessionId session, const Extent& part, uint64_t 
 }
 
 void RecordStore::take(const WantedExtent& wanted, uint64_t now_ns) {
-  const uint32_t id = wanted.extent.file.followed();
+  const FileId id = wanted.extent.file.followed();
   PlannedFile& file = files_.at(id);
   Mount& mount = queue_.of(file);
   const Range own = pages_of(wanted.extent, file.size);

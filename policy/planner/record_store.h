@@ -51,14 +51,14 @@ class RecordStore {
  private:
   // A range to read, in the order of taking.
   struct Taken {
-    uint32_t file = 0;
+    FileId file{};
     SessionId session{};
     size_t turn = 0;
     Range range;
   };
 
   // Whether the range is in memory, being read, or waits; then it is counted.
-  bool is_there(uint32_t file_id, PlannedFile& file, SessionId session, Range range);
+  bool is_there(FileId file_id, PlannedFile& file, SessionId session, Range range);
   static std::vector<Taken> merged(std::vector<Taken> taken);
   Demand demand(const PlannedFile& file, SessionId session, uint64_t bytes) const;
 

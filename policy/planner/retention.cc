@@ -16,9 +16,9 @@ constexpr uint64_t kEntryBytes = 64;      // per sample, of the policy and the l
 
 }  // namespace
 
-uint64_t Retention::size_of(const std::set<uint32_t>& files) const {
+uint64_t Retention::size_of(const std::set<FileId>& files) const {
   uint64_t sum = 0;
-  for (const uint32_t file : files) sum += files_.at(file).size;
+  for (const FileId file : files) sum += files_.at(file).size;
   return sum;
 }
 
@@ -26,7 +26,7 @@ uint64_t Retention::size_of(const std::set<uint32_t>& files) const {
 // one job share its budget in proportion to their sizes; files that several have count once.
 uint64_t Retention::find_limit(DatasetId dataset) const {
   std::set<SessionId> sessions = samples_->datasets().sessions_of(dataset);
-  for (const uint32_t file : datasets_.at(dataset).files) {
+  for (const FileId file : datasets_.at(dataset).files) {
     const std::set<SessionId>& users = files_.at(file).users;
     sessions.insert(users.begin(), users.end());
   }
@@ -35,7 +35,7 @@ uint64_t Retention::find_limit(DatasetId dataset) const {
     const Accounts::Session* session = accounts_.find(id);
     if (session == nullptr) continue;
     if (session->memory == 0 || !session->prefetch) return 0;
-    std::set<uint32_t> own, all;
+    std::set<FileId> own, all;
     for (const auto& [other, set] : datasets_) {
       if (other == dataset) own.insert(set.files.begin(), set.files.end());
       if (samples_->datasets().uses(id, other)) all.insert(set.files.begin(), set.files.end());
@@ -67,12 +67,12 @@ void Retention::set_most(uint64_t bytes) {
   ++changes_;
 }
 
-void Retention::use_file(uint32_t file, SessionId session) {
+void Retention::use_file(FileId file, SessionId session) {
   const auto at = files_.find(file);
   if (at != files_.end() && at->second.users.insert(session).second) ++changes_;
 }
 
-bool Retention::is_shuffled(uint32_t file, SessionId session) const {
+bool Retention::is_shuffled(FileId file, SessionId session) const {
   return std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& entry) {
     return entry.second.files.count(file) != 0 && samples_->datasets().uses(session, entry.first) &&
            samples_->orders().is_shuffled(entry.first);
@@ -86,13 +86,13 @@ bool Retention::bounds(SessionId session) const {
   });
 }
 
-bool Retention::is_bounded(uint32_t file) {
+bool Retention::is_bounded(FileId file) {
   return std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& entry) {
     return entry.second.files.count(file) != 0 && limit(entry.first) != 0;
   });
 }
 
-uint64_t Retention::bytes_read_by(SessionId session, uint32_t file) {
+uint64_t Retention::bytes_read_by(SessionId session, FileId file) {
   const uint64_t size = files_.at(file).size;
   if (accounts_.find(session) == nullptr || samples_ == nullptr) return size;
   ReadFiles& read = read_[session];
@@ -108,7 +108,7 @@ uint64_t Retention::bytes_read_by(SessionId session, uint32_t file) {
   return read.bytes + (read.files.count(file) != 0 ? 0 : size);
 }
 
-bool Retention::stays(uint32_t file, SessionId session) {
+bool Retention::stays(FileId file, SessionId session) {
   return !accounts_.exceeds(bytes_read_by(session, file), session) && !is_bounded(file);
 }
 
@@ -118,7 +118,7 @@ void Retention::move_window(DatasetId dataset, uint64_t spread, uint64_t limit, 
   Dataset& set = datasets_.at(dataset);
   unsigned depth = 1;
   uint64_t gap = 0;
-  for (const uint32_t file : set.files) {
+  for (const FileId file : set.files) {
     const Mount& mount = queue_.of(files_.at(file));
     depth = std::max(depth, mount.model.depth(now_ns));
     gap = std::max(gap, mount.largest_gap(mean));
@@ -237,7 +237,7 @@ void Retention::remove_dataset(DatasetId dataset) {
 // The dataset's readers have no limit any more, or have ended: Sluice must not drop their pages.
 void Retention::untrack(DatasetId dataset) {
   records_.untrack(dataset);
-  for (const uint32_t file : datasets_.at(dataset).files) drops_.remove_file(file);
+  for (const FileId file : datasets_.at(dataset).files) drops_.remove_file(file);
 }
 
 void Retention::remove_session(SessionId session) {
@@ -258,7 +258,7 @@ void Retention::remove_session(SessionId session) {
   }
 }
 
-void Retention::remove_file(uint32_t file) {
+void Retention::remove_file(FileId file) {
   ++changes_;
   drops_.remove_file(file);
   records_.remove_file(file);

@@ -42,12 +42,12 @@ class Retention {
 
   // Sessions, files or sizes have changed.
   void on_change() { ++changes_; }
-  void use_file(uint32_t file, SessionId session);  // the session has it open, until it leaves
+  void use_file(FileId file, SessionId session);  // the session has it open, until it leaves
   // The book has discarded what it learned of the dataset (SampleBook::release).
   void remove_dataset(DatasetId dataset);
   // REQUIRES: the sample book already knows that the session left.
   void remove_session(SessionId session);
-  void remove_file(uint32_t file);
+  void remove_file(FileId file);
   // Upper limit, by available memory, of what jobs ask for, bytes.
   void set_most(uint64_t bytes);
   // Bytes that any order may be ahead.
@@ -60,20 +60,20 @@ class Retention {
   // tables.
   bool bounds(SessionId session) const;
   // A limit applies to what records of the file may take in memory.
-  bool is_bounded(uint32_t file);
+  bool is_bounded(FileId file);
   // What the session reads of the file stays in memory: all its records fit.
-  bool stays(uint32_t file, SessionId session);
+  bool stays(FileId file, SessionId session);
   // Bytes of all files of records that the session reads, this one included.
-  uint64_t bytes_read_by(SessionId session, uint32_t file);
+  uint64_t bytes_read_by(SessionId session, FileId file);
   // The session reads the file's records in an order of their own: the pages that it touches say
   // nothing about the pages that follow them.
-  bool is_shuffled(uint32_t file, SessionId session) const;
+  bool is_shuffled(FileId file, SessionId session) const;
   const RecordPlan& records() const { return records_; }
   RecordDrops& drops() { return drops_; }
 
  private:
   struct Dataset {  // of records
-    std::set<uint32_t> files;
+    std::set<FileId> files;
     uint64_t window = 0;    // bytes ahead, the recent maximum
     uint64_t hold = 0;      // bytes behind, likewise
     uint64_t limit = 0;     // bytes; 0: none
@@ -82,12 +82,12 @@ class Retention {
     uint64_t seen_change = 0;
   };
   struct ReadFiles {  // of the datasets that a session uses
-    std::set<uint32_t> files;
+    std::set<FileId> files;
     uint64_t bytes = 0;
     uint64_t seen_change = 0;
   };
 
-  uint64_t size_of(const std::set<uint32_t>& files) const;
+  uint64_t size_of(const std::set<FileId>& files) const;
   uint64_t find_limit(DatasetId dataset) const;
   uint64_t limit(DatasetId dataset);
   std::vector<FilePages> note_files(DatasetId dataset, std::span<const Extent> parts);

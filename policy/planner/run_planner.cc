@@ -17,7 +17,7 @@ constexpr uint64_t kShort = 4;            // by this factor: lets RequestCost se
 
 // The kernel splits a read at pages that are cached: a range that is to be one request must contain
 // none.
-bool RunPlanner::is_missing(uint32_t file_id, Range range) {
+bool RunPlanner::is_missing(FileId file_id, Range range) {
   if (range.length() == 0) return true;
   const PageLedger& pages = files_.at(file_id).pages;
   if (pages.covered(range, kReading) != 0) return false;
@@ -31,7 +31,7 @@ void RunPlanner::assume_evicted(PlannedFile& file, Range range) {
                 {range.begin / length * length, (range.end + length - 1) / length * length});
 }
 
-bool RunPlanner::gathers(uint32_t file_id, SessionId session, Range own) {
+bool RunPlanner::gathers(FileId file_id, SessionId session, Range own) {
   const Mount& mount = queue_.of(files_.at(file_id));
   return mount.largest_gap(own.length()) >= own.length() && residency_.exact(file_id) &&
          own.length() < mount.longest_run() && !retention_.stays(file_id, session);
@@ -39,7 +39,7 @@ bool RunPlanner::gathers(uint32_t file_id, SessionId session, Range own) {
 
 // The share of the file that the epoch reads anyway is not wasted.
 Range RunPlanner::run_around(const WantedExtent& wanted, Range own, uint64_t now_ns) {
-  const uint32_t id = wanted.extent.file.followed();
+  const FileId id = wanted.extent.file.followed();
   const PlannedFile& file = files_.at(id);
   const Mount& mount = queue_.of(file);
   const auto worth = static_cast<double>(mount.model.cost().worth());
@@ -101,7 +101,7 @@ void RunPlanner::cancel_unwanted() {
   cancel(removed);
 }
 
-void RunPlanner::remove_file(uint32_t file) {
+void RunPlanner::remove_file(FileId file) {
   std::vector<WaitingRead> removed;
   for (auto& [id, mount] : queue_.mounts()) mount.waiting.remove_file(file, &removed);
   cancel(removed);

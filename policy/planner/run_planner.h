@@ -31,7 +31,7 @@ class RunPlanner {
         retention_(*retention) {}
 
   // Whether the record may wait for nearby records that are needed soon. `own`: its pages.
-  bool gathers(uint32_t file, SessionId session, Range own);
+  bool gathers(FileId file, SessionId session, Range own);
   // The record waits; from here on it counts as in flight.
   void wait(const WantedExtent& wanted, Range own);
   // The record's pages and, of a file that stays in memory, what is read with them.
@@ -39,7 +39,7 @@ class RunPlanner {
 
   // Orders have changed: a read that no order wants must not count for a sample of the new order.
   void cancel_unwanted();
-  void remove_file(uint32_t file);
+  void remove_file(FileId file);
   void remove_session(SessionId session);
   // Only while at least as many bytes wait as are in flight: an early request has gathered little.
   void start_waiting(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -52,7 +52,7 @@ class RunPlanner {
   void assume_evicted(PlannedFile& file, Range range);
 
  private:
-  bool is_missing(uint32_t file_id, Range range);
+  bool is_missing(FileId file_id, Range range);
   bool still_waits(const WantedExtent& wanted) const;
   void cancel(const std::vector<WaitingRead>& removed);
   void start_group(const std::vector<WaitingRead>& group, uint64_t now_ns,

@@ -26,7 +26,7 @@ Scheduler::Scheduler(Residency* residency, SampleBook* samples, StagePlan* stage
       sample_planner_(samples, stage, &store_, &records_, &accounts_, &queue_, &retention_,
                       &runs_) {}
 
-PlannedFile* Scheduler::find(uint32_t file) {
+PlannedFile* Scheduler::find(FileId file) {
   const auto at = files_.find(file);
   return at == files_.end() ? nullptr : &at->second;
 }
@@ -71,28 +71,28 @@ SessionView Scheduler::view(SessionId session, uint64_t now_ns) const {
   return view;
 }
 
-void Scheduler::add_file(uint32_t file, uint64_t size, uint64_t mount) {
+void Scheduler::add_file(FileId file, uint64_t size, uint64_t mount) {
   queue_.add(mount, kDefaultBlock, kDefaultDepth);
   PlannedFile& entry = files_[file];
   entry.size = size;
   entry.mount = mount;
 }
 
-void Scheduler::resize_file(uint32_t id, uint64_t size) {
+void Scheduler::resize_file(FileId id, uint64_t size) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
   file->size = size;
   retention_.on_change();
 }
 
-void Scheduler::file_usable(uint32_t id, bool usable) {
+void Scheduler::file_usable(FileId id, bool usable) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
   file->usable = usable;
   if (!usable) runs_.remove_file(id);
 }
 
-void Scheduler::remove_file(uint32_t id) {
+void Scheduler::remove_file(FileId id) {
   PlannedFile* file = find(id);
   if (file == nullptr) return;
   for (const SessionId owner : file->pages.owners()) release_ready(*file, owner);
@@ -182,7 +182,7 @@ void Scheduler::on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_
   if (PlannedFile* file = find(drop.file)) streams_.on_dropped(*file, drop, left);
 }
 
-void Scheduler::on_lost(uint32_t id, uint64_t lost) {
+void Scheduler::on_lost(FileId id, uint64_t lost) {
   const PlannedFile* file = find(id);
   if (file == nullptr) return;
   accounts_.count(file->last_session, SessionMetric::precache_lost_bytes, lost);

@@ -67,10 +67,10 @@ class Scheduler {
   void settle_session(SessionId session, uint64_t now_ns);
   SessionView view(SessionId session, uint64_t now_ns) const;
 
-  void add_file(uint32_t file, uint64_t size, uint64_t mount);
-  void resize_file(uint32_t file, uint64_t size);
-  void file_usable(uint32_t file, bool usable);  // may be prefetched; initially false
-  void remove_file(uint32_t file);
+  void add_file(FileId file, uint64_t size, uint64_t mount);
+  void resize_file(FileId file, uint64_t size);
+  void file_usable(FileId file, bool usable);  // may be prefetched; initially false
+  void remove_file(FileId file);
 
   // Appends to `reads` what to start now. Each must end in on_done().
   void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -86,10 +86,10 @@ class Scheduler {
   // A drop was made; `left` bytes of the range are still cached, because a process maps them.
   void on_dropped(const PlannedDrop& drop, uint64_t left, uint64_t now_ns);
   // `lost` bytes that were prefetched into `file` are no longer in the page cache.
-  void on_lost(uint32_t file, uint64_t lost);
+  void on_lost(FileId file, uint64_t lost);
 
  private:
-  PlannedFile* find(uint32_t file);
+  PlannedFile* find(FileId file);
   void release_ready(PlannedFile& file, SessionId session);
   // Where the kernel does not reveal residency, a read's duration does. True: the page cache has
   // answered it.

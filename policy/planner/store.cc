@@ -23,7 +23,7 @@ void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<Planne
 
 std::optional<Presence> Store::presence(SessionId session, const Extent& part, bool own_order) {
   if (!part.file.is_whole()) return records_.presence(session, part, own_order);
-  const uint32_t file = part.file.whole();
+  const SampleFileId file = part.file.whole();
   if (refused(part, true) != FileTable::Refused::kNo) return std::nullopt;
   const CopyTable::Has has = files_->table().has(file);
   const bool here = has == CopyTable::Has::kStaged;
@@ -92,13 +92,14 @@ bool Store::all_parts(DatasetId dataset, uint32_t sample, Test test) const {
 }
 
 bool Store::in_memory(DatasetId dataset, uint32_t sample) const {
-  return all_parts(dataset, sample, [&](uint32_t file) {
+  return all_parts(dataset, sample, [&](SampleFileId file) {
     return files_->table().has(file) == CopyTable::Has::kStaged;
   });
 }
 
 bool Store::retains(DatasetId dataset, uint32_t sample) const {
-  return all_parts(dataset, sample, [&](uint32_t file) { return files_->table().retains(file); });
+  return all_parts(dataset, sample,
+                   [&](SampleFileId file) { return files_->table().retains(file); });
 }
 
 void Store::set_importance(DatasetId dataset, uint32_t sample, float importance) {

@@ -48,7 +48,7 @@ bool StreamPlanner::needed(const PlannedFile& file, Range range, uint64_t idle_n
   return false;
 }
 
-void StreamPlanner::drop_behind(uint32_t id, PlannedFile& file, uint64_t now_ns,
+void StreamPlanner::drop_behind(FileId id, PlannedFile& file, uint64_t now_ns,
                                 std::vector<PlannedDrop>* drops) {
   for_each_step(file.pages.pieces(kBehind), [&](Range step) {
     if (step.end % kDropStep != 0 && step.end != file.size) return;
@@ -70,7 +70,7 @@ void StreamPlanner::drop_behind(uint64_t now_ns, std::vector<PlannedDrop>* drops
   }
 }
 
-void StreamPlanner::drop_orphans(const std::map<uint32_t, IntervalSet>& wanted, uint64_t now_ns,
+void StreamPlanner::drop_orphans(const std::map<FileId, IntervalSet>& wanted, uint64_t now_ns,
                                  std::vector<PlannedDrop>* drops) {
   for (auto& [id, file] : files_) {
     if (is_swept(file, now_ns)) continue;

@@ -101,7 +101,7 @@ void StreamPlanner::note_step(PlannedFile& file, const Access& access,
 
 // A thread reads in one place at a time: a stream that it began elsewhere and did not continue was
 // a single access, and reading ahead there would only delay what it wants now.
-void StreamPlanner::move_reader(uint64_t reader, uint32_t file, uint32_t stream) {
+void StreamPlanner::move_reader(uint64_t reader, FileId file, uint32_t stream) {
   if (last_stream_.size() > kMaxReaders) last_stream_.clear();
   auto& [last_file, last_stream] = last_stream_[reader];
   if (last_stream != 0 && (last_file != file || last_stream != stream)) {
@@ -116,14 +116,14 @@ void StreamPlanner::move_reader(uint64_t reader, uint32_t file, uint32_t stream)
   last_stream = stream;
 }
 
-void StreamPlanner::leave(uint32_t id, PlannedFile& file, uint32_t stream) {
+void StreamPlanner::leave(FileId id, PlannedFile& file, uint32_t stream) {
   file.plans.erase(stream);
   std::erase_if(last_stream_, [&](const auto& entry) {
-    return entry.second == std::pair<uint32_t, uint32_t>(id, stream);
+    return entry.second == std::pair<FileId, uint32_t>(id, stream);
   });
 }
 
-void StreamPlanner::on_access(uint32_t id, const Access& reported) {
+void StreamPlanner::on_access(FileId id, const Access& reported) {
   const auto at = files_.find(id);
   const Accounts::Session* session = accounts_.find(reported.session);
   if (at == files_.end() || session == nullptr) return;
@@ -158,7 +158,7 @@ void StreamPlanner::on_access(uint32_t id, const Access& reported) {
   move_reader(access.reader, id, stream.id);
 }
 
-void StreamPlanner::on_random(uint32_t id) {
+void StreamPlanner::on_random(FileId id) {
   const auto at = files_.find(id);
   if (at == files_.end()) return;
   std::vector<uint32_t> evicted;
@@ -166,7 +166,7 @@ void StreamPlanner::on_random(uint32_t id) {
   for (const uint32_t stream : evicted) leave(id, at->second, stream);
 }
 
-void StreamPlanner::on_advised(uint32_t id, SessionId session, bool by_page) {
+void StreamPlanner::on_advised(FileId id, SessionId session, bool by_page) {
   const auto at = files_.find(id);
   if (at == files_.end()) return;
   if (by_page) {
@@ -176,7 +176,7 @@ void StreamPlanner::on_advised(uint32_t id, SessionId session, bool by_page) {
   }
 }
 
-void StreamPlanner::on_unmapped(uint32_t id, Range range) {
+void StreamPlanner::on_unmapped(FileId id, Range range) {
   const auto at = files_.find(id);
   if (at != files_.end()) at->second.pages.on(PageEvent::kUnmapped, range);
 }
@@ -186,7 +186,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
 
-void StreamPlanner::remove_file(uint32_t file) {
+void StreamPlanner::remove_file(FileId file) {
   std::erase_if(last_stream_, [file](const auto& entry) { return entry.second.first == file; });
 }
 
@@ -220,7 +220,7 @@ std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) 
   return out;
 }
 
-uint64_t StreamPlanner::cached_at(uint32_t id, const PlannedFile& file, Range piece, uint64_t end,
+uint64_t StreamPlanner::cached_at(FileId id, const PlannedFile& file, Range piece, uint64_t end,
                                   uint64_t* probed) {
   if (piece.end <= *probed) return 0;
   // A query far ahead first: mostly all of the range is cached, or nothing.
@@ -238,7 +238,7 @@ uint64_t StreamPlanner::cached_at(uint32_t id, const PlannedFile& file, Range pi
 
 // The next piece at the stream's frontier that is not cached, at most one block and ending at a
 // block's boundary. Moves the frontier over what is cached.
-std::optional<Range> StreamPlanner::next_range(uint32_t id, PlannedFile& file, const Stream& stream,
+std::optional<Range> StreamPlanner::next_range(FileId id, PlannedFile& file, const Stream& stream,
                                                Planned& planned) {
   StreamPlan& plan = planned.plan;
   const Mount& mount = queue_.of(file);

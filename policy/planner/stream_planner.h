@@ -21,7 +21,7 @@ inline constexpr uint64_t kStreamIdleNs = 30'000'000'000;  // an idle stream nee
 
 // A stream as status shows it.
 struct StreamView {
-  uint32_t file = 0;
+  FileId file{};
   SessionId session{};
   uint32_t readers = 0;
   uint64_t position = 0, opened = 0, frontier = 0, target = 0, in_flight = 0;
@@ -34,13 +34,13 @@ class StreamPlanner {
   StreamPlanner(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files)
       : residency_(*residency), accounts_(*accounts), queue_(*queue), files_(*files) {}
 
-  void on_access(uint32_t file, const Access& access);
-  void on_random(uint32_t file);
+  void on_access(FileId file, const Access& access);
+  void on_random(FileId file);
   // `by_page`: the session reads the file through a mapping without kernel read-ahead.
-  void on_advised(uint32_t file, SessionId session, bool by_page);
-  void on_unmapped(uint32_t file, Range range);  // by a reader
+  void on_advised(FileId file, SessionId session, bool by_page);
+  void on_unmapped(FileId file, Range range);  // by a reader
   void remove_process(uint32_t pid);
-  void remove_file(uint32_t file);
+  void remove_file(FileId file);
   // The session is about to end. An open cell sends no further event: at its pace the reader has
   // come a certain way in it.
   void settle(PlannedFile& file, SessionId session, uint64_t now_ns);
@@ -57,7 +57,7 @@ class StreamPlanner {
   // Of files that do not fit the budget: what every reader has passed.
   void drop_behind(uint64_t now_ns, std::vector<PlannedDrop>* drops);
   // What is ready, and neither wanted by a stream nor by the samples in `wanted` (by file).
-  void drop_orphans(const std::map<uint32_t, IntervalSet>& wanted, uint64_t now_ns,
+  void drop_orphans(const std::map<FileId, IntervalSet>& wanted, uint64_t now_ns,
                     std::vector<PlannedDrop>* drops);
   void on_dropped(PlannedFile& file, const PlannedDrop& drop, uint64_t left);
 
@@ -67,7 +67,8 @@ class StreamPlanner {
  private:
   using Planned = PlannedFile::Planned;
   struct Candidate {
-    uint32_t file = 0, stream = 0;
+    FileId file{};
+    uint32_t stream = 0;
     double urgency = 0;  // seconds until the reader reaches the frontier
   };
 
@@ -77,25 +78,24 @@ class StreamPlanner {
   void note_pass(PlannedFile& file, SessionId session, Range range, uint64_t in_memory);
   void note_begin(PlannedFile& file, const Access& access);
   void note_step(PlannedFile& file, const Access& access, const Tracker::Outcome& outcome);
-  void move_reader(uint64_t reader, uint32_t file, uint32_t stream);
-  void leave(uint32_t file_id, PlannedFile& file, uint32_t stream);
+  void move_reader(uint64_t reader, FileId file, uint32_t stream);
+  void leave(FileId file_id, PlannedFile& file, uint32_t stream);
   std::vector<Candidate> candidates(uint64_t mount);
-  std::optional<Range> next_range(uint32_t id, PlannedFile& file, const Stream& stream,
+  std::optional<Range> next_range(FileId id, PlannedFile& file, const Stream& stream,
                                   Planned& planned);
   // How many bytes at the piece's begin are cached; 0: some of the piece must be read. It will be
   // read on to `end`; no page before *probed was cached at the last probe.
-  uint64_t cached_at(uint32_t id, const PlannedFile& file, Range piece, uint64_t end,
+  uint64_t cached_at(FileId id, const PlannedFile& file, Range piece, uint64_t end,
                      uint64_t* probed);
   void sweep(uint64_t mount_id, uint64_t now_ns, std::vector<PlannedRead>* reads);
-  void drop_behind(uint32_t id, PlannedFile& file, uint64_t now_ns,
-                   std::vector<PlannedDrop>* drops);
+  void drop_behind(FileId id, PlannedFile& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
 
   Residency& residency_;
   Accounts& accounts_;
   MountQueue& queue_;
   PlannedFiles& files_;
   // By reader: the file and stream in which it was last.
-  std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>> last_stream_;
+  std::unordered_map<uint64_t, std::pair<FileId, uint32_t>> last_stream_;
 };
 
 }  // namespace sluice::optimizer

@@ -5,22 +5,27 @@
 #include <cstdint>
 #include <span>
 
+#include "policy/util/ids.h"
+
 namespace sluice::optimizer {
 
-// A file of one of two numberings: whole files are numbers of the FileTable, followed ones the
-// optimizer's ids. In both 0 is no file.
+// A followed file, or a whole one; initially neither.
 class FileRef {
  public:
   constexpr FileRef() = default;
-  constexpr FileRef(uint32_t followed) : bits_(followed) {}  // REQUIRES: below 1 << 31
-  // REQUIRES: 0 < number < 1 << 31.
-  static constexpr FileRef whole_file(uint32_t number) { return {kWhole | number}; }
+  constexpr FileRef(FileId followed) : bits_(number(followed)) {}  // REQUIRES: below 1 << 31
+  // REQUIRES: 0 < number(file) < 1 << 31.
+  static constexpr FileRef whole_file(SampleFileId file) {
+    FileRef ref;
+    ref.bits_ = kWhole | number(file);
+    return ref;
+  }
 
   constexpr bool is_whole() const { return (bits_ & kWhole) != 0; }
-  constexpr uint32_t whole() const {
-    return is_whole() ? bits_ & ~kWhole : 0;
-  }                                                                       // 0: a followed one
-  constexpr uint32_t followed() const { return is_whole() ? 0 : bits_; }  // 0: a whole one
+  // Zero: a followed one.
+  constexpr SampleFileId whole() const { return SampleFileId{is_whole() ? bits_ & ~kWhole : 0}; }
+  // kNoFile: a whole one.
+  constexpr FileId followed() const { return FileId{is_whole() ? 0 : bits_}; }
   bool operator==(const FileRef&) const = default;
 
  private:
@@ -37,7 +42,7 @@ struct Extent {
 };
 static_assert(sizeof(Extent) == 16);
 
-inline Extent whole_file(uint32_t number) { return {0, 0, FileRef::whole_file(number)}; }
+inline Extent whole_file(SampleFileId file) { return {0, 0, FileRef::whole_file(file)}; }
 
 inline bool contains(const Extent& outer, const Extent& inner) {
   return outer.file == inner.file && outer.offset <= inner.offset &&

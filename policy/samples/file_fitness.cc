@@ -19,7 +19,7 @@ bool FileFitness::is_unfit(uint32_t uses) {
   return (uses & bit(FileUse::kReadInPart)) != 0 && (uses & bit(FileUse::kReadWhole)) == 0;
 }
 
-bool FileFitness::note(uint32_t file, FileUse use) {
+bool FileFitness::note(SampleFileId file, FileUse use) {
   if ((bit(use) & ~kKnown) != 0) return false;
   auto at = uses_.find(file);
   if (at == uses_.end()) {
@@ -34,7 +34,7 @@ bool FileFitness::note(uint32_t file, FileUse use) {
   return now && !before;
 }
 
-bool FileFitness::only_locked(uint32_t file) const {
+bool FileFitness::only_locked(SampleFileId file) const {
   const auto at = uses_.find(file);
   return at != uses_.end() && at->second == bit(FileUse::kLocked);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "policy/util/ids.h"
 #include "protocol/control.h"
 
 namespace sluice::optimizer {
@@ -14,14 +15,14 @@ namespace sluice::optimizer {
 class FileFitness {
  public:
   // The job used the file in this way. True: that made the file unfit.
-  bool note(uint32_t file, protocol::FileUse use);
-  bool unfit(uint32_t file) const {
+  bool note(SampleFileId file, protocol::FileUse use);
+  bool unfit(SampleFileId file) const {
     if (uses_.empty()) return false;
     const auto at = uses_.find(file);
     return at != uses_.end() && is_unfit(at->second);
   }
   // The file is unfit only because it is locked: a sample file that no copy can replace.
-  bool only_locked(uint32_t file) const;
+  bool only_locked(SampleFileId file) const;
   // Files that are unfit.
   uint64_t count() const { return unfit_; }
 
@@ -30,7 +31,7 @@ class FileFitness {
  private:
   static bool is_unfit(uint32_t uses);
 
-  std::unordered_map<uint32_t, uint32_t> uses_;  // FileUses by file
+  std::unordered_map<SampleFileId, uint32_t> uses_;  // FileUses by file
   uint64_t unfit_ = 0;
 };
 

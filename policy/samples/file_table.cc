@@ -49,10 +49,10 @@ uint32_t FileTable::folder_number(std::string_view folder, bool add) {
 
 void FileTable::rehash(size_t slots) {
   by_path_.assign(slots, 0);
-  for (uint32_t file = 1; file <= files_.size(); ++file) {
-    uint64_t at = mixed(files_[file - 1].folder, name(file)) % slots;
+  for (uint32_t i = 0; i < files_.size(); ++i) {
+    uint64_t at = mixed(files_[i].folder, name(files_[i])) % slots;
     while (by_path_[at] != 0) at = (at + 1) % slots;
-    by_path_[at] = file;
+    by_path_[at] = i + 1;
   }
 }
 
@@ -60,7 +60,7 @@ uint64_t FileTable::held() const {
   return files_.size() * kFileBytes + names_.size() + folder_bytes_;
 }
 
-uint32_t FileTable::intern(std::string_view path) {
+SampleFileId FileTable::intern(std::string_view path) {
   std::string_view folder;
   std::string_view last;
   split(path, &folder, &last);
@@ -72,8 +72,8 @@ uint32_t FileTable::intern(std::string_view path) {
   }
   uint64_t at = mixed(in, last) % by_path_.size();
   for (; by_path_[at] != 0; at = (at + 1) % by_path_.size()) {
-    const uint32_t file = by_path_[at];
-    if (files_[file - 1].folder == in && name(file) == last) return file;
+    const File& file = files_[by_path_[at] - 1];
+    if (file.folder == in && name(file) == last) return SampleFileId{by_path_[at]};
   }
   if (full) return kNone;
   File file{};
@@ -84,10 +84,10 @@ uint32_t FileTable::intern(std::string_view path) {
   names_.append(last);
   files_.push_back(file);
   by_path_[at] = static_cast<uint32_t>(files_.size());
-  return by_path_[at];
+  return SampleFileId{by_path_[at]};
 }
 
-uint32_t FileTable::find(std::string_view path) const {
+SampleFileId FileTable::find(std::string_view path) const {
   std::string_view folder;
   std::string_view last;
   split(path, &folder, &last);
@@ -96,16 +96,16 @@ uint32_t FileTable::find(std::string_view path) const {
   if (in == UINT32_MAX) return kNone;
   uint64_t at = mixed(in, last) % by_path_.size();
   for (; by_path_[at] != 0; at = (at + 1) % by_path_.size()) {
-    const uint32_t file = by_path_[at];
-    if (files_[file - 1].folder == in && name(file) == last) return file;
+    const File& file = files_[by_path_[at] - 1];
+    if (file.folder == in && name(file) == last) return SampleFileId{by_path_[at]};
   }
   return kNone;
 }
 
-std::string FileTable::path(uint32_t file) const {
-  std::string out = folders_[files_[file - 1].folder];
+std::string FileTable::path(SampleFileId file) const {
+  std::string out = folders_[entry(file).folder];
   out += '/';
-  out += name(file);
+  out += name(entry(file));
   return out;
 }
 
@@ -118,14 +118,14 @@ bool FileTable::has_folder_below(std::string_view path) const {
          std::string_view(*inside).substr(0, path.size() + 1) == std::string(path) + "/";
 }
 
-uint64_t FileTable::bytes(uint32_t file) const {
-  const uint32_t bytes = files_[file - 1].bytes;
+uint64_t FileTable::bytes(SampleFileId file) const {
+  const uint32_t bytes = entry(file).bytes;
   if (bytes != kUnknown) return bytes;
   return known_ == 0 ? kGuess : std::max<uint64_t>(known_bytes_ / known_, 1);
 }
 
-void FileTable::set_bytes(uint32_t file, uint64_t bytes) {
-  uint32_t& known = files_[file - 1].bytes;
+void FileTable::set_bytes(SampleFileId file, uint64_t bytes) {
+  uint32_t& known = files_[number(file) - 1].bytes;
   if (known != kUnknown) {
     known_bytes_ -= known;
     --known_;
@@ -151,8 +151,8 @@ uint64_t FileTable::charge(std::span<const Extent> parts) const {
   return sum;
 }
 
-FileTable::Refused FileTable::refused(uint32_t file) const {
-  const File& entry = files_[file - 1];
+FileTable::Refused FileTable::refused(SampleFileId file) const {
+  const File& entry = this->entry(file);
   const bool unfit = fitness_.unfit(file) && !(accepts_locked_ && fitness_.only_locked(file));
   if (folder_refused_[entry.folder] || unfit) return Refused::kForGood;
   return entry.era == era_ ? Refused::kForNow : Refused::kNo;

@@ -11,12 +11,13 @@
 
 #include "policy/samples/extent.h"
 #include "policy/samples/file_fitness.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 class FileTable {
  public:
-  static constexpr uint32_t kNone = 0;
+  static constexpr SampleFileId kNone{};
   static constexpr uint32_t kMaxFiles = 1U << 25;
   // What a memory file system takes for a file of that size.
   static uint64_t charge(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1024; }
@@ -24,10 +25,10 @@ class FileTable {
 
   // The number of `path`, new or known, from 1; kNone if there is no room for more. REQUIRES:
   // `path` is absolute, contains no NUL and is no longer than the kernel allows.
-  uint32_t intern(std::string_view path);
-  uint32_t find(std::string_view path) const;  // kNone: not known
-  std::string path(uint32_t file) const;
-  uint32_t folder(uint32_t file) const { return files_[file - 1].folder; }
+  SampleFileId intern(std::string_view path);
+  SampleFileId find(std::string_view path) const;  // kNone: not known
+  std::string path(SampleFileId file) const;
+  uint32_t folder(SampleFileId file) const { return entry(file).folder; }
   // Whether some folder is `path`, or is below it.
   bool has_folder_below(std::string_view path) const;
   const std::string& folder_path(uint32_t folder) const { return folders_[folder]; }
@@ -36,8 +37,8 @@ class FileTable {
   uint64_t held() const;  // bytes of memory, about
 
   // Bytes; for a file of unknown size, the mean of the known sizes.
-  uint64_t bytes(uint32_t file) const;
-  void set_bytes(uint32_t file, uint64_t bytes);
+  uint64_t bytes(SampleFileId file) const;
+  void set_bytes(SampleFileId file, uint64_t bytes);
   // Of parts of a sample, whole files or not: their bytes, and the memory that they take once
   // fetched.
   uint64_t bytes(std::span<const Extent> parts) const;
@@ -47,14 +48,14 @@ class FileTable {
   // sample file. kForNow: not a regular file, an error, or too large for the budget: retried when
   // the next order is published.
   enum class Refused : uint8_t { kNo, kForNow, kForGood };
-  Refused refused(uint32_t file) const;
+  Refused refused(SampleFileId file) const;
   // How a job used the file. True: it is refused for good from now on.
-  bool note_use(uint32_t file, protocol::FileUse use) { return fitness_.note(file, use); }
-  bool unfit(uint32_t file) const { return fitness_.unfit(file); }
-  bool only_locked(uint32_t file) const { return fitness_.only_locked(file); }
+  bool note_use(SampleFileId file, protocol::FileUse use) { return fitness_.note(file, use); }
+  bool unfit(SampleFileId file) const { return fitness_.unfit(file); }
+  bool only_locked(SampleFileId file) const { return fitness_.only_locked(file); }
   // The originals of some dataset are prefetched: files that are only locked are no longer refused.
   void accept_locked() { accepts_locked_ = true; }
-  void refuse(uint32_t file) { files_[file - 1].era = era_; }
+  void refuse(SampleFileId file) { files_[number(file) - 1].era = era_; }
   void refuse_folder(uint32_t folder) { folder_refused_[folder] = true; }
   void retry_refused() { ++era_; }
   void accept_folders() { folder_refused_.assign(folder_refused_.size(), false); }
@@ -71,10 +72,10 @@ class FileTable {
   static constexpr uint32_t kUnknown = UINT32_MAX;
   static constexpr uint64_t kGuess = 64 << 10;  // bytes, while no size is known
 
-  std::string_view name(uint32_t file) const {
-    return std::string_view(names_).substr(files_[file - 1].name, files_[file - 1].length);
+  const File& entry(SampleFileId file) const { return files_[number(file) - 1]; }
+  std::string_view name(const File& file) const {
+    return std::string_view(names_).substr(file.name, file.length);
   }
-  uint64_t slot_of(std::string_view folder, std::string_view name, uint32_t* found) const;
   uint32_t folder_number(std::string_view folder, bool add);
   void rehash(size_t slots);
 

@@ -12,13 +12,14 @@ constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
 
 // Interleaves the lists.
-std::vector<uint32_t> in_turns(std::vector<std::vector<uint32_t>> each) {
+template <typename Id>
+std::vector<Id> in_turns(std::vector<std::vector<Id>> each) {
   if (each.size() == 1) return std::move(each.front());
   size_t longest = 0;
-  for (const std::vector<uint32_t>& one : each) longest = std::max(longest, one.size());
-  std::vector<uint32_t> all;
+  for (const std::vector<Id>& one : each) longest = std::max(longest, one.size());
+  std::vector<Id> all;
   for (size_t at = 0; at < longest; ++at) {
-    for (const std::vector<uint32_t>& one : each) {
+    for (const std::vector<Id>& one : each) {
       if (at < one.size()) all.push_back(one[at]);
     }
   }
@@ -216,15 +217,15 @@ std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset) const {
   return in_turns(std::move(each));
 }
 
-std::vector<uint32_t> JobOrders::upcoming_files() const {
-  std::vector<std::vector<uint32_t>> each;
+std::vector<SampleFileId> JobOrders::upcoming_files() const {
+  std::vector<std::vector<SampleFileId>> each;
   for (const auto& [key, job] : jobs_) {
     const Datasets::Dataset* dataset = datasets_.find(key.second);
     if (dataset == nullptr) continue;
-    std::vector<uint32_t>& files = each.emplace_back();
+    std::vector<SampleFileId>& files = each.emplace_back();
     job.order.for_each_left([&](uint32_t index) {
       for (const Extent& part : dataset->set.parts(index)) {
-        if (const uint32_t file = part.file.whole(); file != 0) files.push_back(file);
+        if (part.file.is_whole()) files.push_back(part.file.whole());
       }
     });
   }

@@ -87,7 +87,7 @@ class JobOrders {
   // few samples are known.
   bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known.
-  std::vector<uint32_t> upcoming_files() const;
+  std::vector<SampleFileId> upcoming_files() const;
   // Samples of the dataset, likewise.
   std::vector<uint32_t> upcoming(DatasetId dataset) const;
 

@@ -35,7 +35,7 @@ uint32_t at(const Table& table, uint64_t sample) {
 
 class Guesser {
  public:
-  Guesser(const RecordList& records, uint32_t file, uint64_t samples)
+  Guesser(const RecordList& records, FileId file, uint64_t samples)
       : records_(records), file_(file), samples_(samples) {}
 
   Guessing run(std::span<const Observation> seen) {
@@ -193,7 +193,7 @@ class Guesser {
   }
 
   const RecordList& records_;
-  const uint32_t file_;
+  const FileId file_;
   const uint64_t samples_;
   std::vector<Sighting> sightings_;
   std::vector<Table> tables_;  // one for each record of a sample
@@ -203,7 +203,7 @@ class Guesser {
 
 }  // namespace
 
-Guessing guess_keys(const RecordList& records, uint32_t file, uint64_t samples,
+Guessing guess_keys(const RecordList& records, FileId file, uint64_t samples,
                     std::span<const Observation> seen) {
   return Guesser(records, file, samples).run(seen);
 }

@@ -12,13 +12,14 @@
 
 #include "policy/samples/record_list.h"
 #include "policy/samples/sample_guess.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 // Parts are whole values: merge_neighbours() joins no two of them, since a header is between any
 // two values. `file`: Extent::file of the parts in this file; there must be no parts of other
 // files. Makes some passes over the records: about 0.1 s for a million.
-Guessing guess_keys(const RecordList& records, uint32_t file, uint64_t samples,
+Guessing guess_keys(const RecordList& records, FileId file, uint64_t samples,
                     std::span<const Observation> seen);
 
 }  // namespace sluice::optimizer

@@ -26,7 +26,7 @@ bool fits(const Rows& rows, uint64_t size, uint64_t index) {
          rows.base + index * rows.stride < size;
 }
 
-Extent extent_of(const Rows& rows, uint64_t size, uint64_t index, uint32_t file) {
+Extent extent_of(const Rows& rows, uint64_t size, uint64_t index, FileId file) {
   if (!fits(rows, size, index)) return {};
   const uint64_t begin = rows.base + index * rows.stride;
   return {begin, static_cast<uint32_t>(std::min(rows.length, size - begin)), file};
@@ -48,7 +48,7 @@ bool has_about(const Observation& seen, const Extent& row) {
 }
 
 template <typename Has>
-bool explains(const Rows& rows, uint64_t size, uint32_t file, std::span<const Observation> seen,
+bool explains(const Rows& rows, uint64_t size, FileId file, std::span<const Observation> seen,
               Has has) {
   return std::all_of(seen.begin(), seen.end(), [&](const Observation& one) {
     const Extent row = extent_of(rows, size, one.index, file);
@@ -63,7 +63,7 @@ uint64_t bytes_of(const Observation& seen) {
 }
 
 // Each pair of equally long parts of two samples is a hypothesis.
-std::vector<Rows> exact_rows(uint64_t size, uint32_t file, std::span<const Observation> seen) {
+std::vector<Rows> exact_rows(uint64_t size, FileId file, std::span<const Observation> seen) {
   std::vector<Rows> found;
   // Of the two samples with the fewest bytes read: the first one of a process reads headers, too.
   std::vector<const Observation*> least;
@@ -97,7 +97,7 @@ bool seen_by_pages(const Observation& seen, uint64_t size) {
   });
 }
 
-std::vector<Rows> whole_file(uint64_t size, uint32_t file, uint64_t samples,
+std::vector<Rows> whole_file(uint64_t size, FileId file, uint64_t samples,
                              std::span<const Observation> seen) {
   if (!std::all_of(seen.begin(), seen.end(),
                    [size](const Observation& one) { return seen_by_pages(one, size); })) {
@@ -149,7 +149,7 @@ std::vector<Observation> distinct_of(uint64_t samples, std::span<const Observati
 
 }  // namespace
 
-Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
+Guessing guess_rows(uint64_t size, FileId file, uint64_t samples,
                     std::span<const Observation> seen) {
   const std::vector<Observation> distinct = distinct_of(samples, seen);
   Guessing result;

@@ -12,12 +12,13 @@
 #include <span>
 
 #include "policy/samples/sample_guess.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
 // `size` of the file, bytes; `file`: Extent::file of the parts in this file. Takes some
 // milliseconds at most, and 16 bytes for each row.
-Guessing guess_rows(uint64_t size, uint32_t file, uint64_t samples,
+Guessing guess_rows(uint64_t size, FileId file, uint64_t samples,
                     std::span<const Observation> seen);
 
 }  // namespace sluice::optimizer

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "policy/samples/extent.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -59,7 +60,8 @@ class SampleSet {
   static constexpr size_t kMaxParts = 64;
 
  private:
-  static constexpr FileRef kMany = FileRef::whole_file(INT32_MAX);  // its parts are in many_
+  static constexpr FileRef kMany =
+      FileRef::whole_file(SampleFileId{INT32_MAX});  // its parts are in many_
   static constexpr uint64_t kBlockSamples = 64;
 
   // Neighbours, [64 * b, 64 * b + 64): the known ones, packed.

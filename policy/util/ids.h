@@ -9,10 +9,13 @@ namespace sluice::optimizer {
 
 enum class SessionId : uint32_t {};
 enum class DatasetId : uint32_t {};
+enum class FileId : uint32_t {};        // a file that the optimizer follows: it reads ranges of it
+enum class SampleFileId : uint32_t {};  // a path in the FileTable: such a file is fetched whole
 
-// No session, no dataset has this id.
+// No session, dataset or followed file has this id.
 inline constexpr SessionId kNoSession{};
 inline constexpr DatasetId kNoDataset{};
+inline constexpr FileId kNoFile{};
 
 // The id's number, for logs, JSON and messages.
 template <typename Id>

@@ -41,8 +41,8 @@ void options(std::string_view text) {
 
 class Nothing : public Residency {
  public:
-  bool known(uint32_t file) const override { return file != 2; }
-  uint64_t cached(uint32_t, Range range) override {
+  bool known(FileId file) const override { return file != FileId{2}; }
+  uint64_t cached(FileId, Range range) override {
     return range.begin % 3 == 0 ? 0 : range.length();
   }
 };
@@ -56,8 +56,8 @@ void ring(std::span<const std::byte> bytes) {
   scheduler.add_session(SessionId{1}, {}, true, 0);
   scheduler.add_session(SessionId{2}, {1 << 20, 8 << 20, 75}, true, 8 << 20);
   scheduler.queue().add(1, 128 << 10, 8);
-  for (const uint32_t file : {1U, 2U}) {
-    scheduler.add_file(file, file * (1ULL << 30) + 77, 1);
+  for (const FileId file : {FileId{1}, FileId{2}}) {
+    scheduler.add_file(file, number(file) * (1ULL << 30) + 77, 1);
     scheduler.file_usable(file, true);
   }
   memset(static_cast<void*>(slot.get()), 0, sizeof *slot);
@@ -73,7 +73,7 @@ void ring(std::span<const std::byte> bytes) {
       protocol::skip(*slot);
       continue;
     }
-    const uint32_t file = event.file % 3;
+    const FileId file{event.file % 3};
     const SessionId session{1U + event.flags % 2};
     if (!event_is_sane(event, 1ULL << 30)) continue;
     using protocol::EventKind;
@@ -97,7 +97,7 @@ void ring(std::span<const std::byte> bytes) {
     require(scheduler.accounts().outstanding() <= scheduler.accounts().budget());
     for (const PlannedRead& read : reads) {
       require(read.range.length() > 0 && read.range.length() <= 1 << 20);
-      require(read.range.end <= read.file * (1ULL << 30) + 77);
+      require(read.range.end <= number(read.file) * (1ULL << 30) + 77);
       scheduler.on_done(read.token, event.tid % 4 == 0 ? 0 : read.range.length(),
                         event.tid % 4 == 0 ? 5 : 0, now + 50000);
     }

@@ -26,6 +26,7 @@
 namespace {
 
 using namespace sluice::test;
+using sluice::optimizer::FileId;
 using sluice::optimizer::SessionId;
 using sluice::optimizer::SessionMetrics;
 
@@ -63,7 +64,7 @@ class Replay {
     if (what == "event") return event(words);
     const auto id = static_cast<uint32_t>(number(words, "id"));
     if (what == "file") {
-      world_.add_file(id, number(words, "size"), number(words, "mount", 1));
+      world_.add_file(FileId{id}, number(words, "size"), number(words, "mount", 1));
     } else if (what == "session") {
       world_.scheduler.add_session(SessionId{id},
                                    {number(words, "distance"), number(words, "size"),
@@ -74,7 +75,7 @@ class Replay {
       world_.scheduler.accounts().set_budget(number(words, "bytes"));
     } else if (what == "cached") {
       const uint64_t offset = number(words, "offset");
-      world_.cache[static_cast<uint32_t>(number(words, "file"))].add(
+      world_.cache[FileId{static_cast<uint32_t>(number(words, "file"))}].add(
           {offset, offset + number(words, "length")});
     } else {
       return false;
@@ -113,7 +114,7 @@ class Replay {
     if (!begun_) origin_ = raw - std::min<uint64_t>(raw, 1'000'000);
     begun_ = true;
     const uint64_t now = std::max(world_.now(), raw - std::min(raw, origin_));
-    const auto file = static_cast<uint32_t>(number(words, "file"));
+    const FileId file{static_cast<uint32_t>(number(words, "file"))};
     const Range range{number(words, "offset"), number(words, "offset") + number(words, "length")};
     const auto at = words.find("kind");
     const std::string kind = at == words.end() ? "" : at->second;
@@ -164,8 +165,8 @@ class Replay {
     count_ = 0;
   }
 
-  void line(uint64_t now, const char* what, uint32_t file, Range range, unsigned count) {
-    out_ << now / 1000 << " us " << what << " file " << file << " " << range.begin << " + "
+  void line(uint64_t now, const char* what, FileId file, Range range, unsigned count) {
+    out_ << now / 1000 << " us " << what << " file " << number(file) << " " << range.begin << " + "
          << range.length();
     if (count > 0) out_ << " in " << count;
     out_ << "\n";
@@ -176,7 +177,7 @@ class Replay {
   std::ostringstream out_;
   bool begun_ = false;
   uint64_t origin_ = 0, first_ = 0, last_ = 0;
-  uint32_t file_ = 0;
+  FileId file_{};
   Range range_;
   unsigned count_ = 0;
 };

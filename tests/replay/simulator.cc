@@ -10,7 +10,7 @@ void Simulator::add_mount(uint64_t mount, uint32_t block, unsigned depth, Storag
   scheduler.queue().add(mount, block, depth);
 }
 
-void Simulator::add_file(uint32_t file, uint64_t size, uint64_t mount) {
+void Simulator::add_file(FileId file, uint64_t size, uint64_t mount) {
   mount_of_[file] = mount;
   scheduler.add_file(file, size, mount);
   scheduler.file_usable(file, true);
@@ -68,13 +68,13 @@ void Simulator::advance_to(uint64_t time_ns) {
   now_ = std::max(now_, time_ns);
 }
 
-void Simulator::access(uint32_t file, const Access& access) {
+void Simulator::access(FileId file, const Access& access) {
   advance_to(access.time_ns);
   scheduler.streams().on_access(file, access);
   pump();
 }
 
-uint64_t Simulator::demand(uint32_t file, Range range, uint64_t time_ns) {
+uint64_t Simulator::demand(FileId file, Range range, uint64_t time_ns) {
   constexpr uint64_t kReadAhead = 128 << 10;  // one request at a time, as the kernel's read-ahead
   for (uint64_t at = range.begin; at < range.end;) {
     const Range piece{at, std::min((at / kReadAhead + 1) * kReadAhead, range.end)};

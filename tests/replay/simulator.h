@@ -13,6 +13,7 @@
 namespace sluice::test {
 
 using optimizer::Access;
+using optimizer::FileId;
 using optimizer::IntervalSet;
 using optimizer::PlannedDrop;
 using optimizer::PlannedRead;
@@ -30,22 +31,22 @@ class Simulator : public optimizer::Residency {
   Simulator() : scheduler(this) { scheduler.accounts().set_budget(1ULL << 30); }
 
   void add_mount(uint64_t mount, uint32_t block, unsigned depth, Storage storage);
-  void add_file(uint32_t file, uint64_t size, uint64_t mount);
+  void add_file(FileId file, uint64_t size, uint64_t mount);
 
   // Lets time pass: reads end, others begin.
   void advance_to(uint64_t time_ns);
-  void access(uint32_t file, const Access& access);  // at access.time_ns
+  void access(FileId file, const Access& access);  // at access.time_ns
   // A demand read of a job, outside of the scheduler. Returns when its bytes are there.
-  uint64_t demand(uint32_t file, Range range, uint64_t time_ns);
+  uint64_t demand(FileId file, Range range, uint64_t time_ns);
 
-  uint64_t cached(uint32_t file, Range range) override {
+  uint64_t cached(FileId file, Range range) override {
     return reports_cache ? cache[file].covered(range) + coming_[file].covered(range) : 0;
   }
-  bool known(uint32_t) const override { return reports_cache; }
+  bool known(FileId) const override { return reports_cache; }
   uint64_t now() const { return now_; }
 
   Scheduler scheduler;
-  std::map<uint32_t, IntervalSet> cache;
+  std::map<FileId, IntervalSet> cache;
   std::function<void(uint64_t now, const PlannedRead&)> on_read;
   std::function<void(uint64_t now, const PlannedDrop&)> on_drop;
   // Error for a read, 0: none.
@@ -71,9 +72,9 @@ class Simulator : public optimizer::Residency {
 
   uint64_t now_ = 0;
   std::map<uint64_t, Mount> mounts_;
-  std::map<uint32_t, uint64_t> mount_of_;
+  std::map<FileId, uint64_t> mount_of_;
   std::map<uint64_t, PlannedRead> flying_;
-  std::map<uint32_t, IntervalSet> coming_;  // being read by the optimizer
+  std::map<FileId, IntervalSet> coming_;  // being read by the optimizer
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
 };
 

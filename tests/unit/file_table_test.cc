@@ -14,12 +14,12 @@ namespace {
 
 TEST(FileTable, FindsWhatItHasAndNothingElse) {
   FileTable files;
-  std::map<std::string, uint32_t> known;
+  std::map<std::string, SampleFileId> known;
   std::mt19937 draw(1);
   for (int i = 0; i < 5000; ++i) {
     const std::string path =
         "/data/" + std::to_string(draw() % 50) + "/" + std::to_string(draw() % 1000);
-    const uint32_t file = files.intern(path);
+    const SampleFileId file = files.intern(path);
     const auto [at, added] = known.emplace(path, file);
     EXPECT_EQ(at->second, file) << path;
   }
@@ -42,16 +42,16 @@ TEST(FileTable, EveryByteThatANameMayHold) {
   for (int c = 1; c < 256; ++c) {
     if (c != '/') name += static_cast<char>(c);
   }
-  const uint32_t file = files.intern("/d/" + name);
+  const SampleFileId file = files.intern("/d/" + name);
   EXPECT_EQ(files.path(file), "/d/" + name);
   EXPECT_EQ(files.path(files.intern("/top")), "/top");
 }
 
 TEST(FileTable, UnknownSizesAreTheMeanOfTheKnown) {
   FileTable files;
-  const uint32_t a = files.intern("/a");
-  const uint32_t b = files.intern("/b");
-  const uint32_t c = files.intern("/c");
+  const SampleFileId a = files.intern("/a");
+  const SampleFileId b = files.intern("/b");
+  const SampleFileId c = files.intern("/c");
   files.set_bytes(a, 1000);
   files.set_bytes(b, 3000);
   EXPECT_EQ(files.bytes(c), 2000U);

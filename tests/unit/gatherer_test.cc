@@ -8,6 +8,7 @@
 namespace sluice::test {
 namespace {
 
+using optimizer::FileId;
 using optimizer::Gatherer;
 using optimizer::Range;
 using optimizer::SessionId;
@@ -16,7 +17,7 @@ using optimizer::WantedExtent;
 
 class Waiting : public ::testing::Test {
  protected:
-  void add(uint64_t page, uint32_t file = 1, SessionId session = SessionId{1}) {
+  void add(uint64_t page, FileId file = FileId{1}, SessionId session = SessionId{1}) {
     WantedExtent wanted;
     wanted.extent = {page * 4096, 4096, file};
     wanted.session = session;
@@ -61,11 +62,11 @@ TEST_F(Waiting, AReadIsNoLongerThanOneRequest) {
 
 TEST_F(Waiting, OthersFilesAndSessionsAreOtherReads) {
   add(5);
-  add(6, 2);
-  add(6, 1, SessionId{2});
+  add(6, FileId{2});
+  add(6, FileId{1}, SessionId{2});
   add(7);  // the other session's lies between
   EXPECT_EQ(take(), (Pages{5, 7}));
-  waiting_.remove_file(2, &gone_);
+  waiting_.remove_file(FileId{2}, &gone_);
   EXPECT_EQ(gone_.size(), 1U);
   waiting_.remove_session(SessionId{2}, &gone_);
   EXPECT_EQ(gone_.size(), 2U);

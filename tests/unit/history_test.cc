@@ -15,6 +15,7 @@ namespace sluice::test {
 namespace {
 
 using optimizer::Access;
+using optimizer::FileId;
 using optimizer::Range;
 using optimizer::Scheduler;
 using optimizer::SessionHistory;
@@ -186,20 +187,20 @@ TEST_F(Recorded, AReaderSeesAllOfAChangeOrNothing) {
 // Passes over a file, as the scheduler distinguishes them.
 class Nothing : public optimizer::Residency {
  public:
-  uint64_t cached(uint32_t, Range) override { return 0; }
-  bool known(uint32_t) const override { return true; }
+  uint64_t cached(FileId, Range) override { return 0; }
+  bool known(FileId) const override { return true; }
 };
 
 class Passes : public testing::Test {
  protected:
   Passes() {
     scheduler_.add_session(SessionId{1}, {}, true, 0);
-    for (const uint32_t file : {1, 2}) {
+    for (const FileId file : {FileId{1}, FileId{2}}) {
       scheduler_.add_file(file, kSize, 9);
       scheduler_.file_usable(file, true);
     }
   }
-  void read(uint32_t file, uint64_t begin, uint64_t end) {
+  void read(FileId file, uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end; at += kMiB) {
       Access access;
       access.offset = at;
@@ -219,7 +220,7 @@ class Passes : public testing::Test {
 TEST_F(Passes, OneForEachTimeTheFileIsReadAgain) {
   for (uint64_t pass = 0; pass < 4; ++pass) {
     EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), pass == 0 ? 0 : pass - 1);
-    read(1, 0, kSize);
+    read(FileId{1}, 0, kSize);
     EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), pass);
   }
   const uint64_t passed = scheduler_.view(SessionId{1}, now_).passed;
@@ -229,21 +230,21 @@ TEST_F(Passes, OneForEachTimeTheFileIsReadAgain) {
 
 TEST_F(Passes, FilesInTurnsMakeThemTogether) {
   for (int epoch = 0; epoch < 3; ++epoch) {
-    read(1, 0, kSize);
-    read(2, 0, kSize);
+    read(FileId{1}, 0, kSize);
+    read(FileId{2}, 0, kSize);
   }
   EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), 2U);
 }
 
 TEST_F(Passes, ALookAtTheStartIsNone) {
-  read(1, 0, kSize / 4);
-  read(1, kMiB * 100, kMiB * 110);
-  read(1, 0, kMiB);
+  read(FileId{1}, 0, kSize / 4);
+  read(FileId{1}, kMiB * 100, kMiB * 110);
+  read(FileId{1}, 0, kMiB);
   EXPECT_EQ(scheduler_.streams().passes(SessionId{1}), 0U);
 }
 
 TEST_F(Passes, AStrangersSessionIsEmpty) {
-  read(1, 0, kSize / 2);
+  read(FileId{1}, 0, kSize / 2);
   const optimizer::SessionView view = scheduler_.view(SessionId{2}, now_);
   EXPECT_EQ(view.passed, 0U);
   EXPECT_EQ(view.in_flight, 0U);
@@ -251,7 +252,7 @@ TEST_F(Passes, AStrangersSessionIsEmpty) {
 }
 
 TEST_F(Passes, WhatIsUnderWayAndAheadIsShown) {
-  read(1, 0, 8 * kMiB);
+  read(FileId{1}, 0, 8 * kMiB);
   std::vector<optimizer::PlannedRead> reads;
   scheduler_.plan(now_, &reads);
   ASSERT_FALSE(reads.empty());

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <type_traits>
 #include <unordered_set>
 
+#include "policy/copies/copy_table.h"
 #include "policy/samples/job_orders.h"
 
 namespace sluice::optimizer {
@@ -23,9 +25,23 @@ static_assert(!HasOrder<DatasetId, SessionId>, "swapped");
 static_assert(!HasOrder<SessionId, uint32_t> && !HasOrder<uint32_t, DatasetId>);
 static_assert(!std::is_convertible_v<SessionId, uint32_t>);
 
+// Both kinds of file have numbers from 1.
+template <typename File>
+concept HasCopy = requires(const CopyTable& table, File file) {
+  table.has(file);
+};
+static_assert(HasCopy<SampleFileId>);
+static_assert(!HasCopy<FileId> && !HasCopy<FileRef> && !HasCopy<uint32_t>);
+template <typename File>
+concept IsFollowed = std::is_convertible_v<File, FileRef>;
+static_assert(IsFollowed<FileId>);
+static_assert(!IsFollowed<SampleFileId> && !IsFollowed<uint32_t>, "whole_file() makes these");
+
 // As cheap as the number.
 static_assert(sizeof(SessionId) == sizeof(uint32_t) && sizeof(DatasetId) == sizeof(uint32_t));
-static_assert(std::is_trivially_copyable_v<SessionId>);
+static_assert(sizeof(FileId) == sizeof(uint32_t) && sizeof(SampleFileId) == sizeof(uint32_t));
+static_assert(sizeof(FileRef) == sizeof(uint32_t));
+static_assert(std::is_trivially_copyable_v<SessionId> && std::is_trivially_copyable_v<FileRef>);
 
 TEST(Ids, AreOrderedAndHashable) {
   const std::map<SessionId, int> ordered{{SessionId{9}, 0}, {SessionId{2}, 0}};
@@ -38,8 +54,21 @@ TEST(Ids, AreOrderedAndHashable) {
 TEST(Ids, ZeroNamesNothing) {
   EXPECT_EQ(SessionId{}, kNoSession);
   EXPECT_EQ(DatasetId{}, kNoDataset);
+  EXPECT_EQ(FileRef().followed(), kNoFile);
+  EXPECT_EQ(FileRef().whole(), FileTable::kNone);
   EXPECT_EQ(number(kNoSession), 0U);
   EXPECT_EQ(number(SessionId{UINT32_MAX}), UINT32_MAX);
+}
+
+TEST(Ids, AFileIsOfOneKind) {
+  const FileRef followed = FileId{7};
+  EXPECT_FALSE(followed.is_whole());
+  EXPECT_EQ(followed.followed(), FileId{7});
+  EXPECT_EQ(followed.whole(), FileTable::kNone);
+  const FileRef whole = FileRef::whole_file(SampleFileId{7});
+  EXPECT_TRUE(whole.is_whole());
+  EXPECT_EQ(whole.whole(), SampleFileId{7});
+  EXPECT_EQ(whole.followed(), kNoFile);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 namespace sluice::test {
 
 using optimizer::Extent;
+using optimizer::FileId;
 using optimizer::guess_keys;
 using optimizer::Guessing;
 using optimizer::LmdbListing;
@@ -32,7 +33,7 @@ using optimizer::RecordList;
 using State = Guessing::State;
 using KeyOf = std::function<std::string(uint64_t)>;
 
-inline constexpr uint32_t kFile = 7;
+inline constexpr FileId kFile{7};
 using Indices = std::vector<uint64_t>;
 
 inline std::string printed(const char* format, uint64_t number) {

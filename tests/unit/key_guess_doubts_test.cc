@@ -104,7 +104,7 @@ TEST(KeyGuessDoubts, PartsOfAValueSayNothing) {
            [](Extent& part) { part.length -= 1; },
            [](Extent& part) { part.length += 1; },
            [](Extent& part) { part.offset += 1; },
-           [](Extent& part) { part.file = kFile + 1; },
+           [](Extent& part) { part.file = FileId{number(kFile) + 1}; },
            [](Extent& part) {
              part = {UINT64_MAX - 1, UINT32_MAX, kFile};
            },

@@ -41,7 +41,7 @@ TEST(Scheduler, NothingIsReadTwiceNorBehindTheReader) {
 
 TEST(Scheduler, WhatIsCachedIsPassedOverAndCounted) {
   World world;
-  world.cache[1].add({0, 200 * kMiB});
+  world.cache[FileId{1}].add({0, 200 * kMiB});
   scan(world, 0, 400 * kMiB, 300e6, Signs::kTrips);
   EXPECT_GE(metric(world, SessionId{1}, SessionMetric::already_cached_bytes), 190 * kMiB);
   EXPECT_LE(world.bytes_read, 400 * kMiB);  // the second half, and what lies ahead of it
@@ -70,8 +70,8 @@ TEST(Scheduler, RandomReadsWasteLittle) {
     uint64_t time = 0;
     for (int i = 0; i < 5000; ++i) {
       const uint64_t offset = random() % (64ULL << 30) / 4096 * 4096;
-      world.access(
-          1, {Access::Kind::kRead, offset, 4096, time += 1'000'000, 1ULL << 32, SessionId{1}});
+      world.access(FileId{1}, {Access::Kind::kRead, offset, 4096, time += 1'000'000, 1ULL << 32,
+                               SessionId{1}});
     }
     world.advance_to(time + 1'000'000'000);
     EXPECT_LE(world.bytes_read, 32 * kMiB) << seed;
@@ -83,8 +83,8 @@ TEST(Scheduler, StrayFirstAccessesDoNotDelayTheRun) {
   World world({0.003, 400e6});
   uint64_t time = 0;
   for (const uint64_t stray : {0 * kMiB, 900 * kMiB, 500 * kMiB, 700 * kMiB}) {
-    world.access(1, {Access::Kind::kTrip, stray, kCell, time, 1ULL << 32, SessionId{1}});
-    time = world.demand(1, {stray, stray + 4096}, time);
+    world.access(FileId{1}, {Access::Kind::kTrip, stray, kCell, time, 1ULL << 32, SessionId{1}});
+    time = world.demand(FileId{1}, {stray, stray + 4096}, time);
   }
   const uint64_t before = world.bytes_read;
   world.advance_to(time);
@@ -93,7 +93,7 @@ TEST(Scheduler, StrayFirstAccessesDoNotDelayTheRun) {
   world.scheduler.settle_session(SessionId{1}, world.now());
   uint64_t strays = 0;
   for (const uint64_t stray : {0 * kMiB, 900 * kMiB, 500 * kMiB, 700 * kMiB}) {
-    strays += world.cached(1, {stray, stray + 16 * kMiB});
+    strays += world.cached(FileId{1}, {stray, stray + 16 * kMiB});
   }
   EXPECT_LE(strays, 8 * kMiB);
 }
@@ -120,7 +120,7 @@ TEST(Scheduler, ReadStreamsOfFilesAboveTheBudgetAreDroppedBehind) {
   world.scheduler.accounts().set_budget(64 * kMiB);
   scan(world, 0, 512 * kMiB, 200e6, Signs::kReads);
   EXPECT_GE(world.bytes_dropped, 440 * kMiB);
-  EXPECT_LE(world.cache[1].bytes(), 64 * kMiB + 32 * kMiB);
+  EXPECT_LE(world.cache[FileId{1}].bytes(), 64 * kMiB + 32 * kMiB);
   EXPECT_GE(metric(world, SessionId{1}, SessionMetric::dropped_bytes), 440 * kMiB);
 }
 
@@ -136,7 +136,7 @@ TEST(Scheduler, MappedRangesAreDroppedOnlyOnceZapped) {
   world.scheduler.accounts().set_budget(64 * kMiB);
   scan(world, 0, 128 * kMiB, 200e6, Signs::kTrips);
   EXPECT_EQ(world.bytes_dropped, 0u);
-  world.scheduler.streams().on_unmapped(1, {0, 64 * kMiB});
+  world.scheduler.streams().on_unmapped(FileId{1}, {0, 64 * kMiB});
   scan(world, 128 * kMiB, 256 * kMiB, 200e6, Signs::kTrips);
   EXPECT_GE(world.bytes_dropped, 56 * kMiB);
   EXPECT_LE(world.bytes_dropped, 64 * kMiB);
@@ -145,9 +145,9 @@ TEST(Scheduler, MappedRangesAreDroppedOnlyOnceZapped) {
 TEST(Scheduler, WhatWasCachedBeforeUsIsNotDropped) {
   World world;
   world.scheduler.accounts().set_budget(64 * kMiB);
-  world.cache[1].add({100 * kMiB, 200 * kMiB});
+  world.cache[FileId{1}].add({100 * kMiB, 200 * kMiB});
   scan(world, 0, 400 * kMiB, 200e6, Signs::kReads);
-  EXPECT_EQ(world.cached(1, {100 * kMiB, 200 * kMiB}), 100 * kMiB);
+  EXPECT_EQ(world.cached(FileId{1}, {100 * kMiB, 200 * kMiB}), 100 * kMiB);
 }
 
 TEST(Scheduler, ASlowerReaderBehindRetainsWhatItNeeds) {
@@ -157,36 +157,36 @@ TEST(Scheduler, ASlowerReaderBehindRetainsWhatItNeeds) {
   uint64_t time = 0;
   // Two readers 64 MiB apart. What the first passed the second still wants.
   for (uint64_t at = 0; at < 512 * kMiB; at += kMiB) {
-    time = world.demand(1, {at, at + kMiB}, time + 5'000'000);
-    world.access(1, {Access::Kind::kRead, at, kMiB, time, 1ULL << 32, SessionId{1}});
+    time = world.demand(FileId{1}, {at, at + kMiB}, time + 5'000'000);
+    world.access(FileId{1}, {Access::Kind::kRead, at, kMiB, time, 1ULL << 32, SessionId{1}});
     if (at < 64 * kMiB) continue;
     const uint64_t behind = at - 64 * kMiB;
     // Where it begins its coming was unknown.
     if (behind >= 16 * kMiB) {
-      EXPECT_EQ(world.cached(1, {behind, behind + kMiB}), kMiB) << behind / kMiB;
+      EXPECT_EQ(world.cached(FileId{1}, {behind, behind + kMiB}), kMiB) << behind / kMiB;
     }
-    world.access(1, {Access::Kind::kRead, behind, kMiB, time, 2ULL << 32, SessionId{2}});
+    world.access(FileId{1}, {Access::Kind::kRead, behind, kMiB, time, 2ULL << 32, SessionId{2}});
   }
 }
 
 TEST(Scheduler, TrainAndTestFilesInTurnsKeepTheirStreams) {
   World world({}, 2048 * kMiB);
   world.scheduler.accounts().set_budget(4096 * kMiB);
-  world.add_file(2, 512 * kMiB, 1);
+  world.add_file(FileId{2}, 512 * kMiB, 1);
   uint64_t time = 0, train = 0, test = 0;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 100; ++i, train += kMiB) {
-      world.access(1,
+      world.access(FileId{1},
                    {Access::Kind::kRead, train, kMiB, time += 4'000'000, 1ULL << 32, SessionId{1}});
     }
     for (int i = 0; i < 20; ++i, test += kMiB) {
-      world.access(2,
+      world.access(FileId{2},
                    {Access::Kind::kRead, test, kMiB, time += 4'000'000, 1ULL << 32, SessionId{1}});
     }
   }
   EXPECT_EQ(metric(world, SessionId{1}, SessionMetric::streams_begun), 2u);
-  EXPECT_GE(world.cached(1, {0, train}), train - 4 * kMiB);
-  EXPECT_GE(world.cached(2, {0, test}), test - 8 * kMiB);
+  EXPECT_GE(world.cached(FileId{1}, {0, train}), train - 4 * kMiB);
+  EXPECT_GE(world.cached(FileId{2}, {0, test}), test - 8 * kMiB);
 }
 
 TEST(Scheduler, SkippingReadersShareOneFrontierAndTheLink) {
@@ -197,8 +197,9 @@ TEST(Scheduler, SkippingReadersShareOneFrontierAndTheLink) {
   for (uint64_t record = 0; record < records; ++record) {
     uint64_t& time = times[record % 4];
     const uint64_t at = record * kRecord;
-    time = world.demand(1, {at, at + kRecord}, std::max(time, world.now()));
-    world.access(1, {Access::Kind::kRead, at, kRecord, time, (record % 4 + 1) << 32, SessionId{1}});
+    time = world.demand(FileId{1}, {at, at + kRecord}, std::max(time, world.now()));
+    world.access(FileId{1},
+                 {Access::Kind::kRead, at, kRecord, time, (record % 4 + 1) << 32, SessionId{1}});
   }
   EXPECT_GE(512.0 * kMiB / (static_cast<double>(world.now()) / 1e9), 0.95 * 400e6);
   EXPECT_LE(metric(world, SessionId{1}, SessionMetric::streams_begun), 4u);
@@ -206,19 +207,19 @@ TEST(Scheduler, SkippingReadersShareOneFrontierAndTheLink) {
 
 TEST(Scheduler, ABlockThatGrowsBeneathARunDoesNotStopIt) {
   World world;
-  world.scheduler.file_usable(1, false);  // still being opened
-  world.access(1, {Access::Kind::kTrip, 0, kCell, 1, 1ULL << 32, SessionId{1}});
+  world.scheduler.file_usable(FileId{1}, false);  // still being opened
+  world.access(FileId{1}, {Access::Kind::kTrip, 0, kCell, 1, 1ULL << 32, SessionId{1}});
   world.scheduler.queue().set(1, 1024 * kKiB, 16);
-  world.scheduler.file_usable(1, true);
-  world.access(1, {Access::Kind::kTrip, 4096, kCell - 4096, 2, 2ULL << 32, SessionId{1}});
+  world.scheduler.file_usable(FileId{1}, true);
+  world.access(FileId{1}, {Access::Kind::kTrip, 4096, kCell - 4096, 2, 2ULL << 32, SessionId{1}});
   world.advance_to(1'000'000'000);
-  EXPECT_GE(world.cached(1, {0, kCell}), kCell - 4096);
+  EXPECT_GE(world.cached(FileId{1}, {0, kCell}), kCell - 4096);
 }
 
 TEST(Scheduler, WhatIsCachedIsFoundOutBySamplesWhereTheKernelDoesNotReport) {
   World world;
   world.reports_cache = false;
-  world.cache[1].add({0, 600 * kMiB});
+  world.cache[FileId{1}].add({0, 600 * kMiB});
   uint64_t again = 0;  // bytes read although they were cached
   world.on_read = [&](uint64_t, const PlannedRead& read) {
     if (read.range.end <= 600 * kMiB) again += read.range.length();

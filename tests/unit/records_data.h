@@ -15,6 +15,7 @@ namespace sluice::test {
 
 using optimizer::DatasetId;
 using optimizer::Extent;
+using optimizer::FileId;
 using optimizer::Range;
 using optimizer::SampleBook;
 using optimizer::Scheduler;
@@ -25,15 +26,15 @@ using optimizer::Source;
 inline constexpr uint64_t kMiB = 1 << 20;
 
 struct World : optimizer::Residency {
-  uint64_t cached(uint32_t file, Range range) override {
+  uint64_t cached(FileId file, Range range) override {
     return reports_cache ? cache[file].covered(range) : 0;
   }
-  bool known(uint32_t /*file*/) const override { return reports_cache; }
-  bool awaited(uint32_t /*file*/) const override { return opening; }
-  bool exact(uint32_t /*file*/) const override { return reports_cache; }
+  bool known(FileId /*file*/) const override { return reports_cache; }
+  bool awaited(FileId /*file*/) const override { return opening; }
+  bool exact(FileId /*file*/) const override { return reports_cache; }
   bool opening = true;
   bool reports_cache = true;
-  std::map<uint32_t, optimizer::IntervalSet> cache;
+  std::map<FileId, optimizer::IntervalSet> cache;
 };
 
 // Records of one file on storage that answers at once, read in an order of their own by a session
@@ -46,10 +47,11 @@ class Records : public ::testing::Test {
     scheduler_.add_session(SessionId{1}, {}, true, memory);
     scheduler_.queue().set(9, 128 << 10, 32);
     size_ = record * count;
-    scheduler_.add_file(1, size_, 9);
-    scheduler_.file_usable(1, true);
+    scheduler_.add_file(FileId{1}, size_, 9);
+    scheduler_.file_usable(FileId{1}, true);
     set_ = book_.use(SessionId{1}, "set", count);
-    for (uint32_t i = 0; i < count; ++i) place(i, {i * record, static_cast<uint32_t>(record), 1});
+    for (uint32_t i = 0; i < count; ++i)
+      place(i, {i * record, static_cast<uint32_t>(record), FileId{1}});
     ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, order));
   }
   void place(uint32_t index, const Extent& extent) {
@@ -63,16 +65,16 @@ class Records : public ::testing::Test {
       scheduler_.plan(now_, &reads);
       for (const optimizer::PlannedRead& read : reads) {
         reads_.push_back(read.range);
-        world_.cache[1].add(read.range);
+        world_.cache[FileId{1}].add(read.range);
         scheduler_.on_done(read.token, read.range.length(), 0, now_ + 500'000);
       }
       std::vector<optimizer::PlannedDrop> drops;
       scheduler_.drops(now_, &drops);
       for (const optimizer::PlannedDrop& drop : drops) {
         const uint64_t gone =
-            mapped_.covered(drop.range) == 0 ? world_.cache[1].remove(drop.range) : 0;
+            mapped_.covered(drop.range) == 0 ? world_.cache[FileId{1}].remove(drop.range) : 0;
         dropped_ += gone;
-        scheduler_.on_dropped(drop, world_.cache[1].covered(drop.range), now_);
+        scheduler_.on_dropped(drop, world_.cache[FileId{1}].covered(drop.range), now_);
       }
       if (reads.empty()) return;
     }
@@ -83,7 +85,7 @@ class Records : public ::testing::Test {
     for (const Extent& part : parts) {
       const uint64_t begin = part.offset / 4096 * 4096;
       const uint64_t end = std::min((part.offset + part.length + 4095) / 4096 * 4096, size_);
-      missed_ += world_.cache[1].add({begin, end});
+      missed_ += world_.cache[FileId{1}].add({begin, end});
     }
     scheduler_.samples().on_sample_end(SessionId{1}, parts);
     for (const Extent& part : parts) book_.part(5, set_, index, part);

@@ -69,7 +69,7 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
     uint64_t capacity = 40 * kPage;
     plan.track(DatasetId{1}, policy, 50, capacity);
     std::map<uint32_t, std::vector<FilePages>> places;  // of samples, when they were read last
-    std::set<std::pair<uint32_t, uint64_t>> cached;
+    std::set<std::pair<FileId, uint64_t>> cached;
     const auto gone = [&] {
       for (const FilePages& piece : freed) {
         std::vector<Range> unowned;
@@ -88,8 +88,9 @@ TEST(RecordPlan, FreesWhatIsUnownedAndNothingElse) {
       const uint32_t sample = draw() % 50;
       if (places.count(sample) == 0 || draw() % 16 == 0) {
         const uint64_t begin = draw() % 100;
-        places[sample] = {{1, {begin * kPage, (begin + 1 + draw() % 4) * kPage}}};
-        if (draw() % 4 == 0) places[sample].push_back({2, {begin * kPage, (begin + 1) * kPage}});
+        places[sample] = {{FileId{1}, {begin * kPage, (begin + 1 + draw() % 4) * kPage}}};
+        if (draw() % 4 == 0)
+          places[sample].push_back({FileId{2}, {begin * kPage, (begin + 1) * kPage}});
       }
       if (draw() % 64 == 0) {
         capacity = (10 + draw() % 60) * kPage;
@@ -144,7 +145,7 @@ TEST_F(Records, WhatDoesNotFitTheBudgetIsBoundedAndAShareOfItComesAgain) {
       pump();
       read(index);
       // One window more was read before it was known how much that is.
-      ASSERT_LE(world_.cache[1].bytes(), kBudget + kBudget / 16);
+      ASSERT_LE(world_.cache[FileId{1}].bytes(), kBudget + kBudget / 16);
     }
     fetched.push_back(bytes_read() - before);
   }
@@ -187,7 +188,7 @@ TEST_F(Records, APolicyThatIsChosenLaterHoldsForWhatIsRetained) {
   const auto important = [&] {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < kCount / 8; ++i) {
-      bytes += world_.cache[1].covered({i * kRecord, (i + 1) * kRecord});
+      bytes += world_.cache[FileId{1}].covered({i * kRecord, (i + 1) * kRecord});
     }
     return bytes;
   };
@@ -259,12 +260,12 @@ TEST_F(Records, WhatWasMappedWhenItWasDroppedIsDroppedLater) {
     read(order[i]);
   }
   pump();
-  const uint64_t full = world_.cache[1].bytes();
+  const uint64_t full = world_.cache[FileId{1}].bytes();
   EXPECT_GT(full, 4 * kMiB);
   mapped_.clear();
   now_ += 2'000'000'000;
   pump();
-  EXPECT_LE(world_.cache[1].bytes(), 4 * kMiB + kMiB / 2);
+  EXPECT_LE(world_.cache[FileId{1}].bytes(), 4 * kMiB + kMiB / 2);
 }
 
 // Small records share pages: none is dropped that a retained one needs, or one that comes soon.
@@ -298,7 +299,7 @@ TEST_F(Records, OfTheSamplesJustReadStayUntilTheirBatchIsTogether) {
       }
       for (uint32_t at = first; at < first + kWorkers * kBatch; ++at) {
         const Range record{order[at] * kRecord, (order[at] + 1) * kRecord};
-        touched_in_vain += kRecord - world_.cache[1].covered(record);
+        touched_in_vain += kRecord - world_.cache[FileId{1}].covered(record);
       }
     }
     for (uint32_t at = kCount / (kWorkers * kBatch) * kWorkers * kBatch; at < kCount; ++at) {
@@ -332,7 +333,7 @@ TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
   make(70 * kMiB, kRecord, 1000, shuffled(1000, 0));  // 62 MB
   const DatasetId other = book_.use(SessionId{1}, "half", 500);
   for (uint32_t i = 0; i < 500; ++i) {
-    ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, i, {{i * kRecord, kRecord, 1}},
+    ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, i, {{i * kRecord, kRecord, FileId{1}}},
                                         Source::kDeclared));
   }
   for (uint32_t i = 0; i < 500; ++i) {
@@ -344,9 +345,9 @@ TEST_F(Records, OfAFileThatTwoDatasetsShareCountOnce) {
 
 TEST_F(Records, AJobWithoutABudgetThatReadsTheFileByAnotherNameIsSparedToo) {
   make(10 * kMiB, kRecord, 1000, shuffled(1000, 0));
-  scheduler_.retention().use_file(1, SessionId{1});
+  scheduler_.retention().use_file(FileId{1}, SessionId{1});
   scheduler_.add_session(SessionId{2}, {}, true, 0);
-  scheduler_.retention().use_file(1, SessionId{2});
+  scheduler_.retention().use_file(FileId{1}, SessionId{2});
   for (const uint32_t index : shuffled(1000, 0)) {
     pump();
     read(index);
@@ -369,7 +370,7 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
     read(index);
   }
   EXPECT_GT(scheduler_.retention().records().retained(), 0U);
-  scheduler_.remove_file(1);
+  scheduler_.remove_file(FileId{1});
   EXPECT_EQ(scheduler_.retention().records().retained(), 0U);
   EXPECT_FALSE(scheduler_.retention().bounds(SessionId{1}));
   pump();
@@ -379,7 +380,8 @@ TEST_F(Records, OfAFileThatIsGoneAreForgotten) {
 TEST_F(Records, ADatasetOfBillionsOfSamplesTakesNoMemory) {
   make(10 * kMiB, kRecord, 1000, {});
   const DatasetId huge = book_.use(SessionId{1}, "huge", uint64_t{1} << 32);
-  ASSERT_TRUE(book_.datasets().locate(SessionId{1}, huge, 5, {{0, kRecord, 1}}, Source::kDeclared));
+  ASSERT_TRUE(
+      book_.datasets().locate(SessionId{1}, huge, 5, {{0, kRecord, FileId{1}}}, Source::kDeclared));
   const auto parts = book_.parts(huge, 5);
   scheduler_.retention().on_read(SessionId{1}, huge, 5, parts, now_);
   scheduler_.retention().on_read(SessionId{1}, huge, UINT32_MAX, parts, now_);

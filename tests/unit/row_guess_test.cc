@@ -11,13 +11,14 @@ namespace sluice::test {
 namespace {
 
 using optimizer::Extent;
+using optimizer::FileId;
 using optimizer::guess_rows;
 using optimizer::Guessing;
 using optimizer::kEnoughSeen;
 using optimizer::Observation;
 using State = Guessing::State;
 
-constexpr uint32_t kFile = 3;
+constexpr FileId kFile{3};
 constexpr uint64_t kAround = 64 << 10;
 
 Extent extent(uint64_t begin, uint64_t end) {

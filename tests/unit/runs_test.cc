@@ -25,7 +25,7 @@ class Runs : public Records {
     queue_.pop_front();
     now_ += 500'000 + read.range.length() * 8;
     ++requests_;
-    world_.cache[1].add(read.range);
+    world_.cache[FileId{1}].add(read.range);
     reads_.push_back(read.range);
     scheduler_.on_done(read.token, read.range.length(), 0, now_);
   }
@@ -33,7 +33,7 @@ class Runs : public Records {
     std::vector<PlannedRead> reads;
     scheduler_.plan(now_, &reads);
     for (const PlannedRead& read : reads) {
-      if (!world_.cache[1].contains(read.range)) {
+      if (!world_.cache[FileId{1}].contains(read.range)) {
         queue_.push_back(read);
         continue;
       }
@@ -44,15 +44,15 @@ class Runs : public Records {
     std::vector<optimizer::PlannedDrop> drops;
     scheduler_.drops(now_, &drops);
     for (const optimizer::PlannedDrop& drop : drops) {
-      dropped_ += world_.cache[1].remove(drop.range);
-      scheduler_.on_dropped(drop, world_.cache[1].covered(drop.range), now_);
+      dropped_ += world_.cache[FileId{1}].remove(drop.range);
+      scheduler_.on_dropped(drop, world_.cache[FileId{1}].covered(drop.range), now_);
     }
   }
   // The job waits until each is there.
   void epoch(const std::vector<uint32_t>& order) {
     for (const uint32_t index : order) {
       const Range pages{index * kRecord, (index + 1) * kRecord};
-      for (plan(); !queue_.empty() && !world_.cache[1].contains(pages); plan()) answer();
+      for (plan(); !queue_.empty() && !world_.cache[FileId{1}].contains(pages); plan()) answer();
       read(index);
     }
     while (!queue_.empty()) answer();
@@ -109,7 +109,7 @@ TEST_F(Runs, OfAFileOfWhichItIsUnknownWhatIsInMemory) {
   epoch(shuffled(count, 1));
   EXPECT_EQ(requests_, 0U) << "all of it is there";
   EXPECT_LT(bytes_read(), 2 * size_);
-  world_.cache[1] = {};  // another process needed the memory
+  world_.cache[FileId{1}] = {};  // another process needed the memory
   ASSERT_TRUE(book_.publish(SessionId{1}, set_, 2, 0, shuffled(count, 2)));
   epoch(shuffled(count, 2));
   EXPECT_EQ(missed_, 0U);
@@ -123,14 +123,15 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
   make(0, kRecord, count, order);
   scheduler_.accounts().set_budget(20 * kMiB);
   const uint64_t each = size_ / files;
-  scheduler_.resize_file(1, each);
-  for (uint32_t file = 2; file <= files; ++file) {
+  scheduler_.resize_file(FileId{1}, each);
+  for (uint32_t i = 2; i <= files; ++i) {
+    const FileId file{i};
     scheduler_.add_file(file, each, 9);
     scheduler_.file_usable(file, true);
   }
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t at = i * kRecord;
-    place(i, {at % each, kRecord, static_cast<uint32_t>(1 + at / each)});
+    place(i, {at % each, kRecord, FileId{static_cast<uint32_t>(1 + at / each)}});
   }
   ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, order));
   for (const uint32_t index : order) {
@@ -141,8 +142,10 @@ TEST_F(Runs, OfManyFilesThatDoNotFitTogetherReadNoMoreThanTheyGather) {
       world_.cache[read.file].add(read.range);
       answer();
       // Memory is short: half of what was not read yet is gone.
-      if (reads_.size() % 64 == 0)
-        world_.cache[1 + reads_.size() / 64 % files].remove({0, each / 2});
+      if (reads_.size() % 64 == 0) {
+        const FileId file{static_cast<uint32_t>(1 + reads_.size() / 64 % files)};
+        world_.cache[file].remove({0, each / 2});
+      }
     }
     const auto parts = book_.begin(SessionId{1}, 5, set_, index);
     scheduler_.samples().on_sample_begin(SessionId{1}, parts);
@@ -178,9 +181,9 @@ TEST_F(Runs, OfAFileThatDoesNotFitAreThoseNeededSoon) {
   EXPECT_LT(reads_.size(), count * 6 / 10) << "three quarters are read";
   EXPECT_LT(bytes_read(), 3 * size_);
   EXPECT_GT(dropped_, 0U);
-  EXPECT_LT(world_.cache[1].bytes(), 20 * kMiB) << "what lay between is evicted as well";
+  EXPECT_LT(world_.cache[FileId{1}].bytes(), 20 * kMiB) << "what lay between is evicted as well";
   // Those that stay lie together, where they cut no run to pieces.
-  EXPECT_GT(world_.cache[1].covered({0, 8 * kMiB}), 7 * kMiB);
+  EXPECT_GT(world_.cache[FileId{1}].covered({0, 8 * kMiB}), 7 * kMiB);
 }
 
 class WaitingRuns : public Runs {
@@ -191,7 +194,7 @@ class WaitingRuns : public Runs {
     make(16 * kMiB, kRecord, 20000, order);
     for (size_t i = 0; i < 3000; ++i) {
       const Range pages{order[i] * kRecord, (order[i] + 1) * kRecord};
-      for (plan(); !world_.cache[1].contains(pages); plan()) answer();
+      for (plan(); !world_.cache[FileId{1}].contains(pages); plan()) answer();
       read(order[i]);
     }
     plan();
@@ -223,12 +226,13 @@ TEST_F(WaitingRuns, OfAnOrderThatWasPublishedAnewAreRead) {
     answer();
   }
   for (const uint32_t index : order) {
-    EXPECT_TRUE(world_.cache[1].contains({index * kRecord, (index + 1) * kRecord})) << index;
+    EXPECT_TRUE(world_.cache[FileId{1}].contains({index * kRecord, (index + 1) * kRecord}))
+        << index;
   }
 }
 
 TEST_F(WaitingRuns, OfAMountThatIsTurnedOffHoldNoBudget) {
-  scheduler_.file_usable(1, false);
+  scheduler_.file_usable(FileId{1}, false);
   EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
 }
 
@@ -241,14 +245,14 @@ TEST_F(WaitingRuns, OfASessionThatLeavesCountNoMore) {
 }
 
 TEST_F(WaitingRuns, OfAFileThatIsGoneCountNoMore) {
-  scheduler_.remove_file(1);
+  scheduler_.remove_file(FileId{1});
   EXPECT_EQ(scheduler_.queue().waiting_bytes(9), 0U);
   while (!queue_.empty()) answer();
   EXPECT_EQ(scheduler_.accounts().outstanding(), 0U);
 }
 
 TEST_F(WaitingRuns, OfAFileThatGrewShorterDoNotReachBeyondIt) {
-  scheduler_.resize_file(1, size_ / 2);
+  scheduler_.resize_file(FileId{1}, size_ / 2);
   const size_t flying = queue_.size();
   for (size_t i = 0; i < flying; ++i) answer();
   reads_.clear();

@@ -17,12 +17,13 @@ using optimizer::PlannedRead;
 using optimizer::SampleSet;
 
 TEST(SamplePlaces, PagesAroundAPlaceSayLessThanThePlace) {
-  const std::array known{Extent{5000, 3000, 1}};
-  EXPECT_TRUE(is_coarser(std::array{Extent{4096, 4096, 1}}, known));
-  EXPECT_FALSE(is_coarser(std::array{Extent{4100, 4096, 1}}, known)) << "no pages";
-  EXPECT_FALSE(is_coarser(std::array{Extent{4096, 3000, 1}}, known)) << "not all of it";
-  EXPECT_FALSE(is_coarser(std::array{Extent{4096, 4096, 2}}, known)) << "of another file";
-  EXPECT_FALSE(is_coarser(std::array{Extent{4096, 4096, 1}, Extent{65536, 4096, 1}}, known));
+  const std::array known{Extent{5000, 3000, FileId{1}}};
+  EXPECT_TRUE(is_coarser(std::array{Extent{4096, 4096, FileId{1}}}, known));
+  EXPECT_FALSE(is_coarser(std::array{Extent{4100, 4096, FileId{1}}}, known)) << "no pages";
+  EXPECT_FALSE(is_coarser(std::array{Extent{4096, 3000, FileId{1}}}, known)) << "not all of it";
+  EXPECT_FALSE(is_coarser(std::array{Extent{4096, 4096, FileId{2}}}, known)) << "of another file";
+  EXPECT_FALSE(
+      is_coarser(std::array{Extent{4096, 4096, FileId{1}}, Extent{65536, 4096, FileId{1}}}, known));
 }
 
 TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
@@ -34,24 +35,25 @@ TEST(SamplePlaces, WhatWasDeclaredStaysWhereOnlyItsPagesWereSeen) {
     book.end(77, set, index);
     return book.parts(set, index)[0];
   };
-  const Extent declared{5000, 3000, 1};
-  const Extent pages{4096, 4096, 1};
+  const Extent declared{5000, 3000, FileId{1}};
+  const Extent pages{4096, 4096, FileId{1}};
   for (const Source source : {Source::kDeclared, Source::kStored}) {
     const uint64_t index = source == Source::kDeclared ? 3 : 4;
     ASSERT_TRUE(book.datasets().locate(SessionId{1}, set, index, {declared}, source));
     EXPECT_EQ(see(index, pages), declared);
-    EXPECT_EQ(see(index, {9000, 100, 1}), (Extent{9000, 100, 1})) << "it is elsewhere now";
+    EXPECT_EQ(see(index, {9000, 100, FileId{1}}), (Extent{9000, 100, FileId{1}}))
+        << "it is elsewhere now";
   }
   EXPECT_EQ(see(5, pages), pages) << "of this one no more is known";
 }
 
 TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
   SampleSet set(10);
-  set.learn(1, {{4096, 4096, 1}});
-  set.learn(2, {{8192, 4096, 1}});
-  set.refine(1, {{5000, 3000, 1}});
-  set.refine(3, {{5000, 3000, 1}});  // nothing was seen of it
-  EXPECT_EQ(set.parts(1)[0], (Extent{5000, 3000, 1}));
+  set.learn(1, {{4096, 4096, FileId{1}}});
+  set.learn(2, {{8192, 4096, FileId{1}}});
+  set.refine(1, {{5000, 3000, FileId{1}}});
+  set.refine(3, {{5000, 3000, FileId{1}}});  // nothing was seen of it
+  EXPECT_EQ(set.parts(1)[0], (Extent{5000, 3000, FileId{1}}));
   EXPECT_EQ(set.known(), 2U);
   set.drop_guesses();
   EXPECT_TRUE(set.parts(1).empty());
@@ -74,7 +76,7 @@ TEST(SamplePlaces, OnlyReadersOfAShuffledDatasetReportPages) {
   EXPECT_TRUE(book.orders().lacks_locations(SessionId{2})) << "its worker";
   EXPECT_FALSE(book.orders().lacks_locations(SessionId{3}));
   for (uint32_t i = 0; i < 96; ++i)
-    book.datasets().locate(SessionId{1}, set, i, {{i * 4096, 4096, 1}}, Source::kDeclared);
+    book.datasets().locate(SessionId{1}, set, i, {{i * 4096, 4096, FileId{1}}}, Source::kDeclared);
   EXPECT_FALSE(book.orders().lacks_locations(SessionId{1})) << "enough is known";
 }
 
@@ -104,10 +106,11 @@ TEST_F(Records, WhatIsBeingReadIsNotDropped) {
   }
   pump();
   ASSERT_EQ(scheduler_.accounts().outstanding(), kMiB);
-  scheduler_.add_file(2, kMiB, 9);  // another job is short of memory meanwhile
-  scheduler_.file_usable(2, true);
+  scheduler_.add_file(FileId{2}, kMiB, 9);  // another job is short of memory meanwhile
+  scheduler_.file_usable(FileId{2}, true);
   const DatasetId other = book_.use(SessionId{1}, "other", 1);
-  ASSERT_TRUE(book_.datasets().locate(SessionId{1}, other, 0, {{0, 4096, 2}}, Source::kDeclared));
+  ASSERT_TRUE(
+      book_.datasets().locate(SessionId{1}, other, 0, {{0, 4096, FileId{2}}}, Source::kDeclared));
   ASSERT_TRUE(book_.publish(SessionId{1}, other, 0, 0, std::vector<uint32_t>{0}));
   pump();
   EXPECT_EQ(dropped_, 0U);
@@ -150,7 +153,7 @@ TEST_F(Records, WhatABrokenOffEpochLeftMakesRoomForTheNext) {
 
 TEST_F(Records, ARecordThatNeverFitsDelaysNoOther) {
   make(kMiB, 64 << 10, 100, scattered(100));
-  place(0, {0, 2 * kMiB, 1});  // the first of the order
+  place(0, {0, 2 * kMiB, FileId{1}});  // the first of the order
   pump();
   EXPECT_GE(bytes_read(), kMiB / 4) << "those behind it";
   for (const Range& range : reads_) EXPECT_LT(range.length(), kMiB);
@@ -174,8 +177,8 @@ TEST_F(Records, NeighboursAreOneRead) {
 
 TEST_F(Records, NeighboursThatShareAPageReadItOnce) {
   make(0, 4096, 64, {});
-  place(1, {4096, 3000, 1});
-  place(2, {7096, 3000, 1});
+  place(1, {4096, 3000, FileId{1}});
+  place(2, {7096, 3000, FileId{1}});
   ASSERT_TRUE(book_.publish(SessionId{1}, set_, 0, 0, std::vector<uint32_t>{2, 1, 30}));
   pump();
   EXPECT_EQ(bytes_read(), 3 * 4096U);
@@ -206,18 +209,18 @@ TEST(SamplePlaces, AnOrderThatCameBeforeItsFileWasOpen) {
   scheduler.accounts().set_budget(1 << 30);
   scheduler.add_session(SessionId{1}, {}, true, 0);
   scheduler.queue().set(9, 128 << 10, 8);
-  scheduler.add_file(1, 8 * kMiB, 9);
+  scheduler.add_file(FileId{1}, 8 * kMiB, 9);
   const DatasetId set = book.use(SessionId{1}, "set", 8);
   for (uint32_t i = 0; i < 8; ++i) {
-    ASSERT_TRUE(
-        book.datasets().locate(SessionId{1}, set, i, {{i * kMiB, kMiB, 1}}, Source::kDeclared));
+    ASSERT_TRUE(book.datasets().locate(SessionId{1}, set, i, {{i * kMiB, kMiB, FileId{1}}},
+                                       Source::kDeclared));
   }
   ASSERT_TRUE(book.publish(SessionId{1}, set, 0, 0, std::vector<uint32_t>{3, 1, 2, 0, 7, 5, 6, 4}));
   std::vector<PlannedRead> reads;
   scheduler.plan(1000, &reads);
   EXPECT_TRUE(reads.empty());
   world.opening = false;
-  scheduler.file_usable(1, true);
+  scheduler.file_usable(FileId{1}, true);
   scheduler.plan(2000, &reads);
   ASSERT_FALSE(reads.empty());
   EXPECT_EQ(reads.front().range.begin, 3 * kMiB);

@@ -13,6 +13,7 @@ using optimizer::BegunSamples;
 using optimizer::DatasetId;
 using optimizer::Datasets;
 using optimizer::Extent;
+using optimizer::FileId;
 using optimizer::SampleBook;
 using optimizer::SampleOrder;
 using optimizer::SampleSet;
@@ -40,20 +41,20 @@ size_t settle(SampleBook* book, uint64_t more = 0) {
 TEST(SampleMemory, ASparseSetTakesWhatIsKnownNotWhatIsNumbered) {
   SampleSet set(kHuge);
   constexpr uint64_t kKnown = 10000;
-  for (uint64_t i = 0; i < kKnown; ++i) set.learn(i * 429496, {{i, 7, 1}});
-  set.learn(kHuge - 1, {{9, 7, 1}});
+  for (uint64_t i = 0; i < kKnown; ++i) set.learn(i * 429496, {{i, 7, FileId{1}}});
+  set.learn(kHuge - 1, {{9, 7, FileId{1}}});
   EXPECT_EQ(set.known(), kKnown + 1);
   EXPECT_EQ(set.reach(), kHuge);
   EXPECT_LT(set.held(), kKnown * 160);
-  EXPECT_EQ(set.parts(kHuge - 1)[0], (Extent{9, 7, 1}));
-  EXPECT_EQ(set.parts(5000ULL * 429496)[0], (Extent{5000, 7, 1}));
+  EXPECT_EQ(set.parts(kHuge - 1)[0], (Extent{9, 7, FileId{1}}));
+  EXPECT_EQ(set.parts(5000ULL * 429496)[0], (Extent{5000, 7, FileId{1}}));
   EXPECT_TRUE(set.parts(5000ULL * 429496 + 1).empty());
 }
 
 TEST(SampleMemory, ADenseSetTakesLittleMoreThanItsExtents) {
   constexpr uint64_t kKnown = 1 << 17;
   SampleSet set(kKnown);
-  for (uint64_t i = 0; i < kKnown; ++i) set.learn((i * 40503) % kKnown, {{i, 7, 1}});
+  for (uint64_t i = 0; i < kKnown; ++i) set.learn((i * 40503) % kKnown, {{i, 7, FileId{1}}});
   EXPECT_EQ(set.known(), kKnown);
   EXPECT_LT(set.held(), kKnown * 20);
   uint64_t next = 0;
@@ -66,12 +67,12 @@ TEST(SampleMemory, ADenseSetTakesLittleMoreThanItsExtents) {
 
 TEST(SampleMemory, WhatIsHeldIsCountedThroughAllChanges) {
   SampleSet set(1000);
-  const std::vector<Extent> many = {{0, 1, 1}, {10, 1, 1}, {20, 1, 1}};
+  const std::vector<Extent> many = {{0, 1, FileId{1}}, {10, 1, FileId{1}}, {20, 1, FileId{1}}};
   set.learn(1, many, Source::kGuessed);
-  set.learn(2, {{0, 1, 1}}, Source::kGuessed);
-  set.refine(1, {{5, 1, 1}});
+  set.learn(2, {{0, 1, FileId{1}}}, Source::kGuessed);
+  set.refine(1, {{5, 1, FileId{1}}});
   set.learn(500, many);
-  set.learn(500, {{1, 1, 1}});
+  set.learn(500, {{1, 1, FileId{1}}});
   set.learn(500, {});
   set.drop_guesses();
   EXPECT_EQ(set.held(), 0U);
@@ -83,16 +84,18 @@ TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   book.set_most_bytes(1 << 20);
   const DatasetId set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t i = 0; i < 100000; ++i)
-    book.datasets().locate(SessionId{1}, set, i * 1000, {{0, 1, 1}}, Source::kDeclared);
+    book.datasets().locate(SessionId{1}, set, i * 1000, {{0, 1, FileId{1}}}, Source::kDeclared);
   EXPECT_LE(book.held(), (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
   const DatasetId other = book.use(SessionId{1}, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
   EXPECT_EQ(book.held(), 0U);
-  EXPECT_FALSE(book.datasets().locate(SessionId{1}, set, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(
+      book.datasets().locate(SessionId{1}, set, 1, {{0, 1, FileId{1}}}, Source::kDeclared));
   EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(5)));
-  EXPECT_TRUE(book.datasets().locate(SessionId{1}, other, 1, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(
+      book.datasets().locate(SessionId{1}, other, 1, {{0, 1, FileId{1}}}, Source::kDeclared));
   EXPECT_TRUE(book.publish(SessionId{1}, other, 1, 0, counted(5)));
   EXPECT_EQ(book.set(other)->known(), 1U);
 }
@@ -135,7 +138,7 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
     ASSERT_TRUE(book.publish(SessionId{1}, last, 1, 0, counted(kSamples))) << i;
     for (uint32_t s = 0; s < kSamples; ++s) {
       book.begin(SessionId{1}, 7, last, s);
-      book.part(7, last, s, {s * 100ULL, 50, 1});
+      book.part(7, last, s, {s * 100ULL, 50, FileId{1}});
       ASSERT_TRUE(book.end(7, last, s));
       settle(&book);
     }
@@ -155,7 +158,7 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
     ASSERT_NE(set, optimizer::kNoDataset);
     // Broken off: its order never ends.
     ASSERT_TRUE(book.publish(session, set, 1, 0, counted(10)));
-    ASSERT_TRUE(book.datasets().locate(session, set, 3, {{0, 1, 1}}, Source::kDeclared));
+    ASSERT_TRUE(book.datasets().locate(session, set, 3, {{0, 1, FileId{1}}}, Source::kDeclared));
     settle(&book);
     ASSERT_EQ(book.set(set)->known(), 1U) << i;
   }
@@ -167,10 +170,10 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
 TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
   SampleBook book;
   const DatasetId honest = book.use(SessionId{1}, "honest", 10);
-  book.datasets().locate(SessionId{1}, honest, 3, {{0, 1, 1}}, Source::kDeclared);
+  book.datasets().locate(SessionId{1}, honest, 3, {{0, 1, FileId{1}}}, Source::kDeclared);
   for (uint32_t i = 0; i < 10 * Datasets::kMaxNames; ++i) {
     const DatasetId set = book.use(SessionId{2}, "flood " + std::to_string(i), 10);
-    book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared);
+    book.datasets().locate(SessionId{2}, set, 3, {{0, 1, FileId{1}}}, Source::kDeclared);
     if (i % 64 == 0) settle(&book);
   }
   settle(&book);
@@ -181,10 +184,10 @@ TEST(SampleMemory, OneSessionsDatasetsDoNotPushOutAnothers) {
 TEST(SampleMemory, ADatasetThatGaveWayKeepsItsNumberAndBeginsAnew) {
   SampleBook book;
   const DatasetId set = book.use(SessionId{1}, "set", 10);
-  book.datasets().locate(SessionId{1}, set, 3, {{0, 1, 1}}, Source::kDeclared);
+  book.datasets().locate(SessionId{1}, set, 3, {{0, 1, FileId{1}}}, Source::kDeclared);
   book.release({set, false});
   EXPECT_EQ(book.set(set)->known(), 0U);
-  EXPECT_TRUE(book.datasets().locate(SessionId{1}, set, 4, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_TRUE(book.datasets().locate(SessionId{1}, set, 4, {{0, 1, FileId{1}}}, Source::kDeclared));
   EXPECT_EQ(book.set(set)->known(), 1U);
   EXPECT_EQ(book.use(SessionId{1}, "set", 10), set);
 }
@@ -219,7 +222,8 @@ TEST(SampleMemory, NoJobReadsInAnothersDataset) {
   const DatasetId set = book.use(SessionId{1}, "set", 10);
   book.begin(SessionId{2}, 5, set, 3);
   EXPECT_FALSE(book.end(5, set, 3));
-  EXPECT_FALSE(book.datasets().locate(SessionId{2}, set, 3, {{0, 1, 1}}, Source::kDeclared));
+  EXPECT_FALSE(
+      book.datasets().locate(SessionId{2}, set, 3, {{0, 1, FileId{1}}}, Source::kDeclared));
 }
 
 }  // namespace

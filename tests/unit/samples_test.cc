@@ -14,6 +14,7 @@ namespace {
 
 using optimizer::DatasetId;
 using optimizer::Extent;
+using optimizer::FileId;
 using optimizer::JobOrders;
 using optimizer::SampleBook;
 using optimizer::SessionId;
@@ -47,12 +48,13 @@ TEST(SampleBook, WhatWasWatchedInOneEpochIsWantedInTheNext) {
   const auto second = shuffled(1000, 2);
   book.publish(SessionId{1}, book.data, 0, 0, first);
   EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all)) << "nothing is known yet";
-  for (const uint32_t index : first) book.read(1 + index % 4, index, {{index * 4096ULL, 4096, 9}});
+  for (const uint32_t index : first)
+    book.read(1 + index % 4, index, {{index * 4096ULL, 4096, FileId{9}}});
   book.publish(SessionId{1}, book.data, 1, 0, second);
   for (const uint32_t index : second) {
     const auto wanted = book.orders().next(bytes(1 << 30), take_all);
     ASSERT_TRUE(wanted);
-    EXPECT_EQ(wanted->extent, (Extent{index * 4096ULL, 4096, 9}));
+    EXPECT_EQ(wanted->extent, (Extent{index * 4096ULL, 4096, FileId{9}}));
     EXPECT_EQ(wanted->session, SessionId{1});
   }
   EXPECT_FALSE(book.orders().next(bytes(1 << 30), take_all));
@@ -66,7 +68,7 @@ TEST(SampleBook, WhatIsLearnedAfterTheOrderWasPublishedIsWantedToo) {
   book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   for (uint32_t i = 0; i < 500; ++i) {
     book.begin(SessionId{2}, 7, book.data, i);
-    book.part(7, book.data, i, {i * 4096ULL, 4096, 9});
+    book.part(7, book.data, i, {i * 4096ULL, 4096, FileId{9}});
     book.end(7, book.data, i);
   }
   int first = 0;
@@ -78,7 +80,7 @@ TEST(SampleBook, WhatIsLearnedAfterTheOrderWasPublishedIsWantedToo) {
 TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
   Book book;
   const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
   book.publish(SessionId{1}, book.data, 0, 0, order);
   int handed = 0;
   while (book.orders().next(bytes(16 * 4096), take_all)) ++handed;
@@ -90,8 +92,8 @@ TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
 
 TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
   Book book;
-  book.read(1, 0, {{0, 10, 9}, {8192, 10, 9}});
-  book.read(1, 1, {{20000, 10, 9}});
+  book.read(1, 0, {{0, 10, FileId{9}}, {8192, 10, FileId{9}}});
+  book.read(1, 1, {{20000, 10, FileId{9}}});
   book.publish(SessionId{1}, book.data, 0, 0, std::vector<uint32_t>{0, 1});
   EXPECT_FALSE(
       book.orders().next(bytes(1 << 20), [](SessionId, const Extent&) { return Verdict::kLater; }));
@@ -105,7 +107,7 @@ TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
 TEST(SampleBook, TwoJobsTakeTurns) {
   Book book;
   ASSERT_EQ(book.use(SessionId{2}, "set", 1000), book.data) << "one dataset, whoever uses it";
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
   book.publish(SessionId{1}, book.data, 0, 0, shuffled(1000, 1));
   book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   int fetched[3] = {};
@@ -123,7 +125,7 @@ TEST(SampleBook, SpawnedWorkersOfTwoJobsReadTheirParentsOrders) {
   for (const uint32_t session : {2U, 11U, 12U, 21U}) {
     ASSERT_EQ(book.use(SessionId{session}, "set", 1000), book.data);
   }
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
   const std::vector<uint32_t> first = shuffled(1000, 1), second = shuffled(1000, 2);
   book.publish(SessionId{1}, book.data, 3, 0, first);
   book.publish(SessionId{2}, book.data, 5, 0, second);
@@ -154,7 +156,7 @@ TEST(SampleBook, SpawnedWorkersOfTwoJobsReadTheirParentsOrders) {
 TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   Book book;
   ASSERT_EQ(book.use(SessionId{2}, "set", 1000), book.data);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, 9}});
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
   book.publish(SessionId{1}, book.data, 0, 0, shuffled(1000, 1));
   book.publish(SessionId{2}, book.data, 0, 0, shuffled(1000, 2));
   const JobOrders::Window window = [](const JobOrders::Ahead& ahead) {
@@ -175,7 +177,7 @@ TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
   Book book;
   book.begin(SessionId{1}, 1, book.data, 3);
   book.begin(SessionId{1}, 1, book.data, 4);
-  book.part(1, book.data, 5, {0, 10, 9});  // was not begun
+  book.part(1, book.data, 5, {0, 10, FileId{9}});  // was not begun
   EXPECT_TRUE(book.end(1, book.data, 3));
   EXPECT_TRUE(book.end(1, book.data, 4));
   EXPECT_FALSE(book.end(1, book.data, 4));
@@ -196,7 +198,7 @@ TEST(SampleBook, RefusesWhatIsNotThere) {
 TEST(SampleBook, ADatasetIsForgottenWithItsLastUser) {
   Book book;
   book.use(SessionId{2}, "set", 1000);
-  book.read(1, 0, {{0, 10, 9}});
+  book.read(1, 0, {{0, 10, FileId{9}}});
   book.leave(SessionId{1});
   EXPECT_FALSE(book.parts(book.data, 0).empty());
   book.leave(SessionId{2});

@@ -16,7 +16,7 @@ TEST(Scheduler, ErrorsAreCountedAndEndNothing) {
   };
   scan(world, 0, 128 * kMiB, 300e6, Signs::kReads);
   EXPECT_GT(metric(world, SessionId{1}, SessionMetric::read_errors), 0u);
-  EXPECT_GT(world.cached(1, {64 * kMiB, 128 * kMiB}), 60 * kMiB);
+  EXPECT_GT(world.cached(FileId{1}, {64 * kMiB, 128 * kMiB}), 60 * kMiB);
 }
 
 TEST(Scheduler, PrefetchOffReadsNothingAndStillFollows) {
@@ -30,7 +30,7 @@ TEST(Scheduler, PrefetchOffReadsNothingAndStillFollows) {
 
 TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
   World world;
-  world.scheduler.file_usable(1, false);
+  world.scheduler.file_usable(FileId{1}, false);
   scan(world, 0, 64 * kMiB, 300e6, Signs::kTrips);
   EXPECT_EQ(world.bytes_read, 0u);
 }
@@ -40,12 +40,12 @@ TEST(Scheduler, FilesThatAreNotUsableAreNotRead) {
 TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
   World world;
   for (const uint64_t size : {514 * kMiB, 513 * kMiB, 100 * kMiB, uint64_t{0}}) {
-    world.scheduler.resize_file(1, 1024 * kMiB);
+    world.scheduler.resize_file(FileId{1}, 1024 * kMiB);
     for (uint64_t at = 512 * kMiB; at < 514 * kMiB; at += kMiB) {
       world.scheduler.streams().on_access(
-          1, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, SessionId{1}});
+          FileId{1}, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, SessionId{1}});
     }
-    world.scheduler.resize_file(1, size);
+    world.scheduler.resize_file(FileId{1}, size);
     std::vector<optimizer::PlannedRead> reads;
     world.scheduler.plan(world.now(), &reads);
     for (const optimizer::PlannedRead& read : reads) {
@@ -57,10 +57,10 @@ TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
 
 TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
   World world;
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
-  world.access(1, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, SessionId{1}});
-  EXPECT_FALSE(world.scheduler.queue().tokens_of(1).empty());
-  world.scheduler.remove_file(1);
+  world.access(FileId{1}, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
+  world.access(FileId{1}, {Access::Kind::kRead, kMiB, kMiB, 2, 1ULL << 32, SessionId{1}});
+  EXPECT_FALSE(world.scheduler.queue().tokens_of(FileId{1}).empty());
+  world.scheduler.remove_file(FileId{1});
   world.scheduler.remove_session(SessionId{1}, 3);
   world.advance_to(1'000'000'000);
   EXPECT_EQ(world.scheduler.accounts().outstanding(), 0u);
@@ -69,7 +69,7 @@ TEST(Scheduler, ReadsThatOutliveFileAndSessionEndQuietly) {
 
 TEST(Scheduler, ReadsUnderWayForTooLongAreReported) {
   World world({100, 400e6});
-  world.access(1, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
+  world.access(FileId{1}, {Access::Kind::kRead, 0, kMiB, 1, 1ULL << 32, SessionId{1}});
   EXPECT_TRUE(world.scheduler.queue().hung(1'000'000'000, 10'000'000'000).empty());
   EXPECT_EQ(world.scheduler.queue().hung(11'000'000'000, 10'000'000'000), std::vector<uint64_t>{1});
 }
@@ -97,13 +97,13 @@ TEST(Scheduler, AccountsBalanceForAnyInput) {
   for (unsigned seed = 1; seed <= 15; ++seed) {
     std::mt19937_64 random(seed);
     World world({0.0005, 400e6}, 512 * kMiB);
-    world.add_file(2, 100 * kMiB, 1);
+    world.add_file(FileId{2}, 100 * kMiB, 1);
     world.scheduler.add_session(SessionId{2}, {kMiB, 4 * kMiB, 50}, true, 16 * kMiB);
     world.scheduler.accounts().set_budget(48 * kMiB);
     uint64_t time = 1, at = 0;
     for (int i = 0; i < 2000; ++i) {
       time += random() % 3'000'000;
-      const auto file = static_cast<uint32_t>(1 + random() % 3);  // 3 does not exist
+      const FileId file{static_cast<uint32_t>(1 + random() % 3)};  // 3 does not exist
       const SessionId session{static_cast<uint32_t>(1 + random() % 3)};
       if (random() % 4 == 0) at = random() % (600 * kMiB);
       const uint64_t length = 1 + random() % kMiB;

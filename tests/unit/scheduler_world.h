@@ -27,7 +27,7 @@ struct World : Simulator {
   explicit World(Storage storage = {}, uint64_t size = 1024 * kMiB, PlanOptions options = {}) {
     add_mount(1, kBlock, 48, storage);
     scheduler.add_session(SessionId{1}, options, true, 0);
-    add_file(1, size, 1);
+    add_file(FileId{1}, size, 1);
   }
 };
 
@@ -43,13 +43,15 @@ inline double scan(Simulator& world, uint64_t begin, uint64_t end, double rate, 
     const Range record{at, std::min(at + kRecord, end)};
     if (signs == Signs::kTrips && at / kCell != cell) {
       cell = at / kCell;
-      world.access(1, {Access::Kind::kTrip, at, kCell - at % kCell, time, reader, SessionId{1}});
+      world.access(FileId{1},
+                   {Access::Kind::kTrip, at, kCell - at % kCell, time, reader, SessionId{1}});
     }
-    const uint64_t missing = record.length() - world.cached(1, record);
-    time = world.demand(1, record, time);
+    const uint64_t missing = record.length() - world.cached(FileId{1}, record);
+    time = world.demand(FileId{1}, record, time);
     if (demanded != nullptr && missing > 0) *demanded += missing;
     if (signs == Signs::kReads) {
-      world.access(1, {Access::Kind::kRead, at, record.length(), time, reader, SessionId{1}});
+      world.access(FileId{1},
+                   {Access::Kind::kRead, at, record.length(), time, reader, SessionId{1}});
     }
     if (rate > 0) {
       time = std::max(time, start + static_cast<uint64_t>(static_cast<double>(record.end - begin) /

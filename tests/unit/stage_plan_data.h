@@ -21,9 +21,9 @@ class StagePlanTest : public testing::Test {
  protected:
   static constexpr uint64_t kMuch = 1ULL << 40;
 
-  uint32_t file(int i) { return files.intern("/data/" + std::to_string(i)); }
-  std::vector<uint32_t> numbers(const std::vector<int>& samples) {
-    std::vector<uint32_t> out;
+  SampleFileId file(int i) { return files.intern("/data/" + std::to_string(i)); }
+  std::vector<SampleFileId> numbers(const std::vector<int>& samples) {
+    std::vector<SampleFileId> out;
     out.reserve(samples.size());
     for (const int i : samples) out.push_back(file(i));
     return out;
@@ -53,8 +53,8 @@ class StagePlanTest : public testing::Test {
     check();
   }
   void check() {
-    for (const uint32_t gone : plan.table().take_evicted()) {
-      EXPECT_EQ(there.erase(gone), 1U) << "evicted twice, or never staged: " << gone;
+    for (const SampleFileId gone : plan.table().take_evicted()) {
+      EXPECT_EQ(there.erase(gone), 1U) << "evicted twice, or never staged: " << number(gone);
     }
     EXPECT_LE(plan.table().used(), plan.room().budget());
     EXPECT_LE(plan.table().ahead(), plan.table().used());
@@ -65,7 +65,7 @@ class StagePlanTest : public testing::Test {
   FileTable files;
   StagePlan plan{&files};
   std::vector<PlannedFetch> flying;
-  std::set<uint32_t> there;
+  std::set<SampleFileId> there;
   uint64_t now = 1'000'000'000'000;
   int fetched = 0;
 };

@@ -58,7 +58,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   arrive();
   plan.need_originals(kDataset);
   check();
-  EXPECT_EQ(there, std::set<uint32_t>{file(9)}) << "a copy of no use stays";
+  EXPECT_EQ(there, std::set<SampleFileId>{file(9)}) << "a copy of no use stays";
 
   EXPECT_TRUE(fetch(2));
   EXPECT_EQ(plan.table().has(file(2)), CopyTable::Has::kStaged);
@@ -96,7 +96,7 @@ TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
   }
   plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
   check();
-  EXPECT_EQ(there, (std::set<uint32_t>{file(1), file(2)}));
+  EXPECT_EQ(there, (std::set<SampleFileId>{file(1), file(2)}));
 }
 
 // The policy was not notified of readings that it has nothing to decide of: what was read by both
@@ -121,7 +121,7 @@ TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
     plan.on_read(SessionId{1}, file(i));
     check();
   }
-  EXPECT_EQ(there, (std::set<uint32_t>{file(2), file(3)})) << "the first matters least";
+  EXPECT_EQ(there, (std::set<SampleFileId>{file(2), file(3)})) << "the first matters least";
 }
 
 TEST_F(StagePlanTest, WhatAnotherJobStillWantsStays) {
@@ -143,21 +143,21 @@ TEST_F(StagePlanTest, WhatAnotherJobStillWantsStays) {
 // had become invalid.
 TEST(CopyTable, WhatIsWastedWhileTheWastedAreTakenIsTakenNext) {
   CopyTable table;
-  for (const uint32_t file : {1U, 2U}) {
+  for (const SampleFileId file : {SampleFileId{1}, SampleFileId{2}}) {
     StagedCopy& copy = table.add(file, 4096);
-    copy.dataset = DatasetId{10 + file};
+    copy.dataset = DatasetId{10 + number(file)};
     copy.took_ns = kMillisecond;
   }
-  table.evict(1);
+  table.evict(SampleFileId{1});
   for (const CopyTable::Wasted& wasted : table.take_wasted()) {
     EXPECT_EQ(wasted.dataset, DatasetId{11});
-    table.evict(2);
+    table.evict(SampleFileId{2});
   }
   const auto next = table.take_wasted();
   ASSERT_EQ(next.size(), 1U);
   EXPECT_EQ(next[0].dataset, DatasetId{12});
   EXPECT_TRUE(table.take_wasted().empty());
-  EXPECT_EQ(table.take_evicted(), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(table.take_evicted(), (std::vector<SampleFileId>{SampleFileId{1}, SampleFileId{2}}));
 }
 
 TEST_F(StagePlanTest, AFileThatChangedWhileItCameIsNotTaken) {

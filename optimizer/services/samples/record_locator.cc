@@ -96,7 +96,7 @@ uint64_t RecordLocator::Declared::bytes() const {
   return sum;
 }
 
-bool RecordLocator::declared(DatasetId dataset, uint32_t file, uint64_t first,
+bool RecordLocator::declared(DatasetId dataset, FileId file, uint64_t first,
                              const std::vector<std::string_view>& keys) {
   const FileEntry* entry = files_->find(file);
   if (entry == nullptr || entry->state == FileEntry::State::kOff) return true;
@@ -161,7 +161,7 @@ void RecordLocator::file_ready(const FileEntry& file) {
   look_up(file);
   for (auto& [id, dataset] : datasets_) {
     if (dataset.waits_for != file.id) continue;
-    dataset.waits_for = 0;
+    dataset.waits_for = kNoFile;
     if (plans_->samples.set(id) != nullptr && !dataset.trying && !dataset.guess)
       try_guess(id, dataset);
   }
@@ -200,17 +200,17 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
     return;
   }
   auto observed = std::make_shared<std::vector<Observation>>();
-  uint32_t file = 0;
+  FileId file{};
   bool follows_no_key = false;  // whole files, or several files
   set.for_each_known([&](uint64_t i) {
     const std::span<const Extent> parts = set.parts(i);
     if (set.source(i) != Source::kSeen) return true;
     // Seen in a file that was released and is now followed under another id, if at all.
-    const uint32_t followed = parts.front().file.followed();
-    if (followed != 0 && files_->find(followed) == nullptr) return true;
-    if (file == 0) file = followed;
+    const FileId followed = parts.front().file.followed();
+    if (followed != kNoFile && files_->find(followed) == nullptr) return true;
+    if (file == kNoFile) file = followed;
     const auto other = [file](const Extent& part) { return part.file != file; };
-    follows_no_key = followed == 0 || std::any_of(parts.begin(), parts.end(), other);
+    follows_no_key = followed == kNoFile || std::any_of(parts.begin(), parts.end(), other);
     if (!follows_no_key) observed->push_back({i, {parts.begin(), parts.end()}});
     return !follows_no_key && observed->size() < kMostObserved;
   });
@@ -245,7 +245,7 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
       [this, id, file, found] { guessed(id, file, std::move(*found)); });
 }
 
-void RecordLocator::guessed(DatasetId id, uint32_t file, Found found) {
+void RecordLocator::guessed(DatasetId id, FileId file, Found found) {
   const auto at = datasets_.find(id);
   const SampleSet* set = plans_->samples.set(id);
   if (at == datasets_.end() || set == nullptr) return;

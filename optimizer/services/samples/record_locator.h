@@ -33,7 +33,7 @@ class RecordLocator : Service {
 
   // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
   // False: too many keys wait for their file already (kMostDeclaredBytes).
-  bool declared(DatasetId dataset, uint32_t file, uint64_t first,
+  bool declared(DatasetId dataset, FileId file, uint64_t first,
                 const std::vector<std::string_view>& keys);
   // What was learned of the dataset was released (SampleBook::release).
   void remove(DatasetId dataset) { datasets_.erase(dataset); }
@@ -55,12 +55,12 @@ class RecordLocator : Service {
     bool trying = false;
     std::optional<SampleGuess> guess;           // in use
     std::shared_ptr<const RecordList> records;  // of `file`; held while guessing is undecided
-    uint32_t file = 0;
-    uint32_t waits_for = 0;  // a file that is being opened; 0: none
+    FileId file{};
+    FileId waits_for{};  // a file that is being opened
   };
   struct Declared {
     DatasetId dataset{};
-    uint32_t file = 0;
+    FileId file{};
     uint64_t first = 0;
     std::vector<std::string> keys;
     uint64_t bytes() const;  // of memory, approximately
@@ -75,7 +75,7 @@ class RecordLocator : Service {
   };
 
   void try_guess(DatasetId id, Dataset& dataset);
-  void guessed(DatasetId id, uint32_t file, Found found);
+  void guessed(DatasetId id, FileId file, Found found);
   void apply_guess(DatasetId id, uint64_t first);
   void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which stays open, then `done` on the core thread.
@@ -86,10 +86,10 @@ class RecordLocator : Service {
 
   bool stopped_ = false;
   uint64_t budget_ = 0;
-  std::map<uint32_t, Reading> reading_;  // by file
+  std::map<FileId, Reading> reading_;
   std::map<DatasetId, Dataset> datasets_;
   std::list<Declared> waiting_;  // for their file to be ready, or a look-up in it to end
-  std::set<uint32_t> searched_;  // files in which keys are being looked up
+  std::set<FileId> searched_;    // in which keys are being looked up
 };
 
 }  // namespace sluice::optimizer

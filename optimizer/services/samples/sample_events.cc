@@ -153,12 +153,12 @@ void SampleEvents::note_uptake(SessionId owner, uint64_t reader, DatasetId datas
 
 bool SampleEvents::add_part(const Session& session, uint64_t reader, DatasetId dataset,
                             uint64_t index, const protocol::EventData& event) {
-  FileEntry* file = session.files.count(event.file) != 0 ? files_->find(event.file) : nullptr;
+  const FileId id{event.file};
+  FileEntry* file = session.files.count(id) != 0 ? files_->find(id) : nullptr;
   if (file == nullptr || event.offset >= file->size || event.length == 0) return false;
   const uint64_t length = std::min(event.length, file->size - event.offset);
   if (length > UINT32_MAX) return false;
-  plans_->samples.part(reader, dataset, index,
-                       {event.offset, static_cast<uint32_t>(length), event.file});
+  plans_->samples.part(reader, dataset, index, {event.offset, static_cast<uint32_t>(length), id});
   share_file(session.id, dataset, *file);
   return true;
 }

@@ -146,7 +146,7 @@ bool SampleRequests::locate_files(const Session& session, const protocol::Sample
   std::vector<std::string_view> paths;
   if (!parse_paths(text, request.count, &paths)) return false;
   for (uint64_t i = 0; i < request.count; ++i) {
-    const uint32_t file = plans_->sample_files.intern(paths[i]);
+    const SampleFileId file = plans_->sample_files.intern(paths[i]);
     if (file == FileTable::kNone) {  // the rest is read from the originals
       if (!std::exchange(warned_table_full_, true)) {
         say(Level::kWarn, "there is no room for the names of more than these {} files",
@@ -165,8 +165,8 @@ bool SampleRequests::locate_files(const Session& session, const protocol::Sample
 
 bool SampleRequests::locate_extents(const Session& session, const protocol::Samples& request,
                                     std::string_view text) {
-  const FileEntry* file =
-      session.files.count(request.file) != 0 ? files_->find(request.file) : nullptr;
+  const FileId id{request.file};
+  const FileEntry* file = session.files.count(id) != 0 ? files_->find(id) : nullptr;
   if (file == nullptr) return false;
   for (uint64_t i = 0; i < request.count; ++i) {
     protocol::Place place{};
@@ -174,9 +174,9 @@ bool SampleRequests::locate_extents(const Session& session, const protocol::Samp
     if (place.length == 0 || place.offset >= file->size) continue;
     const auto length =
         static_cast<uint32_t>(std::min<uint64_t>(place.length, file->size - place.offset));
-    if (!plans_->samples.datasets().locate(
-            session.id, DatasetId{request.dataset}, request.first + i,
-            {{place.offset, length, request.file}}, Source::kDeclared)) {
+    if (!plans_->samples.datasets().locate(session.id, DatasetId{request.dataset},
+                                           request.first + i, {{place.offset, length, id}},
+                                           Source::kDeclared)) {
       return false;
     }
   }
@@ -195,7 +195,7 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
     const uint32_t sample = message.files[at].first;
     std::vector<Extent> parts;
     for (; at < message.files.size() && message.files[at].first == sample; ++at) {
-      const uint32_t file = plans_->sample_files.intern(message.files[at].second);
+      const SampleFileId file = plans_->sample_files.intern(message.files[at].second);
       if (file != FileTable::kNone && !plans_->sample_files.unfit(file) &&
           parts.size() < SampleSet::kMaxParts) {
         parts.push_back(whole_file(file));
@@ -218,7 +218,7 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
 void SampleRequests::handle(const Peer& peer, const FileUseMessage& message,
                             std::vector<UniqueFd> /*fds*/) {
   if (sessions_->find_or_refuse(peer, message.used.session, message.used.token) == nullptr) return;
-  const uint32_t file = plans_->sample_files.intern(message.path);
+  const SampleFileId file = plans_->sample_files.intern(message.path);
   if (file != FileTable::kNone && plans_->sample_files.note_use(file, message.used.use)) {
     if (logs(Level::kDebug)) {
       say(Level::kDebug, "no sample's file: {} (use {})", message.path,
@@ -235,12 +235,13 @@ bool SampleRequests::locate_keys(const Session& session, const protocol::Samples
                                  std::string_view text) {
   std::vector<std::string_view> keys;
   const DatasetId dataset{request.dataset};
+  const FileId file{request.file};
   const SampleSet* set = plans_->samples.set(dataset);
-  if (session.files.count(request.file) == 0 || !parse_keys(text, request.count, &keys) ||
-      set == nullptr || request.first + request.count > set->samples()) {
+  if (session.files.count(file) == 0 || !parse_keys(text, request.count, &keys) || set == nullptr ||
+      request.first + request.count > set->samples()) {
     return false;
   }
-  return records_->declared(dataset, request.file, request.first, keys);
+  return records_->declared(dataset, file, request.first, keys);
 }
 
 // Whether nothing of the session's samples can be prefetched: all are whole files that are never

@@ -56,12 +56,12 @@ const FileEntry* StoredLocations::followed(const PlaceList::File& file) const {
 // A sample's location is learned once all its followed files can be read.
 void StoredLocations::settle(DatasetId dataset) {
   PlaceList& pending = datasets_.at(dataset).pending;
-  std::vector<uint32_t> ids;
+  std::vector<FileId> ids;
   for (const PlaceList::File& file : pending.files) {
     const FileEntry* entry = followed(file);
-    ids.push_back(entry != nullptr ? entry->id : 0);
+    ids.push_back(entry != nullptr ? entry->id : kNoFile);
   }
-  std::vector<uint32_t> whole;  // interned on demand
+  std::vector<SampleFileId> whole;  // interned on demand
   whole.resize(pending.whole.size());
   std::vector<PlaceList::Part> waiting;
   std::vector<Extent> parts;
@@ -73,13 +73,13 @@ void StoredLocations::settle(DatasetId dataset) {
          ++next) {
       const PlaceList::Part& part = pending.parts[next];
       if (part.whole == 0) {
-        ready &= ids[part.file] != 0;
+        ready &= ids[part.file] != kNoFile;
         parts.push_back({part.offset, part.length, ids[part.file]});
         continue;
       }
-      uint32_t& number = whole[part.file];
-      if (number == 0) number = plans_->sample_files.intern(pending.whole[part.file]);
-      if (number != FileTable::kNone) parts.push_back(whole_file(number));
+      SampleFileId& file = whole[part.file];
+      if (file == FileTable::kNone) file = plans_->sample_files.intern(pending.whole[part.file]);
+      if (file != FileTable::kNone) parts.push_back(whole_file(file));
     }
     if (ready) {
       plans_->samples.datasets().learn(dataset, pending.parts[at].sample, parts, Source::kStored);
@@ -131,15 +131,17 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
   PlaceList list;
   list.name = dataset.name;
   list.samples = dataset.samples;
-  std::unordered_map<uint32_t, uint32_t> files, whole_files;  // places in list.files, list.whole
+  std::unordered_map<FileId, uint32_t> files;              // places in list.files
+  std::unordered_map<SampleFileId, uint32_t> whole_files;  // in list.whole
   set.for_each_known([&](uint64_t index) {
     if (set.source(index) > Source::kStored) return true;
     const std::span<const Extent> parts = set.parts(index);
     const size_t before = list.parts.size();
     for (const Extent& part : parts) {
       uint32_t place = 0;
-      const uint32_t whole = part.file.whole();
-      if (whole != 0) {
+      const bool is_whole = part.file.is_whole();
+      if (is_whole) {
+        const SampleFileId whole = part.file.whole();
         if (plans_->sample_files.unfit(whole)) continue;
         const auto next = static_cast<uint32_t>(list.whole.size());
         const auto [at, fresh] = whole_files.try_emplace(whole, next);
@@ -157,7 +159,7 @@ PlaceList StoredLocations::learned(const Dataset& dataset, const SampleSet& set)
         place = at->second;
       }
       list.parts.push_back(
-          {part.offset, part.length, static_cast<uint32_t>(index), place, whole != 0 ? 1U : 0U});
+          {part.offset, part.length, static_cast<uint32_t>(index), place, is_whole ? 1U : 0U});
     }
     return true;
   });

@@ -45,7 +45,7 @@ class StoredLocations : Service {
   PlaceList learned(const Dataset& dataset, const SampleSet& set) const;
 
   std::map<DatasetId, Dataset> datasets_;
-  std::map<uint32_t, PlaceList::File> seen_files_;  // files that were ever followed, by id
+  std::map<FileId, PlaceList::File> seen_files_;  // files that were ever followed
   size_t saving_ = 0;
 };
 

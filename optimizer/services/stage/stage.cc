@@ -256,7 +256,7 @@ void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
   remove_evicted();
 }
 
-void Stage::remove(uint32_t file) {
+void Stage::remove(SampleFileId file) {
   const auto at = copies_.by_file.find(file);
   if (at == copies_.by_file.end()) return;
   const Copy copy = at->second;
@@ -273,18 +273,18 @@ void Stage::remove(uint32_t file) {
 }
 
 void Stage::remove_evicted() {
-  for (const uint32_t file : plans_->stage.table().take_evicted()) remove(file);
+  for (const SampleFileId file : plans_->stage.table().take_evicted()) remove(file);
 }
 
 // A renamed or moved folder changes the paths of all files below it.
 void Stage::drop_below(const std::string& path) {
-  std::vector<uint32_t> below;
+  std::vector<SampleFileId> below;
   for (const auto& [file, copy] : copies_.by_file) {
     const std::string& folder = plans_->sample_files.folder_path(plans_->sample_files.folder(file));
     if (folder.compare(0, path.size(), path) != 0) continue;
     if (folder.size() == path.size() || folder[path.size()] == '/') below.push_back(file);
   }
-  for (const uint32_t file : below) plans_->stage.drop(file);
+  for (const SampleFileId file : below) plans_->stage.drop(file);
   view_.drops += below.size();
 }
 
@@ -303,9 +303,9 @@ void Stage::see_changes() {
 
 void Stage::drop(uint64_t device, uint64_t inode) {
   const auto [begin, end] = copies_.by_inode.equal_range({device, inode});
-  std::vector<uint32_t> same;
+  std::vector<SampleFileId> same;
   for (auto at = begin; at != end; ++at) same.push_back(at->second);
-  for (const uint32_t file : same) plans_->stage.drop(file);
+  for (const SampleFileId file : same) plans_->stage.drop(file);
   view_.drops += same.size();
   remove_evicted();
 }
@@ -326,7 +326,7 @@ void Stage::mounts_changed() {
 
 void Stage::drop_changed(const std::vector<StageWatch::Change>& changes) {
   for (const StageWatch::Change& change : changes) {
-    const uint32_t file = plans_->sample_files.find(change.path);
+    const SampleFileId file = plans_->sample_files.find(change.path);
     if (file != FileTable::kNone) {
       if (copies_.by_file.count(file) == 0) continue;
       plans_->stage.drop(file);

@@ -97,7 +97,7 @@ class Stage {
   void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
   void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
   void failed(const PlannedFetch& fetch, const CopyResult& result);
-  void remove(uint32_t file);
+  void remove(SampleFileId file);
   void drop_below(const std::string& path);
   void mounts_changed();
   void drop_changed(const std::vector<StageWatch::Change>& changes);
@@ -113,8 +113,8 @@ class Stage {
   CopyPacker packer_;
   uint64_t next_name_ = 1;
   struct {
-    std::unordered_map<uint32_t, Copy> by_file;
-    std::multimap<std::pair<uint64_t, uint64_t>, uint32_t> by_inode;  // of device and inode: file
+    std::unordered_map<SampleFileId, Copy> by_file;
+    std::multimap<std::pair<uint64_t, uint64_t>, SampleFileId> by_inode;  // of device and inode
   } copies_;
   RefusedFiles refused_;
   std::set<uint64_t> cache_survives_;  // devices whose page cache survives an open

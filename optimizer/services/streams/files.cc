@@ -18,24 +18,24 @@ Files::~Files() {
   }
 }
 
-uint64_t Files::cached(uint32_t id, Range range) {
+uint64_t Files::cached(FileId id, Range range) {
   const FileEntry* file = find(id);
   uint64_t bytes = 0;
   if (file == nullptr || !file->fd) return 0;
   return cached_bytes(file->fd.get(), range, base_->settings.no_cachestat, &bytes) ? bytes : 0;
 }
 
-bool Files::known(uint32_t id) const {
+bool Files::known(FileId id) const {
   const auto at = files_.find(id);
   return at == files_.end() || at->second.residency_known;
 }
 
-bool Files::exact(uint32_t id) const {
+bool Files::exact(FileId id) const {
   const auto at = files_.find(id);
   return at != files_.end() && at->second.residency_exact;
 }
 
-bool Files::awaited(uint32_t id) const {
+bool Files::awaited(FileId id) const {
   const auto at = files_.find(id);
   return at != files_.end() && at->second.state == FileEntry::State::kOpening;
 }
@@ -52,8 +52,8 @@ FileEntry& Files::use(SessionId session, const protocol::File& request, const st
     return file;
   }
   // Ids are part of events (protocol/ring.h): they wrap around, but no two files share one.
-  while (next_id_ == 0 || files_.count(next_id_) != 0) next_id_ = (next_id_ + 1) % kFileIds;
-  const uint32_t next = next_id_;
+  while (next_id_ == 0 || files_.count(FileId{next_id_}) != 0) next_id_ = (next_id_ + 1) % kFileIds;
+  const FileId next{next_id_};
   next_id_ = (next_id_ + 1) % kFileIds;
   FileEntry& file = files_[next];
   file.id = next;
@@ -83,7 +83,7 @@ FileEntry& Files::use(SessionId session, const protocol::File& request, const st
   return file;
 }
 
-void Files::opened(uint32_t id, Reopened result) {
+void Files::opened(FileId id, Reopened result) {
   const auto at = files_.find(id);
   if (at == files_.end()) return;
   FileEntry& file = at->second;
@@ -117,7 +117,7 @@ void Files::opened(uint32_t id, Reopened result) {
   plans_->scheduler.resize_file(id, result.size);
   file.state = FileEntry::State::kReady;
   plans_->scheduler.file_usable(id, true);
-  say(Level::kInfo, "file {}: {} ({} bytes)", id, file.path, file.size);
+  say(Level::kInfo, "file {}: {} ({} bytes)", number(id), file.path, file.size);
   if (on_ready) on_ready(file);
 }
 
@@ -154,7 +154,7 @@ void Files::warn_of_hung_opens(uint64_t now_ns, uint64_t limit_ns) {
   }
 }
 
-FileEntry* Files::find(uint32_t id) {
+FileEntry* Files::find(FileId id) {
   const auto at = files_.find(id);
   return at == files_.end() ? nullptr : &at->second;
 }
@@ -173,11 +173,11 @@ void Files::leave(SessionId session, const std::function<void(uint64_t)>& cancel
   }
 }
 
-void Files::read_started(uint32_t id) {
+void Files::read_started(FileId id) {
   if (FileEntry* file = find(id)) ++file->in_flight;
 }
 
-void Files::read_ended(uint32_t id) {
+void Files::read_ended(FileId id) {
   FileEntry* file = find(id);
   if (file == nullptr) return;
   --file->in_flight;
@@ -196,7 +196,7 @@ void Files::close_if_idle(FileEntry& file) {
   files_.erase(file.id);
 }
 
-void Files::verify(uint32_t id, Range range) {
+void Files::verify(FileId id, Range range) {
   FileEntry* file = find(id);
   if (file == nullptr || file->state != FileEntry::State::kReady) return;
   uint64_t found = 0;

@@ -20,7 +20,7 @@ namespace sluice::optimizer {
 
 struct FileEntry {
   enum class State { kOpening, kReady, kOff, kClosing };
-  uint32_t id = 0;
+  FileId id{};
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modified_ns = 0;  // since 1970, when it was opened; REQUIRES: kReady
   std::string path;         // display
@@ -50,10 +50,10 @@ class Files : public Residency {
   // Descriptors that a read or a call still uses stay open until the process ends.
   ~Files() override;
 
-  uint64_t cached(uint32_t file, Range range) override;
-  bool known(uint32_t file) const override;
-  bool exact(uint32_t file) const override;
-  bool awaited(uint32_t file) const override;
+  uint64_t cached(FileId file, Range range) override;
+  bool known(FileId file) const override;
+  bool exact(FileId file) const override;
+  bool awaited(FileId file) const override;
 
   // Adds `session` to the file's users, opening it through `passed` if it is new. Never blocks.
   FileEntry& use(SessionId session, const protocol::File& file, const std::string& path,
@@ -66,14 +66,14 @@ class Files : public Residency {
   // `session` no longer uses any file. Calls `cancel` for each read that no session needs any more.
   void leave(SessionId session, const std::function<void(uint64_t token)>& cancel);
 
-  FileEntry* find(uint32_t id);
-  const std::map<uint32_t, FileEntry>& all() const { return files_; }
+  FileEntry* find(FileId id);
+  const std::map<FileId, FileEntry>& all() const { return files_; }
   const std::map<uint64_t, MountEntry>& mounts() const { return mounts_; }
 
-  void read_started(uint32_t id);
-  void read_ended(uint32_t id);  // once fd is no longer used by it
+  void read_started(FileId id);
+  void read_ended(FileId id);  // once fd is no longer used by it
   // Checks how much of what a read fetched is in the page cache.
-  void verify(uint32_t id, Range range);
+  void verify(FileId id, Range range);
   // Warns, once per file, that opening it takes too long.
   void warn_of_hung_opens(uint64_t now_ns, uint64_t limit_ns);
   void turn_mount_off(uint64_t device, const std::string& why);
@@ -88,7 +88,7 @@ class Files : public Residency {
   std::function<void(const FileEntry&)> on_refused;
 
  private:
-  void opened(uint32_t id, Reopened result);
+  void opened(FileId id, Reopened result);
   void turn_off(FileEntry& file, const std::string& why);
   void close_if_idle(FileEntry& file);
   void test_open(FileEntry& file, Range range);
@@ -98,8 +98,8 @@ class Files : public Residency {
   const bool no_cachestat_;
   uint32_t next_id_ = 1;
   size_t closing_ = 0;
-  std::map<uint32_t, FileEntry> files_;
-  std::map<std::pair<uint64_t, uint64_t>, uint32_t> by_inode_;
+  std::map<FileId, FileEntry> files_;
+  std::map<std::pair<uint64_t, uint64_t>, FileId> by_inode_;
   std::map<uint64_t, MountEntry> mounts_;
 };
 

@@ -83,7 +83,7 @@ void Streams::handle(const Peer& peer, const FileMessage& message, std::vector<U
     return;
   }
   const size_t before = session->files.size();
-  const bool known = std::any_of(session->files.begin(), session->files.end(), [&](uint32_t id) {
+  const bool known = std::any_of(session->files.begin(), session->files.end(), [&](FileId id) {
     const FileEntry* file = files_->find(id);
     return file != nullptr && file->device == message.file.device &&
            file->inode == message.file.inode;
@@ -98,7 +98,7 @@ void Streams::handle(const Peer& peer, const FileMessage& message, std::vector<U
   session->files.insert(file.id);
   const Accounts& accounts = plans_->scheduler.accounts();
   protocol::FileKnown answer{};
-  answer.file = file.id;
+  answer.file = number(file.id);
   if (file.state == FileEntry::State::kOff) answer.flags |= protocol::kFileUnusable;
   if (accounts.exceeds(file.size, session->id)) answer.flags |= protocol::kFileDropBehind;
   answer.distance = accounts.distance(session->id);
@@ -107,7 +107,7 @@ void Streams::handle(const Peer& peer, const FileMessage& message, std::vector<U
 }
 
 bool Streams::on_event(Session& session, const TakenEvent& event, uint64_t now) {
-  const uint32_t id = event.data.file;
+  const FileId id{event.data.file};
   const FileEntry* file = session.files.count(id) != 0 ? files_->find(id) : nullptr;
   if (file == nullptr || !event_is_sane(event.data, file->size)) return false;
   StreamPlanner& streams = plans_->scheduler.streams();
@@ -155,7 +155,7 @@ void Streams::log_event(const char* kind, SessionId session, const TakenEvent& e
       event.data.time_ns, number(session), event.pid, event.data.tid, kind, event.data.file,
       event.data.offset, event.data.length, event.data.flags);
   for (const StreamView& stream : plans_->scheduler.streams().views()) {
-    if (stream.file != event.data.file || event.data.offset > stream.opened) continue;
+    if (number(stream.file) != event.data.file || event.data.offset > stream.opened) continue;
     say(Level::kDebug,
         "stream position={} opened={} frontier={} target={} in_flight={} rate={:.0f}",
         stream.position, stream.opened, stream.frontier, stream.target, stream.in_flight,
@@ -167,9 +167,10 @@ void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now)
   remove_mapping(session, event.slot, event.data.address);  // reported twice, or replaced
   Mappings& mappings = session.mappings;
   if (mappings.all.size() >= kMaxMappings) return;
+  const FileId file{event.data.file};
   mappings.all.push_back(
-      {event.slot, event.data.file, event.data.address, event.data.offset, event.data.length});
-  plans_->scheduler.streams().on_advised(event.data.file, session.id,
+      {event.slot, file, event.data.address, event.data.offset, event.data.length});
+  plans_->scheduler.streams().on_advised(file, session.id,
                                          (event.data.flags & protocol::kFlagByPage) != 0);
   if ((event.data.flags & protocol::kFlagObserve) == 0) return;
   if (mappings.observed.size() >= kMaxObserved) return;
@@ -181,8 +182,7 @@ void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now)
     say(Level::kWarn, "process {} cannot be observed: {}", event.pid, strerror(errno));
     return;
   }
-  mappings.observed.push_back({event.slot, event.data.file, event.pid, event.data.address,
-                               std::move(table),
+  mappings.observed.push_back({event.slot, file, event.pid, event.data.address, std::move(table),
                                Observer(event.data.address, event.data.offset, event.data.length,
                                         static_cast<uint64_t>(event.pid) << 32, session.id, now)});
 }
@@ -252,9 +252,10 @@ void Streams::observe(uint64_t now) {
         access.waited_ns = session->waited_ns();
         plans_->scheduler.streams().on_access(mapping.file, access);
         if (!logs(Level::kDebug)) continue;
-        log_event(
-            "seen", id,
-            {mapping.slot, mapping.pid, {access.offset, access.length, begin, 0, mapping.file}});
+        log_event("seen", id,
+                  {mapping.slot,
+                   mapping.pid,
+                   {access.offset, access.length, begin, 0, number(mapping.file)}});
       }
       if (!seen) session->mappings.observed.erase(std::prev(at));
     }

@@ -9,6 +9,7 @@
 
 #include "optimizer/io/engine.h"
 #include "optimizer/services/service.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -34,7 +35,7 @@ class Transfers : Service {
 
  private:
   struct Read {
-    uint32_t file = 0;
+    FileId file{};
     Range range;
   };
 

@@ -123,9 +123,9 @@ void Meter::open_large() {
       result_.cache_known = false;
       cached = 0;
     }
-    std::vector<optimizer::Range> parts{{0, file.bytes}};
+    std::vector<policy::Range> parts{{0, file.bytes}};
     if (cached > 0) parts = optimizer::uncached_parts(fd.get(), file.bytes, false);
-    for (const optimizer::Range& part : parts) {
+    for (const policy::Range& part : parts) {
       for (uint64_t at = part.begin; at + kBenchBlock <= part.end; at += kBenchBlock) {
         blocks_.push_back({fd.get(), at});
       }

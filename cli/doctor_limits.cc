@@ -61,16 +61,16 @@ bool has_version_one() {
   return false;
 }
 
-Finding cgroup_limit(const optimizer::MemoryFacts& facts) {
-  uint64_t limit = optimizer::kUnlimited;
-  for (const optimizer::CgroupMemory& level : facts.cgroups) limit = std::min(limit, level.limit);
+Finding cgroup_limit(const policy::MemoryFacts& facts) {
+  uint64_t limit = policy::kUnlimited;
+  for (const policy::CgroupMemory& level : facts.cgroups) limit = std::min(limit, level.limit);
   Finding finding{"cgroup_memory", Level::kGood, "", "The machine's memory is the limit.", ""};
   if (facts.cgroups.empty()) {
     finding.value = "no memory cgroup found";
     return finding;
   }
   const int version = has_version_one() ? 1 : 2;
-  if (limit == optimizer::kUnlimited) {
+  if (limit == policy::kUnlimited) {
     finding.value = fmt::format("version {}, no limit", version);
     return finding;
   }
@@ -81,10 +81,10 @@ Finding cgroup_limit(const optimizer::MemoryFacts& facts) {
   return finding;
 }
 
-Finding memory_budget(const optimizer::MemoryFacts& facts) {
-  const uint64_t automatic = optimizer::budget_bytes(facts, 0);
+Finding memory_budget(const policy::MemoryFacts& facts) {
+  const uint64_t automatic = policy::budget_bytes(facts, 0);
   const uint64_t asked = chosen_memory();
-  const uint64_t budget = optimizer::budget_bytes(facts, asked);
+  const uint64_t budget = policy::budget_bytes(facts, asked);
   Finding finding{"budget", Level::kGood, shown(budget), "", ""};
   finding.meaning =
       fmt::format("For pre-cached data: 20 % of the {} that machine and cgroup leave now{}.",
@@ -127,7 +127,7 @@ Finding shm() {
 void probe_limits(Findings* findings) {
   findings->push_back(map_count());
   findings->push_back(memlock());
-  const optimizer::MemoryFacts facts = optimizer::MemoryReader().read();
+  const policy::MemoryFacts facts = optimizer::MemoryReader().read();
   findings->push_back(cgroup_limit(facts));
   findings->push_back(memory_budget(facts));
   findings->push_back(shm());

@@ -54,7 +54,7 @@ void print_heading(const Workload& workload, const Storage& storage) {
 }
 
 // The stream records errors. REQUIRES: it is open for writing.
-OnDecided write_decisions(FILE* file, const optimizer::SystemInfo& system, uint64_t memory) {
+OnDecided write_decisions(FILE* file, const policy::SystemInfo& system, uint64_t memory) {
   return [file, &system, memory](const Decided& one) {
     static constexpr const char* kKinds[] = {"h",       "l",    "substituted",
                                              "h-for-l", "miss", "miss-other"};
@@ -75,7 +75,7 @@ void run_systems(const SimulateSettings& settings, FILE* csv) {
   const std::unique_ptr<Workload> workload = make_synthetic(settings.synthetic);
   std::vector<SystemOutcome> outcomes;
   for (const MemorySize& memory : settings.memory) {
-    for (const optimizer::SystemInfo* system : settings.systems) {
+    for (const policy::SystemInfo* system : settings.systems) {
       const uint64_t bytes = memory.of(workload->dataset_bytes());
       const OnDecided on_decided =
           decisions ? write_decisions(decisions.get(), *system, bytes) : OnDecided();
@@ -102,7 +102,7 @@ void run(const SimulateSettings& settings) {
   const std::unique_ptr<Workload> workload = workload_of(settings);
   std::vector<Outcome> outcomes;
   for (const MemorySize& memory : settings.memory) {
-    for (const optimizer::PolicyInfo* policy : settings.policies) {
+    for (const policy::PolicyInfo* policy : settings.policies) {
       outcomes.push_back(play(workload.get(), *policy, memory.of(workload->dataset_bytes())));
     }
   }
@@ -121,7 +121,7 @@ void run(const SimulateSettings& settings) {
 
 void add_simulate_options(CLI::App* command, SimulateOptions* options) {
   std::string policies;
-  for (const optimizer::PolicyInfo& info : optimizer::policies()) {
+  for (const policy::PolicyInfo& info : policy::policies()) {
     policies += fmt::format("\n{}: {}", info.name, info.meaning);
   }
   const auto add = [command](const char* name, std::string* value, const char* type,
@@ -143,7 +143,7 @@ void add_simulate_options(CLI::App* command, SimulateOptions* options) {
   auto* policy =
       add("--policy", &options->policy, "LIST", "or all; default lru,minio,belady" + policies);
   std::string systems;
-  for (const optimizer::SystemInfo& info : optimizer::systems()) {
+  for (const policy::SystemInfo& info : policy::systems()) {
     systems += fmt::format("\n{}: {}", info.name, info.meaning);
   }
   auto* system =

@@ -18,7 +18,7 @@ constexpr double kNegligible = 0.01;  // stall as a fraction of an epoch's time
 
 struct Step {
   uint64_t memory = 0;  // of the user's dataset
-  const optimizer::PolicyInfo* policy = nullptr;
+  const policy::PolicyInfo* policy = nullptr;
   std::string as_good;  // names of equally good policies
   Counts counts;        // of an epoch of the user's dataset
   Cost costs;
@@ -27,7 +27,7 @@ struct Step {
 };
 
 // The simplest policy first: of equally good ones, the one that needs least information is advised.
-unsigned demands(const optimizer::PolicyInfo& policy) {
+unsigned demands(const policy::PolicyInfo& policy) {
   const std::string_view name = policy.name;
   return policy.wants_order ? 2 : (name == "minio" || name == "lru" ? 0 : 1);
 }
@@ -116,7 +116,7 @@ std::string simulate_advice(const SimulateSettings& settings, Workload* workload
   std::vector<Step> steps;
   for (const double share : kLadder) {
     std::vector<Outcome> outcomes;
-    for (const optimizer::PolicyInfo* policy : settings.policies) {
+    for (const policy::PolicyInfo* policy : settings.policies) {
       const auto memory =
           static_cast<uint64_t>(std::llround(share * static_cast<double>(played->dataset_bytes())));
       outcomes.push_back(play(played, *policy, memory));

@@ -6,8 +6,8 @@
 namespace sluice::cli {
 namespace {
 
-void pass_order(optimizer::Policy* policy, std::span<const Access> accesses) {
-  std::array<optimizer::SampleId, 4096> order{};
+void pass_order(policy::Policy* policy, std::span<const Access> accesses) {
+  std::array<policy::SampleId, 4096> order{};
   while (!accesses.empty()) {
     const size_t count = std::min(order.size(), accesses.size());
     std::transform(accesses.begin(), accesses.begin() + static_cast<std::ptrdiff_t>(count),
@@ -27,10 +27,10 @@ Counts& Counts::add(const Counts& other, double factor) {
   return *this;
 }
 
-Outcome play(Workload* workload, const optimizer::PolicyInfo& info, uint64_t memory) {
+Outcome play(Workload* workload, const policy::PolicyInfo& info, uint64_t memory) {
   Outcome outcome{&info, memory, {}};
   const auto policy = info.make(memory, workload->samples());
-  std::vector<optimizer::SampleId> evicted;
+  std::vector<policy::SampleId> evicted;
   if (info.wants_order) pass_order(policy.get(), workload->round(0));
   for (unsigned round = 0; round < workload->rounds(); ++round) {
     const std::span<const Access> accesses = workload->round(round);
@@ -42,7 +42,7 @@ Outcome play(Workload* workload, const optimizer::PolicyInfo& info, uint64_t mem
       if (access.begins_epoch) policy->begin_epoch(access.job);
       asked += access.bytes;
       if (policy->access(access.job, access.sample, access.bytes, &evicted) ==
-          optimizer::Decision::kHit) {
+          policy::Decision::kHit) {
         ++hits;
       } else {
         fetched += access.bytes;

@@ -30,14 +30,14 @@ OfRound mean_of_later(const std::vector<OfRound>& rounds) {
 }
 
 struct Outcome {
-  const optimizer::PolicyInfo* policy = nullptr;
+  const policy::PolicyInfo* policy = nullptr;
   uint64_t memory = 0;         // bytes
   std::vector<Counts> rounds;  // never empty
   Counts steady() const { return mean_of_later(rounds); }
 };
 
 // A policy that uses the order is given it one round ahead of the running one.
-Outcome play(Workload* workload, const optimizer::PolicyInfo& policy, uint64_t memory);
+Outcome play(Workload* workload, const policy::PolicyInfo& policy, uint64_t memory);
 
 // A storage, and a job that computes while data is read. Seconds and bytes.
 struct Storage {

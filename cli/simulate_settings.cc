@@ -163,11 +163,10 @@ SimulateSettings simulate_settings(const SimulateOptions& options) {
     settings.memory.push_back(memory_size(one));
   }
   if (options.system.empty()) {
-    choose("policy", options.policy.empty() ? kDefaultPolicies : options.policy,
-           optimizer::policies(), optimizer::find_policy, &settings.policies);
+    choose("policy", options.policy.empty() ? kDefaultPolicies : options.policy, policy::policies(),
+           policy::find_policy, &settings.policies);
   } else {
-    choose("system", options.system, optimizer::systems(), optimizer::find_system,
-           &settings.systems);
+    choose("system", options.system, policy::systems(), policy::find_system, &settings.systems);
     if (settings.synthetic.jobs != 1) fail("jobs", options.jobs, "--system plays one job");
   }
   if (!options.drift.empty() &&

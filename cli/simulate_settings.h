@@ -23,8 +23,8 @@ struct SimulateSettings {
   Synthetic synthetic;
   std::string trace;  // used instead of `synthetic` if not empty
   std::vector<MemorySize> memory;
-  std::vector<const optimizer::PolicyInfo*> policies;
-  std::vector<const optimizer::SystemInfo*> systems;  // used instead of `policies` if not empty
+  std::vector<const policy::PolicyInfo*> policies;
+  std::vector<const policy::SystemInfo*> systems;  // used instead of `policies` if not empty
   double drift = 0;
   Storage storage;
   std::string csv, picture, decisions;

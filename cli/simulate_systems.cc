@@ -13,9 +13,9 @@
 namespace sluice::cli {
 namespace {
 
-using optimizer::Delivery;
-using optimizer::DeliveryKind;
-using optimizer::SampleId;
+using policy::Delivery;
+using policy::DeliveryKind;
+using policy::SampleId;
 
 double& part(SystemCounts* counts, DeliveryKind kind) {
   return counts->deliveries[static_cast<size_t>(kind)];
@@ -67,7 +67,7 @@ SystemCounts& SystemCounts::add(const SystemCounts& other, double factor) {
   return *this;
 }
 
-SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& info,
+SystemOutcome play_system(const Synthetic& job, double drift, const policy::SystemInfo& info,
                           uint64_t memory, const OnDecided& on_decided) {
   SystemOutcome outcome{&info, memory, {}};
   // The order of an epoch is the workload's without the samples that are not selected: what a job's
@@ -78,7 +78,7 @@ SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::S
                                  .selection = {.seed = job.seed},
                                  .seed = job.seed});
   Losses losses(job, drift);
-  optimizer::ImportanceValues values(job.samples);
+  policy::ImportanceValues values(job.samples);
   std::vector<uint64_t> bytes(job.samples);
   for (unsigned epoch = 0; epoch < job.epochs; ++epoch) {
     if (epoch != 0) losses.next_epoch();
@@ -96,7 +96,7 @@ SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::S
       if (delivery.kind == DeliveryKind::kMiss || delivery.kind == DeliveryKind::kMissOther) {
         counts.missed += static_cast<double>(bytes[delivery.sample]);
       }
-      const optimizer::Background behind = system->background();
+      const policy::Background behind = system->background();
       counts.packages += static_cast<double>(behind.packages);
       counts.packed += static_cast<double>(behind.bytes);
       counts.useful += static_cast<double>(behind.useful_bytes);

@@ -17,12 +17,12 @@ namespace sluice::cli {
 
 // One epoch, or the mean of several.
 struct SystemCounts {
-  double requests = 0, asked = 0;                                 // samples; bytes
-  std::array<double, optimizer::kDeliveryKinds> deliveries = {};  // requests, by kind of answer
-  double missed = 0;                                              // bytes, read while the job waits
-  double packages = 0, packed = 0, useful = 0, written = 0;       // the rest in bytes
+  double requests = 0, asked = 0;                              // samples; bytes
+  std::array<double, policy::kDeliveryKinds> deliveries = {};  // requests, by kind of answer
+  double missed = 0;                                           // bytes, read while the job waits
+  double packages = 0, packed = 0, useful = 0, written = 0;    // the rest in bytes
 
-  double share(optimizer::DeliveryKind kind) const;  // of the requests
+  double share(policy::DeliveryKind kind) const;  // of the requests
   // Hits of all kinds: H, L exact and substituted.
   double hit_ratio() const;
   // Adds `factor` times the other.
@@ -30,7 +30,7 @@ struct SystemCounts {
 };
 
 struct SystemOutcome {
-  const optimizer::SystemInfo* system = nullptr;
+  const policy::SystemInfo* system = nullptr;
   uint64_t memory = 0;               // bytes
   std::vector<SystemCounts> epochs;  // never empty
   SystemCounts steady() const { return mean_of_later(epochs); }
@@ -39,8 +39,8 @@ struct SystemOutcome {
 // The decision at one position of an epoch. packages: those read since the previous position.
 struct Decided {
   unsigned epoch = 0;
-  optimizer::SampleId requested = 0;
-  optimizer::Delivery delivery;
+  policy::SampleId requested = 0;
+  policy::Delivery delivery;
   uint64_t packages = 0;
 };
 using OnDecided = std::function<void(const Decided&)>;
@@ -48,7 +48,7 @@ using OnDecided = std::function<void(const Decided&)>;
 // A sample's loss is constant unless `drift` is set: the share of the samples whose loss is redrawn
 // in each epoch. The system knows a sample's loss from the last time that the sample was trained.
 // `on_decided` (may be empty) is called for each request.
-SystemOutcome play_system(const Synthetic& job, double drift, const optimizer::SystemInfo& system,
+SystemOutcome play_system(const Synthetic& job, double drift, const policy::SystemInfo& system,
                           uint64_t memory, const OnDecided& on_decided = {});
 
 // Like cost() of a policy; each package is one request.

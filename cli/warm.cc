@@ -287,7 +287,7 @@ void print_cached(const std::vector<std::string>& paths, const Totals* totals) {
 // `terminal`: standard error is one, and shows the progress.
 int read_all(const WarmOptions& options, bool terminal) {
   const uint64_t room = static_cast<uint64_t>(
-      static_cast<double>(optimizer::memory_left(optimizer::MemoryReader().read(), 0)) *
+      static_cast<double>(policy::memory_left(optimizer::MemoryReader().read(), 0)) *
       kShareOfMemory);
   const uint64_t limit = options.memory != 0 ? std::min(options.memory, room) : room;
   Warming warming(limit, options.check);

@@ -4,6 +4,10 @@
 #include "optimizer/sessions/metrics.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::kNoSession;
+using policy::SessionId;
 namespace {
 
 constexpr uint64_t kHungNs = 10 * kSecond;

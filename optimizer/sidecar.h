@@ -50,7 +50,7 @@ class Sidecar {
   void on_events(Session& session, const std::vector<TakenEvent>& events);
   void on_slot_freed(Session& session, uint32_t slot, uint32_t pid);
   void on_ending(Session& session);
-  void on_ended(SessionId session);
+  void on_ended(policy::SessionId session);
 
   Stores in_;  // what the services work with
   Locations locations_;

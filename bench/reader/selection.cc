@@ -28,7 +28,7 @@
 namespace {
 
 using namespace sluice;
-using namespace sluice::optimizer;
+using namespace sluice::policy;
 
 constexpr uint32_t kBytes = 1 << 17;
 constexpr unsigned kEpochs = 5;

@@ -34,7 +34,7 @@
 namespace {
 
 using namespace sluice;
-using namespace sluice::optimizer;
+using namespace sluice::policy;
 
 constexpr uint32_t kSamples = 50'000, kBatch = 256, kEpochs = 24, kBytes = 100'000;
 constexpr double kShare = 0.2, kReadSeconds = 0.0065, kWorkers = 6;

@@ -6,6 +6,11 @@
 #include "protocol/options.h"
 
 namespace sluice::optimizer {
+
+using policy::find_policy;
+using policy::ImportanceOptions;
+using policy::number;
+using policy::PolicyInfo;
 namespace {
 
 using protocol::MessageHeader;

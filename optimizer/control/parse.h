@@ -32,13 +32,13 @@ struct SessionOptions {
   bool no_uring = false;
   enum class Stage : uint8_t { kAuto, kAlways, kNever };
   Stage stage = Stage::kAuto;
-  uint32_t stale = 3;                // seconds
-  std::optional<PolicyKind> policy;  // nullopt: the default
-  std::string cache_dir;             // empty: none
-  uint64_t packs = 16ULL << 30;      // bytes
-  std::string places;                // folder; empty: none
-  bool selects = false;              // importance is iis
-  ImportanceOptions importance;
+  uint32_t stale = 3;                        // seconds
+  std::optional<policy::PolicyKind> policy;  // nullopt: the default
+  std::string cache_dir;                     // empty: none
+  uint64_t packs = 16ULL << 30;              // bytes
+  std::string places;                        // folder; empty: none
+  bool selects = false;                      // importance is iis
+  policy::ImportanceOptions importance;
 };
 
 struct HelloMessage {

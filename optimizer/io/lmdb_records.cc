@@ -10,6 +10,8 @@
 #include "lmdb/tree_walk.h"
 
 namespace sluice::optimizer {
+
+using policy::RecordList;
 namespace {
 
 // The least space that a record takes in a leaf page: its header and its entry in the page's table.

@@ -22,7 +22,7 @@ struct LmdbLimits {
 };
 
 struct LmdbListing {
-  std::optional<RecordList> records;
+  std::optional<policy::RecordList> records;
   std::string why;  // if no records: one line that calls the file "it"
 };
 

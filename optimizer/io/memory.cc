@@ -10,6 +10,12 @@
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+using policy::CgroupMemory;
+using policy::MemoryFacts;
+using policy::parse_field;
+using policy::parse_limit;
+using policy::parse_pressure;
 namespace {
 
 struct Mounts {

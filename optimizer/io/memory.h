@@ -11,7 +11,7 @@ namespace sluice::optimizer {
 class MemoryReader {
  public:
   MemoryReader();
-  MemoryFacts read() const;
+  policy::MemoryFacts read() const;
 
  private:
   std::vector<std::string> folders_;  // from the own cgroup to the root

@@ -13,6 +13,9 @@
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+using policy::PageTable;
+using policy::Range;
 namespace {
 constexpr uint64_t kFaultAround = 64 << 10;  // most bytes that one fault maps
 constexpr size_t kReadPages = 2048;          // entries of one read: 8 MiB of mapping

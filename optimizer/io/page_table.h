@@ -10,7 +10,7 @@
 namespace sluice::optimizer {
 
 // The page table of process `pid`, or nullptr and errno. `no_scan` forces plain reads.
-std::unique_ptr<PageTable> open_page_table(uint32_t pid, bool no_scan);
+std::unique_ptr<policy::PageTable> open_page_table(uint32_t pid, bool no_scan);
 
 // True if the kernel has PAGEMAP_SCAN.
 bool has_pagemap_scan();

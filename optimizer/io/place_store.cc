@@ -15,6 +15,9 @@
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+using policy::place_file_name;
+using policy::PlaceList;
 namespace {
 
 namespace fs = std::filesystem;

@@ -17,11 +17,11 @@ struct PlaceStore {
 
   // The stored locations of the dataset, or nullopt. *problem is one line if a file exists but
   // cannot be used; a damaged file is removed.
-  std::optional<PlaceList> load(const std::string& name, uint64_t samples,
-                                std::string* problem) const;
+  std::optional<policy::PlaceList> load(const std::string& name, uint64_t samples,
+                                        std::string* problem) const;
   // False, and *problem is one line: the folder cannot be made or written, or the disk is full. The
   // file stored before is then unchanged.
-  bool save(const PlaceList& places, std::string* problem) const;
+  bool save(const policy::PlaceList& places, std::string* problem) const;
 
  private:
   bool make_folder(std::string* problem) const;

@@ -15,6 +15,8 @@
 #include "protocol/page.h"
 
 namespace sluice::optimizer {
+
+using policy::Range;
 namespace {
 
 constexpr long kCachestat = 451;  // the same on all architectures; Debian 12's headers lack it

@@ -15,14 +15,14 @@ namespace sluice::optimizer {
 // since 5.10 begin to read the pages that it finds missing.
 //
 // Returns false if this cannot be determined. Thread-safe; does not block on storage.
-bool cached_bytes(int fd, Range range, bool no_cachestat, uint64_t* bytes);
+bool cached_bytes(int fd, policy::Range range, bool no_cachestat, uint64_t* bytes);
 
 // The same, but never causes a read: false for files that this user neither owns nor may write.
-bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes);
+bool cached_exactly(int fd, policy::Range range, bool no_cachestat, uint64_t* bytes);
 
 // The parts of [0, size) that certainly are not cached, at a granularity of 64 KiB: the
 // surroundings of a cached page are left out. Empty if unknown. Thread-safe; reads nothing.
-std::vector<Range> uncached_parts(int fd, uint64_t size, bool no_cachestat);
+std::vector<policy::Range> uncached_parts(int fd, uint64_t size, bool no_cachestat);
 
 // True if the kernel has cachestat.
 bool has_cachestat();

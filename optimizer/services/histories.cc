@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace sluice::optimizer {
+
+using policy::CopyMounts;
+using policy::DatasetId;
+using policy::Savings;
+using policy::SessionMetrics;
+using policy::SessionView;
+using protocol::SessionMetric;
 namespace {
 
 using protocol::HistoryField;

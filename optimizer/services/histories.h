@@ -19,7 +19,7 @@ class Histories : Service {
   void note_pass(Session& session, uint64_t now_ns);
   // The session whose history counts samples of the dataset that `session` reads. Enters the epoch
   // of its order.
-  Session& owner_of_epoch(Session& session, DatasetId dataset, uint64_t now_ns);
+  Session& owner_of_epoch(Session& session, policy::DatasetId dataset, uint64_t now_ns);
 
  private:
   void note_streamed(Session& session, uint64_t now_ns);

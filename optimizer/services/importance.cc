@@ -8,6 +8,20 @@
 
 namespace sluice::optimizer {
 
+using policy::BenefitEstimate;
+using policy::choose;
+using policy::DatasetId;
+using policy::Delivery;
+using policy::EpochChoice;
+using policy::ImportanceBook;
+using policy::ImportanceOptions;
+using policy::number;
+using policy::PolicyKind;
+using policy::RetentionPriorities;
+using policy::SampleId;
+using policy::SampleSet;
+using policy::Store;
+
 using protocol::MessageKind;
 
 namespace {

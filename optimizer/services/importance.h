@@ -29,27 +29,29 @@ class Importance : Service {
   void choose_policy();
   // `process` of `session` has read a sample in the order of the session `owner`: the priorities by
   // which samples are retained change. To be called before the stores evict.
-  void on_read(const Session& session, const Session& owner, uint32_t process, DatasetId dataset,
-               uint64_t index);
+  void on_read(const Session& session, const Session& owner, uint32_t process,
+               policy::DatasetId dataset, uint64_t index);
 
  private:
   struct Chosen {
     uint64_t connection = 0;
-    ImportanceBook::Requester requester;
-    std::shared_ptr<EpochChoice> choice;  // nullptr: its rank has ended
-    std::shared_ptr<UniqueFd> memory;     // receives the answer
+    policy::ImportanceBook::Requester requester;
+    std::shared_ptr<policy::EpochChoice> choice;  // nullptr: its rank has ended
+    std::shared_ptr<UniqueFd> memory;             // receives the answer
   };
 
-  bool report(const ImportanceBook::Requester& requester, const protocol::Samples& request, int fd);
+  bool report(const policy::ImportanceBook::Requester& requester, const protocol::Samples& request,
+              int fd);
   void answer(uint64_t connection, bool good);
   // True: the answer is sent later.
-  bool select(const Peer& peer, Session* session, const ImportanceBook::Requester& requester,
-              const protocol::Samples& request, UniqueFd memory);
-  bool deliver(const Session& session, const ImportanceBook::Requester& requester,
+  bool select(const Peer& peer, Session* session,
+              const policy::ImportanceBook::Requester& requester, const protocol::Samples& request,
+              UniqueFd memory);
+  bool deliver(const Session& session, const policy::ImportanceBook::Requester& requester,
                const protocol::Samples& request, int fd);
-  uint64_t capacity(DatasetId dataset);
-  void judge_benefit(Session* session, const ImportanceBook::Requester& requester);
-  double storage_ns(DatasetId dataset, uint64_t samples);
+  uint64_t capacity(policy::DatasetId dataset);
+  void judge_benefit(Session* session, const policy::ImportanceBook::Requester& requester);
+  double storage_ns(policy::DatasetId dataset, uint64_t samples);
   uint64_t job_of(const Session& session, uint64_t group) const;
 
   std::set<uint64_t> choosing_;  // connections that wait for an answer to kSelect

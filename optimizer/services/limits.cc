@@ -5,6 +5,11 @@
 #include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
+
+using policy::Accounts;
+using policy::kNoSession;
+using policy::SampleBook;
+using policy::SampleSet;
 namespace {
 
 constexpr uint64_t kUpdateNs = kSecond;

@@ -30,7 +30,7 @@ class Limits : Service {
   StoredLocations* const stored_;
   RecordLocator* const records_;
   MemoryReader reader_;
-  MemoryShares shares_;
+  policy::MemoryShares shares_;
   uint64_t next_update_ns_ = 0;
 };
 

@@ -8,6 +8,16 @@
 #include "optimizer/io/residency.h"
 
 namespace sluice::optimizer {
+
+using policy::Accounts;
+using policy::DeliveryKind;
+using policy::ImportanceBook;
+using policy::MountQueue;
+using policy::policy_info;
+using policy::SampleBook;
+using policy::StagePlan;
+using policy::StorageModel;
+using policy::StreamView;
 namespace {
 
 using nlohmann::json;

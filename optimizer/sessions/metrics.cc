@@ -6,6 +6,12 @@
 #include <vector>
 
 namespace sluice::optimizer {
+
+using policy::DeliveryKind;
+using policy::ImportanceBook;
+using policy::SessionId;
+using policy::SessionMetrics;
+using protocol::SessionMetric;
 namespace {
 
 void count_importance(std::span<const ImportanceBook::View> views, SessionId session,

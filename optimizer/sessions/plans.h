@@ -12,13 +12,13 @@ namespace sluice::optimizer {
 
 struct Plans {
   // `residency` outlives this, and is not used before the first session.
-  explicit Plans(Residency* residency) : scheduler(residency, &samples, &stage) {}
+  explicit Plans(policy::Residency* residency) : scheduler(residency, &samples, &stage) {}
 
-  FileTable sample_files;
-  SampleBook samples{&sample_files};
-  StagePlan stage{&sample_files};
-  ImportanceBook importance;
-  Scheduler scheduler;
+  policy::FileTable sample_files;
+  policy::SampleBook samples{&sample_files};
+  policy::StagePlan stage{&sample_files};
+  policy::ImportanceBook importance;
+  policy::Scheduler scheduler;
   bool orders_changed = false;  // since uses were last predicted from them
 };
 

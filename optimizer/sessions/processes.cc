@@ -6,6 +6,10 @@
 #include "optimizer/io/peer.h"
 
 namespace sluice::optimizer {
+
+using policy::number;
+using policy::SampleBook;
+using policy::SessionId;
 namespace {
 
 // From a worker up to the process that owns the order: a fork server and a shell may be between.

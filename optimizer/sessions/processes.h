@@ -14,7 +14,7 @@ namespace sluice::optimizer {
 class Processes {
  public:
   // All outlive this.
-  Processes(EventLoop* loop, SampleBook* samples, const SessionMap* sessions);
+  Processes(EventLoop* loop, policy::SampleBook* samples, const SessionMap* sessions);
 
   // Watches the process that requested the session, until its first slot is taken.
   void watch_peer(const Session& session);
@@ -29,10 +29,10 @@ class Processes {
  private:
   void find(Session& session, uint32_t slot);
   void find_parent(const Session& session);
-  void on_end(SessionId session, uint32_t slot);
+  void on_end(policy::SessionId session, uint32_t slot);
 
   EventLoop* const loop_;
-  SampleBook* const samples_;
+  policy::SampleBook* const samples_;
   const SessionMap* const sessions_;
 };
 

@@ -12,6 +12,9 @@
 
 namespace sluice::optimizer {
 
+using policy::number;
+using policy::SessionId;
+
 SharedMemory::~SharedMemory() {
   if (shared_ != nullptr) munmap(shared_, sizeof(protocol::Shared));
 }

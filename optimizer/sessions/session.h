@@ -32,7 +32,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
   // Returns the descriptor to send to the client, or an invalid one and *reason.
-  UniqueFd create(SessionId session, uint64_t token, std::string* reason);
+  UniqueFd create(policy::SessionId session, uint64_t token, std::string* reason);
   protocol::Shared* get() const { return shared_; }
 
  private:
@@ -41,18 +41,18 @@ class SharedMemory {
 
 struct Mapping {
   uint32_t slot = 0;
-  FileId file{};
+  policy::FileId file{};
   uint64_t address = 0, offset = 0, length = 0;  // bytes
 };
 
 // A mapping that is observed by its page table.
 struct ObservedMapping {
   uint32_t slot = 0;
-  FileId file{};
+  policy::FileId file{};
   uint32_t pid = 0;
   uint64_t address = 0;
-  std::unique_ptr<PageTable> table;
-  Observer observer;
+  std::unique_ptr<policy::PageTable> table;
+  policy::Observer observer;
 };
 
 struct Process {
@@ -76,7 +76,7 @@ struct Mappings {
 // What a session has requested of importance sampling.
 struct Selection {
   bool used = false;  // it has requested the samples that an epoch is to fetch
-  std::map<DatasetId, BenefitEstimate> benefits;  // by dataset it selects from
+  std::map<policy::DatasetId, policy::BenefitEstimate> benefits;  // by dataset it selects from
 };
 
 struct SessionCounts {
@@ -87,7 +87,7 @@ struct SessionCounts {
 };
 
 struct Session {
-  SessionId id{};
+  policy::SessionId id{};
   uint64_t token = 0;
   uint32_t peer_pid = 0;
   std::string command;  // display
@@ -96,7 +96,7 @@ struct Session {
   // No process left since then; 0: some are left; nullopt: no slot has been taken yet.
   std::optional<uint64_t> empty_since_ns;
   std::array<Process, protocol::kSlots> processes;
-  std::set<FileId> files;
+  std::set<policy::FileId> files;
   static constexpr size_t kMaxFiles = 64;
   Mappings mappings;
   Selection selection;
@@ -119,7 +119,7 @@ struct Session {
   uint64_t waited_ns() const;
 };
 
-using SessionMap = std::map<SessionId, std::unique_ptr<Session>>;  // by id
+using SessionMap = std::map<policy::SessionId, std::unique_ptr<Session>>;  // by id
 
 // "python3 train.py" of a process, shortened; empty if the process has ended.
 std::string command_line(uint32_t pid);

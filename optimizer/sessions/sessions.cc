@@ -14,6 +14,12 @@
 #include "optimizer/io/peer.h"
 
 namespace sluice::optimizer {
+
+using policy::effective_threshold;
+using policy::kNoSession;
+using policy::number;
+using policy::PlanOptions;
+using policy::SessionId;
 namespace {
 
 using protocol::MessageKind;

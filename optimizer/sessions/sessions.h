@@ -27,7 +27,7 @@ class Sessions {
     std::function<void(Session&, uint32_t slot, uint32_t pid)> slot_freed;
     // It has no events any more; what it reports now is final.
     std::function<void(Session&)> ending;
-    std::function<void(SessionId session)> ended;  // and is removed here
+    std::function<void(policy::SessionId session)> ended;  // and is removed here
   };
 
   // Both outlive this. Receives all packets of the server.
@@ -39,7 +39,7 @@ class Sessions {
   bool empty() const { return sessions_.empty(); }
   bool had_any() const { return next_id_ != 1; }
   // nullptr: no such session; with a token: or the token is wrong.
-  Session* find(SessionId id) const;
+  Session* find(policy::SessionId id) const;
   Session* find(uint64_t id, uint64_t token) const;
   // The same, and the peer has been sent a refusal.
   Session* find_or_refuse(const Peer& peer, uint64_t id, uint64_t token) const;
@@ -49,14 +49,14 @@ class Sessions {
 
   // Runs `work` for a session (kNoSession: for none). If it throws (std::bad_alloc and the like),
   // only this session ends. False: it threw.
-  bool guarded(SessionId session, const std::function<void()>& work);
+  bool guarded(policy::SessionId session, const std::function<void()>& work);
   // Runs `then` once all events that jobs wrote before this call have been handled.
   void after_events(std::function<void()> then);
   // Runs what waits in the mailbox, too, which may end further sessions: iterators into all() are
   // invalid afterwards. No effect if there is no such session.
-  void end(SessionId id);
+  void end(policy::SessionId id);
   // Ends the session that guarded() could not end for lack of memory.
-  void end_failed() { end(std::exchange(failed_, kNoSession)); }
+  void end_failed() { end(std::exchange(failed_, policy::kNoSession)); }
   // Several times a second: searches for processes, and ends sessions that have none left.
   void tick(uint64_t now_ns);
   // Whether no read or fetch is under way.
@@ -67,14 +67,14 @@ class Sessions {
  private:
   void on_packet(const Peer& peer, std::span<const std::byte> packet, std::vector<UniqueFd> fds);
   std::string refusal(const Peer& peer, const HelloMessage& hello) const;
-  void adopt_options(SessionId session, const HelloMessage& hello);
+  void adopt_options(policy::SessionId session, const HelloMessage& hello);
   std::unique_ptr<RingReader> start_reader(const Session& session);
-  void end_after_error(SessionId session, const char* why);
+  void end_after_error(policy::SessionId session, const char* why);
 
   Base* const base_;
   Plans* const plans_;
   uint32_t next_id_ = 1;
-  SessionId failed_{};            // a session that failed and could not be ended yet
+  policy::SessionId failed_{};    // a session that failed and could not be ended yet
   std::atomic<bool> idle_{true};  // read by the ring readers
   SessionMap sessions_;           // joins its readers before the rest of this ends
   Processes processes_;

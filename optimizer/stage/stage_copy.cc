@@ -17,6 +17,10 @@
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+using policy::FileTable;
+using policy::Range;
+using policy::StagePlan;
 namespace {
 
 using Failure = StagePlan::Failure;

@@ -16,8 +16,8 @@ namespace sluice::optimizer {
 
 struct CopyResult {
   bool good = false;
-  StagePlan::Failure failure = StagePlan::Failure::kError;  // if not
-  std::string why;                                          // if not: one line, or empty
+  policy::StagePlan::Failure failure = policy::StagePlan::Failure::kError;  // if not
+  std::string why;  // if not: one line, or empty
   protocol::StageStat stat{};
   uint64_t flags = 0;    // StageCopy::flags
   uint64_t inode = 0;    // of the copy

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::kNoSession;
 namespace {
 
 constexpr uint64_t kMostSamples = UINT32_MAX;  // the greatest number means none

@@ -29,8 +29,8 @@ class Recorder {
   struct Origin {
     std::string_view name;
     uint64_t samples = 0;
-    DatasetId dataset{};
-    SessionId owner{};              // the session that owns the order
+    policy::DatasetId dataset{};
+    policy::SessionId owner{};      // the session that owns the order
     std::optional<uint32_t> epoch;  // that order's current epoch; nullopt: counted by repeats
   };
 
@@ -38,8 +38,8 @@ class Recorder {
   // problem() says of which.
   bool begin(uint64_t reader, uint64_t index, const Origin& origin);
   // The record of a sample of `bytes` bytes that has ended; nullopt if it was not begun.
-  std::optional<protocol::TraceRecord> end(uint64_t reader, DatasetId dataset, uint64_t index,
-                                           uint64_t bytes);
+  std::optional<protocol::TraceRecord> end(uint64_t reader, policy::DatasetId dataset,
+                                           uint64_t index, uint64_t bytes);
   void remove_process(uint32_t pid);
   const char* problem() const { return problem_; }
 
@@ -57,7 +57,7 @@ class Recorder {
     std::vector<bool> seen;  // by sample, in epoch `counted`
   };
   struct Open {
-    DatasetId dataset{};
+    policy::DatasetId dataset{};
     uint32_t epoch = 0, sample = 0;
     uint64_t index = 0;
     Job* job = nullptr;
@@ -70,9 +70,9 @@ class Recorder {
   uint32_t next_job_;
   uint64_t next_base_ = 0;
   const char* problem_ = nullptr;
-  std::map<std::pair<SessionId, DatasetId>, Job> jobs_;        // by owner and dataset
-  std::map<std::pair<std::string, uint64_t>, uint64_t> base_;  // by name and size
-  std::unordered_map<uint64_t, std::vector<Open>> open_;       // by reader
+  std::map<std::pair<policy::SessionId, policy::DatasetId>, Job> jobs_;  // by owner and dataset
+  std::map<std::pair<std::string, uint64_t>, uint64_t> base_;            // by name and size
+  std::unordered_map<uint64_t, std::vector<Open>> open_;                 // by reader
 };
 
 }  // namespace sluice::optimizer

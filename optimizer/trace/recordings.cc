@@ -6,6 +6,11 @@
 #include "optimizer/trace/trace_file.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::kNoSession;
+using policy::SampleBook;
+using policy::SessionId;
 namespace {
 
 // A descriptor's mount is unknown before the first call on it, which may hang.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kDepths = 3;  // one link's content in flight, one arrived, one in reserve
@@ -67,4 +67,4 @@ Demand CopyMounts::demand(uint64_t device) const {
   return {mount->second.model.usual_ns(), rate > 0 ? 1e9 / rate : 0};
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

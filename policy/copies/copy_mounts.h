@@ -13,7 +13,7 @@
 #include "policy/storage/storage_model.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class CopyMounts {
  public:
@@ -65,4 +65,4 @@ class CopyMounts {
   uint64_t flying_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -1,6 +1,6 @@
 #include "policy/copies/copy_room.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using State = StagedCopy::State;
@@ -144,4 +144,4 @@ void CopyRoom::evict(SampleFileId file) {
   table_.evict(file);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

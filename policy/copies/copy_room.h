@@ -19,7 +19,7 @@
 #include "policy/samples/file_table.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class CopyRoom {
  public:
@@ -84,4 +84,4 @@ class CopyRoom {
   std::vector<SampleId> victims_;     // numbers of files
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -1,6 +1,6 @@
 #include "policy/copies/copy_table.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 StagedCopy* CopyTable::find(SampleFileId file) {
   const auto at = copies_.find(file);
@@ -110,4 +110,4 @@ SampleFileId CopyTable::take_spent() {
   return {};
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 #include "policy/storage/storage_model.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct StagedCopy {
   // kAhead: fetched for a reader that has not read it yet. kRead: a reader has just read it. Then
@@ -90,4 +90,4 @@ class CopyTable {
   std::vector<Wasted> wasted_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using Counts = CopyMounts::Counts;
@@ -220,4 +220,4 @@ Demand StagePlan::demand(SampleFileId file) const {
   return mounts_.demand(copy == nullptr ? mounts_.device_of(file) : copy->device);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -25,7 +25,7 @@
 #include "policy/storage/demand.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct PlannedFetch {
   uint64_t token = 0;
@@ -107,4 +107,4 @@ class StagePlan {
   std::set<DatasetId> originals_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

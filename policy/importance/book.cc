@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 ImportanceBook::Entry* ImportanceBook::entry(const Requester& requester) {
   const auto own = entries_.find({requester.session, requester.dataset});
@@ -311,4 +311,4 @@ std::vector<ImportanceBook::View> ImportanceBook::views() const {
   return all;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -20,7 +20,7 @@
 #include "policy/importance/values.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // A job's settings (protocol/importance.h).
 struct ImportanceOptions {
@@ -184,4 +184,4 @@ class ImportanceBook {
   size_t checked_ = 0;  // where drop_absent() continues
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void choose(EpochChoice* choice) {
   std::vector<float>& values = choice->values;
@@ -33,4 +33,4 @@ void choose(EpochChoice* choice) {
   choice->list = std::make_shared<const HList>(static_cast<uint32_t>(values.size()), choice->top);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -10,7 +10,7 @@
 #include "policy/importance/h_list.h"
 #include "policy/importance/selector.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct EpochChoice {
   std::shared_ptr<Selector> selector;  // of the job: one choice at a time
@@ -31,4 +31,4 @@ struct EpochChoice {
 // relative importance. About 0.15 s for a million samples.
 void choose(EpochChoice* choice);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

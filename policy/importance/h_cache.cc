@@ -1,6 +1,6 @@
 #include "policy/importance/h_cache.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void HCache::set_list(std::shared_ptr<const HList> list) {
   if (taking_over_) {
@@ -38,4 +38,4 @@ SampleId HCache::victim(SampleId newcomer) {
   return least;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

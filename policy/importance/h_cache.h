@@ -10,7 +10,7 @@
 #include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Algorithm 1, lines 4 to 18 (iCache, section III-B). An H-sample that was read is retained if
 // there is room, or if it is more important than the least important retained one, which is then
@@ -72,4 +72,4 @@ class HCache : public RetainedSet {
   uint64_t swaps_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 HList::HList(uint32_t samples, std::span<const HListEntry> entries)
     : importance_(samples, kUnknownImportance) {
@@ -37,4 +37,4 @@ std::vector<HListEntry> top_of(const std::vector<bool>& chosen, std::span<const 
   return entries;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

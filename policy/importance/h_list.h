@@ -9,7 +9,7 @@
 #include "policy/importance/values.h"
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // The share of the selected samples that are H-samples. The paper does not give one; 70 % with
 // loss percentiles yields the hit ratio that it publishes for the H-cache alone.
@@ -49,4 +49,4 @@ class HList {
 std::vector<HListEntry> top_of(const std::vector<bool>& chosen, std::span<const float> values,
                                double share = kHShare);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // Share of the allowed substitutions from which on the bound is taken to be the limit.
@@ -153,4 +153,4 @@ void ICache::deliver_itself(uint32_t number, SampleId requested) {
   l_.delivered(number, requested);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

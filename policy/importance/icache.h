@@ -19,7 +19,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/util/random.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // What may substitute for an L-sample that is not in memory.
 enum class Substitute : uint8_t {
@@ -120,4 +120,4 @@ class ICache {
   std::map<uint32_t, Job> jobs_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

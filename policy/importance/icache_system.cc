@@ -5,7 +5,7 @@
 
 #include "policy/importance/jobs.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 ICacheSystem::ICacheSystem(const SystemSettings& settings, Substitute substitute, bool l_cache)
     : settings_(settings),
@@ -217,4 +217,4 @@ void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sampl
 
 Background ICacheSystem::background() { return std::exchange(background_, {}); }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

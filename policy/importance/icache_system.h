@@ -13,7 +13,7 @@
 #include "policy/importance/packer.h"
 #include "policy/importance/system.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class ICacheSystem : public System {
  public:
@@ -88,4 +88,4 @@ class ICacheSystem : public System {
   uint64_t passing_bytes_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 
 #include "policy/importance/values.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kMostRanked = 1 << 12;  // values that give a percentile, or up to twice that
@@ -90,4 +90,4 @@ std::vector<float> adjusted_importance(std::span<const JobImportance> jobs) {
   return adjusted;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -10,7 +10,7 @@
 
 #include "policy/importance/h_list.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr uint32_t kProbeBatches = 20;     // without the cache, and as many with it
 inline constexpr double kBenefitThreshold = 1.5;  // cache-eligible above it
@@ -82,4 +82,4 @@ struct JobImportance {
 // By sample, as long as the longest of the jobs' values; kUnknownImportance where no job has one.
 std::vector<float> adjusted_importance(std::span<const JobImportance> jobs);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void LCache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
   evicted->clear();
@@ -128,4 +128,4 @@ void LCache::remove_from(Job* job, SampleId sample) {
   pool.pop_back();
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

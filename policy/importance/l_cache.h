@@ -16,7 +16,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/util/random.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct Packed {
   SampleId sample = kNoSample;
@@ -104,4 +104,4 @@ class LCache {
   std::map<uint32_t, Job> jobs_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

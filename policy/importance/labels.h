@@ -6,7 +6,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // For a sample whose label is not known: it is neither a substitute nor substituted.
 inline constexpr uint32_t kUnknownLabel = UINT32_MAX;
@@ -23,4 +23,4 @@ class Labels {
   std::span<const uint32_t> labels_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

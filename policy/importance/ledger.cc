@@ -1,6 +1,6 @@
 #include "policy/importance/ledger.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void Ledger::begin_epoch() {
   lost_ += outstanding_;
@@ -31,4 +31,4 @@ SampleId Ledger::displaced(SampleId sample) {
   return waiting.empty() ? kNoSample : waiting.front();
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 #include "policy/importance/labels.h"
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // How a request was answered. Exact hits and substitutions are always counted apart, so that more
 // substitution cannot pass for a better hit ratio.
@@ -61,4 +61,4 @@ class Ledger {
   uint64_t requests_ = 0, outstanding_ = 0, lost_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

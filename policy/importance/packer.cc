@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // Draws for one package at most: enough for datasets of which one sample in 1,000 is useful.
@@ -130,4 +130,4 @@ const Package* Packer::next_to_load(const HList& list, const LCache& cache,
   return best;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -15,7 +15,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/util/random.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct Package {
   uint64_t number = 0;          // never reused, never 0
@@ -82,4 +82,4 @@ class Packer {
   uint64_t made_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -1,6 +1,6 @@
 #include "policy/importance/retention_priorities.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKind kind,
                                  std::span<const SampleId> evicted) {
@@ -52,4 +52,4 @@ void RetentionPriorities::begin_epoch(std::span<const SampleId> evicted) {
   overdue_.insert(evicted.begin(), evicted.end());
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

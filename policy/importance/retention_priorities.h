@@ -11,7 +11,7 @@
 #include "policy/importance/ledger.h"
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class RetentionPriorities {
  public:
@@ -47,4 +47,4 @@ class RetentionPriorities {
   std::vector<SamplePriority> now_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -8,7 +8,7 @@
 
 #include "policy/importance/values.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // Selection by loss percentile: Jiang et al., "Accelerating deep learning by focusing on the
@@ -166,4 +166,4 @@ const SelectorInfo* find_selector(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -10,7 +10,7 @@
 
 #include "policy/util/random.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct SelectionSettings {
   uint32_t warm_up = 5;  // epochs that fetch all samples, until values are meaningful
@@ -58,4 +58,4 @@ std::span<const SelectorInfo> selectors();
 // nullptr if there is none of that name.
 const SelectorInfo* find_selector(std::string_view name);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

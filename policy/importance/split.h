@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr double kFirstHShare = 0.9;            // section V-A: initially 9:1
 inline constexpr uint64_t kPackageBytes = 1ULL << 20;  // a package is at least as large
@@ -50,4 +50,4 @@ class CacheSplit {
   uint64_t h_ = 0, l_ = 0;  // accesses of the present epoch
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

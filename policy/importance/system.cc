@@ -10,7 +10,7 @@
 #include "policy/replacement/list_policies.h"
 #include "policy/replacement/quiver.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // Each request gets its own sample; a policy decides which are retained. With or without selection.
@@ -184,4 +184,4 @@ const SystemInfo* find_system(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

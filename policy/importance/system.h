@@ -14,7 +14,7 @@
 #include "policy/importance/labels.h"
 #include "policy/importance/selector.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct SystemSettings {
   uint64_t capacity = 0;  // bytes
@@ -70,4 +70,4 @@ std::span<const SystemInfo> systems();
 // nullptr if there is none of that name.
 const SystemInfo* find_system(std::string_view name);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

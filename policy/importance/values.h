@@ -10,7 +10,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // For a sample that was never trained. A NaN: use is_known().
 inline constexpr float kUnknownImportance = std::numeric_limits<float>::quiet_NaN();
@@ -39,4 +39,4 @@ class ImportanceValues {
   uint32_t known_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kMaxDistance = 8 << 20;
@@ -105,4 +105,4 @@ uint64_t Accounts::distance(SessionId session) const {
   return distance;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 #include "policy/util/ids.h"
 #include "protocol/metrics.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 using protocol::SessionMetric;
 using SessionMetrics = std::array<uint64_t, protocol::kSessionMetricCount>;
@@ -79,4 +79,4 @@ class Accounts {
   std::map<SessionId, Session> sessions_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kAbsurd = 1ULL << 60;
@@ -96,4 +96,4 @@ uint64_t budget_bytes(const MemoryFacts& facts, uint64_t requested, uint64_t sta
   return std::max(budget, kMinBudget);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

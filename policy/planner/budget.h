@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
 inline constexpr uint64_t kMinBudget = 1 << 20;  // below this nothing useful can be done
@@ -75,4 +75,4 @@ double parse_pressure(std::string_view text);
 // The value of `key` in "key value\n" lines (memory.stat, /proc/meminfo with "kB"); 0 if absent.
 uint64_t parse_field(std::string_view text, std::string_view key);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void Gatherer::add(const WantedExtent& wanted, Range range) {
   const Key key{wanted.extent.file.followed(), wanted.session, range.begin, turn_};
@@ -85,4 +85,4 @@ void Gatherer::remove_unwanted(const IsWanted& is_wanted, std::vector<WaitingRea
   remove([&](const WaitingRead& read) { return !is_wanted(read.wanted); }, removed);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

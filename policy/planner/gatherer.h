@@ -14,7 +14,7 @@
 #include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct WaitingRead {
   WantedExtent wanted;
@@ -52,4 +52,4 @@ class Gatherer {
   std::map<uint64_t, Key> by_turn_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kRemembered = 64;  // native samples over which the mean runs
@@ -123,4 +123,4 @@ bool HarmWatch::on(uint64_t now_ns) {
   return state_ != State::kOff;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class HarmWatch {
  public:
@@ -69,4 +69,4 @@ class HarmWatch {
   Group control_, treated_;  // of the trial
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

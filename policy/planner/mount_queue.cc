@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void MountQueue::add(uint64_t mount, uint32_t block, unsigned max_depth) {
   mounts_.try_emplace(mount, block, max_depth);
@@ -97,4 +97,4 @@ uint64_t MountQueue::requests_of(SessionId session) const {
                     [session](const auto& entry) { return entry.second.session == session; }));
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -15,7 +15,7 @@
 #include "policy/storage/storage_model.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct PlannedRead {
   uint64_t token = 0;
@@ -100,4 +100,4 @@ class MountQueue {
   std::unordered_map<uint64_t, Request> requests_;  // by token
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 #include <bit>
 #include <iterator>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 struct Effect {
@@ -205,4 +205,4 @@ std::vector<SessionId> PageLedger::owners() const {
   return out;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -18,7 +18,7 @@
 #include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Facts of a byte, to be combined.
 enum PageFact : uint16_t {
@@ -123,4 +123,4 @@ class PageLedger {
   std::map<SessionId, uint64_t> ready_;  // bytes by owner
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

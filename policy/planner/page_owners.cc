@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Afterwards no piece extends across `at`.
 void PageOwners::split(uint64_t at) {
@@ -56,4 +56,4 @@ void PageOwners::unowned(Range range, std::vector<Range>* parts) const {
   if (at < range.end) parts->push_back({at, range.end});
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class PageOwners {
  public:
@@ -30,4 +30,4 @@ class PageOwners {
   std::map<uint64_t, Piece> pieces_;  // by first byte; owners > 0
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 #include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct PlannedDrop {
   // kBehind: passed by streams, or without a reader. kSpent: of a record that was read and is not
@@ -18,4 +18,4 @@ struct PlannedDrop {
   unsigned tries = 0;  // kSpent: failed attempts before this one
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

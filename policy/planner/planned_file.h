@@ -11,7 +11,7 @@
 #include "policy/streams/tracker.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // What the page cache holds, and which files will become readable: what planning asks of its
 // surroundings.
@@ -67,4 +67,4 @@ struct PlannedFile {
 
 using PlannedFiles = std::map<FileId, PlannedFile>;  // by the caller's id
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

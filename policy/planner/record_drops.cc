@@ -5,7 +5,7 @@
 #include "policy/planner/stream_planner.h"
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kIdleNs = 1'000'000'000;   // streams that are idle for longer do not count
@@ -144,4 +144,4 @@ void RecordDrops::remove_file(FileId file) {
   });
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -17,7 +17,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // By file: what was read for samples that no job has begun yet. `visited`: how many samples were
 // checked.
@@ -65,4 +65,4 @@ class RecordDrops {
   uint64_t next_ns_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

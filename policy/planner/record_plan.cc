@@ -5,7 +5,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 uint64_t first_page(std::span<const FilePages> pages) { return pages.front().range.begin / kPage; }
@@ -185,4 +185,4 @@ uint64_t RecordPlan::footprint() const {
   return sum;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -16,7 +16,7 @@
 #include "policy/replacement/table.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Whole pages of a file.
 struct FilePages {
@@ -79,4 +79,4 @@ class RecordPlan {
   std::vector<SampleId> victims_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

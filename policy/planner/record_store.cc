@@ -6,7 +6,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kLongest = 1 << 20;   // bytes of one read
@@ -154,4 +154,4 @@ double RecordStore::parallel_ns(const Extent& part) const {
   return rate > 0 ? part.length * 1e9 / rate : 0;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -15,7 +15,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // What a store has of a part that is about to be read: files, or bytes.
 struct Presence {
@@ -71,4 +71,4 @@ class RecordStore {
   std::vector<Taken> taken_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

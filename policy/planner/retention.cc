@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kMinWindow = 1 << 20;  // bytes
@@ -273,4 +273,4 @@ void Retention::remove_file(FileId file) {
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

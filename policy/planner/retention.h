@@ -18,7 +18,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class Retention {
  public:
@@ -111,4 +111,4 @@ class Retention {
   uint64_t link_window_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

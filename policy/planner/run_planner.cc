@@ -5,7 +5,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kSpared = 8;           // times RequestCost::worth(): the longest run
@@ -178,4 +178,4 @@ void RunPlanner::on_arrived(PlannedFile& file, const Request& request, Range got
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -17,7 +17,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class RunPlanner {
  public:
@@ -67,4 +67,4 @@ class RunPlanner {
   uint64_t seen_orders_ = 0;  // JobOrders::changes() at the last check
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr double kWindowSeconds = 0.5;
@@ -67,4 +67,4 @@ void SamplePlanner::on_sample_end(SessionId session, std::span<const Extent> par
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -16,7 +16,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class SamplePlanner {
  public:
@@ -51,4 +51,4 @@ class SamplePlanner {
   RunPlanner& runs_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

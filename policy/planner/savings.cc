@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kMostReaders = 1024;
@@ -66,4 +66,4 @@ uint64_t Savings::avoided_ns(uint64_t waited_ns) const {
   return static_cast<uint64_t>(closed_ns_ + avoided(waited_ns));
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -18,7 +18,7 @@
 
 #include "policy/storage/demand.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class Savings {
  public:
@@ -67,4 +67,4 @@ class Savings {
   double closed_ns_ = 0;  // of earlier epochs
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint32_t kDefaultBlock = 128 << 10;
@@ -188,4 +188,4 @@ void Scheduler::on_lost(FileId id, uint64_t lost) {
   accounts_.count(file->last_session, SessionMetric::precache_lost_bytes, lost);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

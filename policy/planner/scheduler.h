@@ -24,7 +24,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // A session's state at one moment, for its history.
 struct SessionView {
@@ -110,4 +110,4 @@ class Scheduler {
   SamplePlanner sample_planner_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 FetchVerdict Store::judge(SessionId session, const Extent& part, uint64_t now_ns) {
   if (!part.file.is_whole()) return records_.judge(session, part, now_ns);
@@ -109,4 +109,4 @@ void Store::set_importance(DatasetId dataset, uint32_t sample, float importance)
   retention_.set_importance(dataset, sample, importance);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -14,7 +14,7 @@
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class Store {
  public:
@@ -73,4 +73,4 @@ class Store {
   Retention& retention_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 #include "policy/planner/stream_planner.h"
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kDropStep = 4 << 20;
@@ -99,4 +99,4 @@ void StreamPlanner::on_dropped(PlannedFile& file, const PlannedDrop& drop, uint6
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

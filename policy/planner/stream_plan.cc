@@ -4,7 +4,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -113,4 +113,4 @@ void StreamPlan::on_filled(const Stream& stream, uint64_t bytes, const PlanInput
   aim(stream, input);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

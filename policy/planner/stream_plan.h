@@ -11,7 +11,7 @@
 
 #include "policy/streams/stream.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct PlanOptions {
   uint64_t distance = 0;  // bytes between checkpoints, 0: automatic
@@ -65,4 +65,4 @@ class StreamPlan {
   uint64_t jumped_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kPageModeSize = 50 << 20;  // the published default if a trip opens a single page
@@ -374,4 +374,4 @@ std::vector<StreamView> StreamPlanner::views() const {
   return out;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

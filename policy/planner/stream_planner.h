@@ -15,7 +15,7 @@
 #include "policy/planner/planned_file.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr uint64_t kStreamIdleNs = 30'000'000'000;  // an idle stream needs nothing any more
 
@@ -98,4 +98,4 @@ class StreamPlanner {
   std::unordered_map<uint64_t, std::pair<FileId, uint32_t>> last_stream_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

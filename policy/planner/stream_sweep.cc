@@ -3,7 +3,7 @@
 
 #include "policy/planner/stream_planner.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kFits = 2;  // times the file must fit the budget: it displaces nothing
@@ -35,4 +35,4 @@ void StreamPlanner::sweep(uint64_t mount_id, uint64_t now_ns, std::vector<Planne
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
@@ -84,4 +84,4 @@ std::vector<Range> Sweep::not_read(Range piece) const {
   return out;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

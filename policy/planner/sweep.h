@@ -18,7 +18,7 @@
 #include "policy/planner/page_ledger.h"
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class Sweep {
  public:
@@ -57,4 +57,4 @@ class Sweep {
   bool evident_ = false;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // A sample that took less than this fraction of its storage time was not read from storage: a job
@@ -53,4 +53,4 @@ bool Uptake::needs_originals(DatasetId dataset) const {
   return at != counts_.end() && at->second.originals;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class Uptake {
  public:
@@ -59,4 +59,4 @@ class Uptake {
   std::unordered_map<DatasetId, Counts> counts_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 #include "policy/replacement/lfu.h"
 #include "policy/replacement/list_policies.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kShortestPass = 1024;  // accesses of the models before they are compared
@@ -133,4 +133,4 @@ void AutoPolicy::change_to(Choice choice) {
   choice_ = choice;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Uses belady as long as an order is known ahead. Without one it begins with minio, which under a
 // uniform reshuffle is as good as any policy that does not know the order (with a cache of a
@@ -62,4 +62,4 @@ class AutoPolicy : public Policy {
   std::vector<SampleId> scratch_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

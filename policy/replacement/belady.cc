@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void Belady::grow(uint32_t samples) {
   next_.resize(samples, kUnknown);
@@ -85,4 +85,4 @@ void Belady::renumber() {
   for (const SampleId sample : in_heap) heap_.push(sample, key(sample));
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

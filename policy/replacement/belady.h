@@ -9,7 +9,7 @@
 #include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Evicts the sample whose next use is farthest in the future (Belady, "A study of replacement
 // algorithms for a virtual-storage computer", 1966); a newcomer that is used no sooner than the
@@ -76,4 +76,4 @@ class Belady : public RetainedSet {
   SampleHeap<uint32_t> heap_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 
 #include "policy/replacement/ranked_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Where neighbouring records are read in one request, retained ones that are scattered among the
 // others would cut each request to pieces. As a part of all that is read at random the beginning of
@@ -20,4 +20,4 @@ class FileOrder : public RankedSet<uint32_t> {
   }
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 #include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Accesses are counted from the start, also of samples that are not retained; of equal counts the
 // least recently used is evicted. The newcomer is always retained. (iCache's iLFU is this under
@@ -45,4 +45,4 @@ class Lfu : public RetainedSet {
   SampleHeap<uint64_t> heap_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

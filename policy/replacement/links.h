@@ -7,7 +7,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct Link {
   SampleId before = kNoSample, after = kNoSample;
@@ -42,4 +42,4 @@ class SampleList {
   SampleId front_ = kNoSample, back_ = kNoSample;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

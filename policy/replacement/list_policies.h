@@ -7,7 +7,7 @@
 #include "policy/replacement/links.h"
 #include "policy/replacement/retained_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Samples in the order of arrival; the derived policy chooses the victims.
 class ListPolicy : public RetainedSet {
@@ -62,4 +62,4 @@ class MinIo : public ListPolicy {
   }
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

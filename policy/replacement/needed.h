@@ -9,7 +9,7 @@
 
 #include "policy/replacement/belady.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // What one job has just read another may read soon: samples with a known next use are retained, the
 // soonest first, by Belady's MIN. The order of a job that selects ends with its epoch, or earlier.
@@ -49,4 +49,4 @@ class Needed : public Belady {
   std::vector<float> importance_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

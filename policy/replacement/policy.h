@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Samples are numbered densely from 0; memory use is in proportion to the highest number, so the
 // caller must bound the numbers that it receives from jobs.
@@ -75,4 +75,4 @@ class Policy {
   virtual void set_page(SampleId sample, uint64_t page) { (void)sample, (void)page; }
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

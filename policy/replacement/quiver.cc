@@ -1,6 +1,6 @@
 #include "policy/replacement/quiver.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void Quiver::begin_epoch(uint32_t job) {
   jobs_ |= bit(job);
@@ -35,4 +35,4 @@ SampleId Quiver::victim(SampleId newcomer) {
   return wanted_.back();
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 #include "policy/replacement/links.h"
 #include "policy/replacement/retained_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Quiver (Kumar and Sivathanu, "Quiver: an informed storage cache for deep learning", FAST 2020)
 // has two ideas: substitutability (a cached sample replaces a missing one), and coordinated
@@ -55,4 +55,4 @@ class Quiver : public RetainedSet {
   SampleList wanted_, unwanted_;  // of those that are retained
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -8,7 +8,7 @@
 #include "policy/replacement/retained_set.h"
 #include "policy/replacement/sample_heap.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Of equal ranks the lowest sample number is evicted. Memory: a Key and 4 bytes for each sample, an
 // entry of the heap for each that is retained.
@@ -47,4 +47,4 @@ class RankedSet : public RetainedSet {
   SampleHeap<Key> heap_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

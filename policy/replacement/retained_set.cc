@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 void RetainedSet::admit(SampleId sample) {
   if (sample < bytes_.size()) return;
@@ -67,4 +67,4 @@ void RetainedSet::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class RetainedSet : public Policy {
  public:
@@ -63,4 +63,4 @@ class RetainedSet : public Policy {
   std::vector<uint64_t> freed_;  // sizes of the samples that are evicted for a newcomer
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

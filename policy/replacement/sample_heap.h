@@ -11,7 +11,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 template <typename Key>
 class SampleHeap {
@@ -118,4 +118,4 @@ class SampleHeap {
   std::vector<uint32_t> places_;  // by sample: its entry, or kNowhere
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

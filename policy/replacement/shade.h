@@ -3,7 +3,7 @@
 
 #include "policy/replacement/ranked_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // SHADE (Khan et al., "SHADE: enable fundamental cacheability for distributed deep learning
 // training", FAST 2023) scores samples by their loss, trains on important ones several times an
@@ -18,4 +18,4 @@ class Shade : public RankedSet<float> {
   float importance(SampleId sample) const override { return key(sample); }
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -11,7 +11,7 @@
 #include "policy/replacement/quiver.h"
 #include "policy/replacement/shade.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 template <typename Kind>
@@ -64,4 +64,4 @@ const PolicyInfo* find_policy(std::string_view name) {
 
 const PolicyInfo& policy_info(PolicyKind kind) { return kPolicies[static_cast<size_t>(kind)]; }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

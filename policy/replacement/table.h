@@ -9,7 +9,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 enum class PolicyKind : uint8_t {
   kAuto,
@@ -40,4 +40,4 @@ const PolicyInfo* find_policy(std::string_view name);
 
 const PolicyInfo& policy_info(PolicyKind kind);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kMaxPartsSeen = 1024;  // of one sample, before neighbours are joined
@@ -88,4 +88,4 @@ void BegunSamples::for_each(const std::function<void(const Begun&)>& visit) cons
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

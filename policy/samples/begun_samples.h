@@ -10,7 +10,7 @@
 #include "policy/samples/extent.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class BegunSamples {
  public:
@@ -49,4 +49,4 @@ class BegunSamples {
   std::map<SessionId, Sums> sums_;                          // by session
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 DatasetId Datasets::use(SessionId session, const std::string& name, uint64_t samples) {
   DatasetId& id = by_name_[{name, samples}];
@@ -163,4 +163,4 @@ void Datasets::set_trial(DatasetId dataset, bool files, bool trial) {
   if (Dataset* entry = find_mutable(dataset)) entry->trial[files ? 1 : 0] = trial;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

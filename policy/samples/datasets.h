@@ -16,7 +16,7 @@
 #include "policy/samples/sample_set.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Bytes that all tables and orders of a book take together, and may take.
 struct BookMemory {
@@ -96,4 +96,4 @@ class Datasets {
   std::map<std::pair<std::string, uint64_t>, DatasetId> by_name_;  // and size
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // A followed file, or a whole one; initially neither.
 class FileRef {
@@ -54,4 +54,4 @@ inline bool is_of_files(std::span<const Extent> parts) {
   return !parts.empty() && parts.front().file.is_whole();
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -1,6 +1,6 @@
 #include "policy/samples/file_fitness.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using protocol::FileUse;
@@ -39,4 +39,4 @@ bool FileFitness::only_locked(SampleFileId file) const {
   return at != uses_.end() && at->second == bit(FileUse::kLocked);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

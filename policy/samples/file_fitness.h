@@ -10,7 +10,7 @@
 #include "policy/util/ids.h"
 #include "protocol/control.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class FileFitness {
  public:
@@ -35,4 +35,4 @@ class FileFitness {
   uint64_t unfit_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kFirstSlots = 64;
@@ -158,4 +158,4 @@ FileTable::Refused FileTable::refused(SampleFileId file) const {
   return entry.era == era_ ? Refused::kForNow : Refused::kNo;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

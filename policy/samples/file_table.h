@@ -13,7 +13,7 @@
 #include "policy/samples/file_fitness.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class FileTable {
  public:
@@ -93,4 +93,4 @@ class FileTable {
   bool accepts_locked_ = false;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr unsigned kMaxChecked = 1 << 16;  // positions examined in one call
@@ -232,4 +232,4 @@ std::vector<SampleFileId> JobOrders::upcoming_files() const {
   return in_turns(std::move(each));
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -15,7 +15,7 @@
 #include "policy/samples/wanted.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class JobOrders {
  public:
@@ -112,4 +112,4 @@ class JobOrders {
   Key last_turn_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 
 #include "policy/samples/key_scheme.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using Kind = KeyScheme::Kind;
@@ -208,4 +208,4 @@ Guessing guess_keys(const RecordList& records, FileId file, uint64_t samples,
   return Guesser(records, file, samples).run(seen);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

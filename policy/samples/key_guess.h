@@ -14,7 +14,7 @@
 #include "policy/samples/sample_guess.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Parts are whole values: merge_neighbours() joins no two of them, since a header is between any
 // two values. `file`: Extent::file of the parts in this file; there must be no parts of other
@@ -22,4 +22,4 @@ namespace sluice::optimizer {
 Guessing guess_keys(const RecordList& records, FileId file, uint64_t samples,
                     std::span<const Observation> seen);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

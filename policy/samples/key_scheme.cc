@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using Kind = KeyScheme::Kind;
@@ -213,4 +213,4 @@ std::vector<KeyScheme> schemes_for(const RecordList& records, uint64_t samples,
   return Search(records, samples, seen).run();
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

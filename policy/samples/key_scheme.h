@@ -11,7 +11,7 @@
 
 #include "policy/samples/record_list.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct KeyScheme {
   enum class Kind : uint8_t {
@@ -51,4 +51,4 @@ struct SeenRecord {
 std::vector<KeyScheme> schemes_for(const RecordList& records, uint64_t samples,
                                    std::span<const SeenRecord> seen);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 
 #include "protocol/siphash.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using nlohmann::json;
@@ -127,4 +127,4 @@ std::string place_file_name(const std::string& name, uint64_t samples) {
   return file;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

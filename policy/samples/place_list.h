@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct PlaceList {
   struct File {
@@ -48,4 +48,4 @@ struct PlaceList {
 // The file's name for a dataset; distinct for distinct datasets.
 std::string place_file_name(const std::string& name, uint64_t samples);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

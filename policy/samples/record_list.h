@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class RecordList {
  public:
@@ -53,4 +53,4 @@ class RecordList {
   std::string keys_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -8,7 +8,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 constexpr uint64_t kAround = 64 << 10;      // bytes that one touch maps, aligned
 constexpr uint64_t kMostHeader = 64 << 10;  // bytes
@@ -183,4 +183,4 @@ Guessing guess_rows(uint64_t size, FileId file, uint64_t samples,
   return result;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -14,11 +14,11 @@
 #include "policy/samples/sample_guess.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // `size` of the file, bytes; `file`: Extent::file of the parts in this file. Takes some
 // milliseconds at most, and 16 bytes for each row.
 Guessing guess_rows(uint64_t size, FileId file, uint64_t samples,
                     std::span<const Observation> seen);
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // An epoch that was aborted leaves an order that never ends: only this many datasets, the most
@@ -197,4 +197,4 @@ std::vector<SampleBook::View> SampleBook::views() const {
   return out;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -21,7 +21,7 @@
 #include "policy/samples/job_orders.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class SampleBook {
  public:
@@ -120,4 +120,4 @@ class SampleBook {
   BegunSamples begun_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

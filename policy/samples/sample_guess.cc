@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 std::span<const Extent> SampleGuess::parts(uint64_t index) const {
   if (index >= samples() || extents_[index * each_].file == FileRef()) return {};
@@ -20,4 +20,4 @@ bool SampleGuess::agrees(const Observation& seen) const {
   });
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -11,7 +11,7 @@
 
 #include "policy/samples/sample_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // An observed sample, and all that was read of the file for it, in the order of reading. Empty: the
 // sample was read, but nothing of the file.
@@ -71,4 +71,4 @@ inline constexpr size_t kEnoughSeen = 8;
 inline constexpr uint64_t kMostGuessed = 1ULL << 24;
 inline constexpr size_t kMostRecordsEach = 4;
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kMaxLater = 2;        // epochs that wait
@@ -159,4 +159,4 @@ void SampleOrder::lighten(uint32_t bytes) {
   ahead_bytes_ -= less;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

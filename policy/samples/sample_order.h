@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class SampleOrder {
  public:
@@ -95,4 +95,4 @@ class SampleOrder {
   std::map<uint32_t, std::vector<uint32_t>> later_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

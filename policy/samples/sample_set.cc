@@ -5,7 +5,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 // In addition to a block or a vector itself: its node in the map, its bucket, malloc's overhead.
 constexpr uint64_t kEntryBytes = 48;
@@ -198,4 +198,4 @@ uint64_t SampleSet::bytes(uint64_t index) const {
   return sum;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

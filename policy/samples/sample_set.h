@@ -15,7 +15,7 @@
 #include "policy/samples/extent.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Joins neighbours of the same file; otherwise preserves the order.
 void merge_neighbours(std::vector<Extent>* parts);
@@ -84,4 +84,4 @@ class SampleSet {
   std::unordered_map<uint64_t, std::vector<Extent>> many_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

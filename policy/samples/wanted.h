@@ -6,7 +6,7 @@
 #include "policy/samples/extent.h"
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // An extent that should be in memory, for a session's sample.
 struct WantedExtent {
@@ -22,4 +22,4 @@ struct WantedExtent {
 // memory, in flight, or must not be fetched. kTooLarge: there will never be room.
 enum class FetchVerdict : uint8_t { kTake, kLater, kNever, kTooLarge };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

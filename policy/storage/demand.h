@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // The time that storage takes for some data.
 struct Demand {
@@ -18,4 +18,4 @@ struct Hit {
   Demand saved;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -4,7 +4,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kSlotNs = 50'000'000;
@@ -56,4 +56,4 @@ uint64_t RequestCost::worth() const {
   return std::min(static_cast<uint64_t>(request_ns_ / byte_ns_), kMostWorth);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

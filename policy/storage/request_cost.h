@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class RequestCost {
  public:
@@ -31,4 +31,4 @@ class RequestCost {
   double request_ns_ = 0, byte_ns_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -5,7 +5,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
@@ -175,4 +175,4 @@ double StorageModel::lone_ns() const {
   return std::max(usual_ns() - static_cast<double>(block_) * 1e9 / rate, usual_ns() * kLeastLone);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

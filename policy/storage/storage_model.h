@@ -13,7 +13,7 @@
 #include "policy/storage/demand.h"
 #include "policy/storage/request_cost.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class StorageModel {
  public:
@@ -104,4 +104,4 @@ class StorageModel {
   uint64_t stalled_until_ns_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

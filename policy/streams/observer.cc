@@ -4,7 +4,7 @@
 
 #include "protocol/page.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
@@ -111,4 +111,4 @@ void Observer::spent(uint64_t cost_ns, uint64_t now_ns) {
   if (whole_) next_whole_ns_ = now_ns + std::max(cost_ns * kShare, kFastNs);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -14,7 +14,7 @@
 #include "policy/util/ids.h"
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // What the observer needs to know of a stream of its file.
 struct ObservedStream {
@@ -53,4 +53,4 @@ class Observer {
   bool whole_ = false;  // the last poll scanned the whole mapping
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

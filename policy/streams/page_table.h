@@ -7,7 +7,7 @@
 
 #include "policy/util/interval_set.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class PageTable {
  public:
@@ -20,4 +20,4 @@ class PageTable {
   virtual bool present(uint64_t begin, uint64_t end, std::vector<Range>* out) = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 
 #include "policy/util/ids.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Evidence of reading, from any source: a checkpoint, a read() call, the page table.
 struct Access {
@@ -58,4 +58,4 @@ struct Stream {
   }
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
@@ -214,4 +214,4 @@ void Tracker::remove_process(uint32_t pid) {
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

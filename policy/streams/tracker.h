@@ -11,7 +11,7 @@
 
 #include "policy/streams/stream.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr size_t kMaxStreams = 32;        // of one file; evicts the longest idle
 inline constexpr size_t kMaxStreamReaders = 64;  // remembered per stream
@@ -56,4 +56,4 @@ class Tracker {
   uint32_t orphans_ = 0;  // +1 for a stream begun, -1 for one continued, bounded
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 enum class SessionId : uint32_t {};
 enum class DatasetId : uint32_t {};
@@ -24,4 +24,4 @@ constexpr std::underlying_type_t<Id> number(Id id) {
   return static_cast<std::underlying_type_t<Id>>(id);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 uint64_t IntervalSet::add(Range range) {
   if (range.length() == 0) return 0;
@@ -73,4 +73,4 @@ std::vector<Range> IntervalSet::pieces() const {
   return out;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 struct Range {
   uint64_t begin = 0;  // bytes, inclusive
@@ -40,4 +40,4 @@ class IntervalSet {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -16,6 +16,14 @@ namespace {
 
 using namespace sluice;
 using namespace sluice::optimizer;
+using policy::Access;
+using policy::FileId;
+using policy::PlannedDrop;
+using policy::PlannedRead;
+using policy::Range;
+using policy::Residency;
+using policy::Scheduler;
+using policy::SessionId;
 
 void require(bool good) {
   if (!good) abort();

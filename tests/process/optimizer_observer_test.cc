@@ -9,6 +9,14 @@
 #include "tests/process/optimizer_client.h"
 
 namespace sluice::optimizer {
+
+using policy::Access;
+using policy::IntervalSet;
+using policy::ObservedStream;
+using policy::Observer;
+using policy::PageTable;
+using policy::Range;
+using policy::SessionId;
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;

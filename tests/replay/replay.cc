@@ -26,9 +26,9 @@
 namespace {
 
 using namespace sluice::test;
-using sluice::optimizer::FileId;
-using sluice::optimizer::SessionId;
-using sluice::optimizer::SessionMetrics;
+using sluice::policy::FileId;
+using sluice::policy::SessionId;
+using sluice::policy::SessionMetrics;
 
 constexpr uint64_t kQuietNs = 50'000'000;
 

@@ -12,16 +12,16 @@
 
 namespace sluice::test {
 
-using optimizer::Access;
-using optimizer::FileId;
-using optimizer::IntervalSet;
-using optimizer::PlannedDrop;
-using optimizer::PlannedRead;
-using optimizer::Range;
-using optimizer::Scheduler;
-using optimizer::SessionId;
+using policy::Access;
+using policy::FileId;
+using policy::IntervalSet;
+using policy::PlannedDrop;
+using policy::PlannedRead;
+using policy::Range;
+using policy::Scheduler;
+using policy::SessionId;
 
-class Simulator : public optimizer::Residency {
+class Simulator : public policy::Residency {
  public:
   struct Storage {
     double latency_s = 0.0005;

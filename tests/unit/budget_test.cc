@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
@@ -102,4 +102,4 @@ TEST(Budget, CacheAndStageShareItAndTheStageGivesWayUnderPressure) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -5,7 +5,7 @@
 
 #include "policy/samples/file_table.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using protocol::FileUse;
@@ -74,4 +74,4 @@ TEST(FileTable, AnUnfitFileIsRefusedWhateverIsForgiven) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

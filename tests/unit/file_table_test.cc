@@ -9,7 +9,7 @@
 
 #include "policy/copies/stage_plan.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 TEST(FileTable, FindsWhatItHasAndNothingElse) {
@@ -62,4 +62,4 @@ TEST(FileTable, UnknownSizesAreTheMeanOfTheKnown) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

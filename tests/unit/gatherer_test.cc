@@ -8,12 +8,12 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::FileId;
-using optimizer::Gatherer;
-using optimizer::Range;
-using optimizer::SessionId;
-using optimizer::WaitingRead;
-using optimizer::WantedExtent;
+using policy::FileId;
+using policy::Gatherer;
+using policy::Range;
+using policy::SessionId;
+using policy::WaitingRead;
+using policy::WantedExtent;
 
 class Waiting : public ::testing::Test {
  protected:

@@ -6,7 +6,7 @@
 #include <functional>
 #include <random>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 using Verdict = HarmWatch::Verdict;
@@ -180,4 +180,4 @@ TEST(HarmWatch, ItIsTriedAgainLaterAndInATrial) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -14,12 +14,12 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::Access;
-using optimizer::FileId;
-using optimizer::Range;
-using optimizer::Scheduler;
 using optimizer::SessionHistory;
-using optimizer::SessionId;
+using policy::Access;
+using policy::FileId;
+using policy::Range;
+using policy::Scheduler;
+using policy::SessionId;
 using protocol::EpochField;
 using protocol::History;
 using protocol::HistoryCopy;
@@ -185,7 +185,7 @@ TEST_F(Recorded, AReaderSeesAllOfAChangeOrNothing) {
 }
 
 // Passes over a file, as the scheduler distinguishes them.
-class Nothing : public optimizer::Residency {
+class Nothing : public policy::Residency {
  public:
   uint64_t cached(FileId, Range) override { return 0; }
   bool known(FileId) const override { return true; }
@@ -245,7 +245,7 @@ TEST_F(Passes, ALookAtTheStartIsNone) {
 
 TEST_F(Passes, AStrangersSessionIsEmpty) {
   read(FileId{1}, 0, kSize / 2);
-  const optimizer::SessionView view = scheduler_.view(SessionId{2}, now_);
+  const policy::SessionView view = scheduler_.view(SessionId{2}, now_);
   EXPECT_EQ(view.passed, 0U);
   EXPECT_EQ(view.in_flight, 0U);
   EXPECT_EQ(view.budget, scheduler_.accounts().budget());
@@ -253,17 +253,17 @@ TEST_F(Passes, AStrangersSessionIsEmpty) {
 
 TEST_F(Passes, WhatIsUnderWayAndAheadIsShown) {
   read(FileId{1}, 0, 8 * kMiB);
-  std::vector<optimizer::PlannedRead> reads;
+  std::vector<policy::PlannedRead> reads;
   scheduler_.plan(now_, &reads);
   ASSERT_FALSE(reads.empty());
   EXPECT_EQ(scheduler_.view(SessionId{1}, now_).in_flight, reads.size());
   EXPECT_GE(scheduler_.view(SessionId{1}, now_).depth, reads.size());
   uint64_t bytes = 0;
-  for (const optimizer::PlannedRead& read : reads) {
+  for (const policy::PlannedRead& read : reads) {
     bytes += read.range.length();
     scheduler_.on_done(read.token, read.range.length(), 0, now_ + kMillisecond);
   }
-  const optimizer::SessionView view = scheduler_.view(SessionId{1}, now_);
+  const policy::SessionView view = scheduler_.view(SessionId{1}, now_);
   EXPECT_EQ(view.in_flight, 0U);
   EXPECT_EQ(view.ahead, bytes);
   EXPECT_EQ(view.outstanding, bytes);

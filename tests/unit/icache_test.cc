@@ -16,7 +16,7 @@
 #include "policy/importance/selector.h"
 #include "tests/unit/importance_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 std::shared_ptr<const HList> list_of(const std::vector<bool>& chosen,
@@ -282,4 +282,4 @@ TEST(Ledger, WhatIsRequestedTwiceIsReadTwice) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 #include "policy/copies/copy_table.h"
 #include "policy/samples/job_orders.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // A call compiles with the right kinds, and with no others.
@@ -72,4 +72,4 @@ TEST(Ids, AFileIsOfOneKind) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 #include "policy/importance/book.h"
 #include "tests/unit/selected.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr uint64_t kSamples = 1000;
 
@@ -35,4 +35,4 @@ inline std::vector<bool> select(ImportanceBook* book, const Requester& requester
   return test::selected(book, requester, epoch, {}, {}, 0);
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 
 #include "tests/unit/importance_book_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 TEST(ImportanceBook, WarmsUpAndThenFetchesWhatMattersAndEveryThirdEpochAll) {
@@ -168,4 +168,4 @@ TEST(ImportanceBook, ARankThatEndsWhileItsEpochIsChosenBeginsNone) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

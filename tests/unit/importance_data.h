@@ -7,7 +7,7 @@
 
 #include "policy/util/random.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 // Importance values as losses are: many small ones and few large.
 inline std::vector<float> random_values(uint32_t samples, uint64_t seed) {
@@ -17,4 +17,4 @@ inline std::vector<float> random_values(uint32_t samples, uint64_t seed) {
   return values;
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 
 #include "tests/unit/importance_book_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 // Epochs of a job whose samples are of one size, a fifth of which fits.
@@ -292,4 +292,4 @@ TEST(RetentionPriorities, WhatIsGoneIsDroppedWithTheNextReadingAndWhatWasNeverRe
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -9,7 +9,7 @@
 #include "policy/util/random.h"
 #include "tests/unit/selected.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kSamples = 1000;
@@ -175,4 +175,4 @@ INSTANTIATE_TEST_SUITE_P(InOneSession, Ranks, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(InTheirOwn, Ranks, testing::Values(false));
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

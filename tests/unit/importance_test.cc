@@ -21,7 +21,7 @@
 #include "policy/util/random.h"
 #include "tests/unit/importance_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 size_t count_of(const std::vector<bool>& chosen) {
@@ -346,4 +346,4 @@ TEST(CacheSplit, FollowsTheFrequenciesOfTheLastEpoch) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 TEST(IntervalSet, AgreesWithABitmap) {
@@ -55,4 +55,4 @@ TEST(IntervalSet, EmptyRangesAndTheEndsOfTheNumbersDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -23,13 +23,13 @@
 
 namespace sluice::test {
 
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::guess_keys;
-using optimizer::Guessing;
 using optimizer::LmdbListing;
-using optimizer::Observation;
-using optimizer::RecordList;
+using policy::Extent;
+using policy::FileId;
+using policy::guess_keys;
+using policy::Guessing;
+using policy::Observation;
+using policy::RecordList;
 using State = Guessing::State;
 using KeyOf = std::function<std::string(uint64_t)>;
 
@@ -91,7 +91,7 @@ class Data {
     for (const std::string& key : keys) {
       for (const Extent& part : parts(key)) one.parts.push_back(part);
     }
-    optimizer::merge_neighbours(&one.parts);
+    policy::merge_neighbours(&one.parts);
     return one;
   }
   std::vector<Observation> watch(const KeyOf& key, const Indices& indices) const {

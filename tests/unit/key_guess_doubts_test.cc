@@ -10,8 +10,9 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::kEnoughSeen;
-using optimizer::kMostGuessed;
+using policy::FileId;
+using policy::kEnoughSeen;
+using policy::kMostGuessed;
 
 // A thousand records with keys of four digits, and `others`; a job that reads some of them.
 struct FourDigits {

@@ -18,6 +18,8 @@
 #include "tests/unit/lmdb_files.h"
 
 namespace sluice::optimizer {
+
+using policy::RecordList;
 namespace {
 
 using test::contents;

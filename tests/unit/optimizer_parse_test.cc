@@ -7,6 +7,8 @@
 #include "optimizer/control/parse.h"
 
 namespace sluice::optimizer {
+
+using policy::ImportanceOptions;
 namespace {
 
 using protocol::EventData;

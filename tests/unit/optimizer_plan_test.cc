@@ -6,7 +6,7 @@
 
 #include "policy/planner/stream_plan.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
@@ -163,4 +163,4 @@ TEST(AutomaticPlan, APausedPlanWantsNothingUntilItsReaderIsBack) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

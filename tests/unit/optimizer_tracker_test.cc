@@ -8,7 +8,7 @@
 
 #include "policy/streams/tracker.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
@@ -262,4 +262,4 @@ TEST(Tracker, InvariantsHoldForAnyInput) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr size_t kBytes = 96;
@@ -256,4 +256,4 @@ TEST(PageLedger, ForgetsWhatIsNotChargedWhenItIsLarge) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -15,6 +15,9 @@
 #include "policy/samples/place_list.h"
 
 namespace sluice::optimizer {
+
+using policy::place_file_name;
+using policy::PlaceList;
 namespace {
 
 namespace fs = std::filesystem;

@@ -13,7 +13,7 @@
 #include "policy/replacement/auto_policy.h"
 #include "policy/replacement/table.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint32_t kSamples = 20000;
@@ -274,4 +274,4 @@ TEST(FileOrder, RetainsTheBeginningOfTheFile) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

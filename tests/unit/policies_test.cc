@@ -13,7 +13,7 @@
 #include "policy/replacement/table.h"
 #include "tests/unit/policy_models.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr SampleId kSamples = 40;
@@ -217,4 +217,4 @@ TEST(Table, NamesAreFoundAndOthersAreNot) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 uint64_t sum(const auto& retained) {
@@ -130,4 +130,4 @@ void PolicyModel::end_job(uint32_t job) {
   }
 }
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -12,7 +12,7 @@
 
 #include "policy/replacement/policy.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 class PolicyModel {
  public:
@@ -59,4 +59,4 @@ class PolicyModel {
   std::vector<SampleId> future_;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -13,6 +13,9 @@
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::SessionId;
 namespace {
 
 using protocol::TraceHeader;

@@ -13,19 +13,19 @@
 
 namespace sluice::test {
 
-using optimizer::DatasetId;
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::Range;
-using optimizer::SampleBook;
-using optimizer::Scheduler;
-using optimizer::SessionId;
-using optimizer::SessionMetric;
-using optimizer::Source;
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::Range;
+using policy::SampleBook;
+using policy::Scheduler;
+using policy::SessionId;
+using policy::Source;
+using protocol::SessionMetric;
 
 inline constexpr uint64_t kMiB = 1 << 20;
 
-struct World : optimizer::Residency {
+struct World : policy::Residency {
   uint64_t cached(FileId file, Range range) override {
     return reports_cache ? cache[file].covered(range) : 0;
   }
@@ -34,7 +34,7 @@ struct World : optimizer::Residency {
   bool exact(FileId /*file*/) const override { return reports_cache; }
   bool opening = true;
   bool reports_cache = true;
-  std::map<FileId, optimizer::IntervalSet> cache;
+  std::map<FileId, policy::IntervalSet> cache;
 };
 
 // Records of one file on storage that answers at once, read in an order of their own by a session
@@ -61,16 +61,16 @@ class Records : public ::testing::Test {
   void pump() {
     for (;;) {
       now_ += 1'000'000;
-      std::vector<optimizer::PlannedRead> reads;
+      std::vector<policy::PlannedRead> reads;
       scheduler_.plan(now_, &reads);
-      for (const optimizer::PlannedRead& read : reads) {
+      for (const policy::PlannedRead& read : reads) {
         reads_.push_back(read.range);
         world_.cache[FileId{1}].add(read.range);
         scheduler_.on_done(read.token, read.range.length(), 0, now_ + 500'000);
       }
-      std::vector<optimizer::PlannedDrop> drops;
+      std::vector<policy::PlannedDrop> drops;
       scheduler_.drops(now_, &drops);
-      for (const optimizer::PlannedDrop& drop : drops) {
+      for (const policy::PlannedDrop& drop : drops) {
         const uint64_t gone =
             mapped_.covered(drop.range) == 0 ? world_.cache[FileId{1}].remove(drop.range) : 0;
         dropped_ += gone;
@@ -107,8 +107,8 @@ class Records : public ::testing::Test {
   uint64_t size_ = 0;
   DatasetId set_{};
   uint64_t now_ = 1'000'000, dropped_ = 0;
-  uint64_t missed_ = 0;            // bytes that a reader had to fetch itself
-  optimizer::IntervalSet mapped_;  // what a process maps stays when it is dropped
+  uint64_t missed_ = 0;         // bytes that a reader had to fetch itself
+  policy::IntervalSet mapped_;  // what a process maps stays when it is dropped
   std::vector<Range> reads_;
 };
 

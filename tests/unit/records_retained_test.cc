@@ -15,11 +15,12 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::FilePages;
-using optimizer::PageOwners;
-using optimizer::policy_info;
-using optimizer::PolicyKind;
-using optimizer::RecordPlan;
+using policy::FileId;
+using policy::FilePages;
+using policy::PageOwners;
+using policy::policy_info;
+using policy::PolicyKind;
+using policy::RecordPlan;
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kRecord = 64 << 10;

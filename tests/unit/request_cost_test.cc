@@ -12,7 +12,7 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::RequestCost;
+using policy::RequestCost;
 
 constexpr uint64_t kMiB = 1 << 20;
 
@@ -69,9 +69,9 @@ TEST(RequestCost, FollowsAStorageThatChanges) {
 }
 
 TEST(StorageModel, SmallRequestsAreDeeperThanBlocks) {
-  optimizer::StorageModel model(128 << 10, 256);
+  policy::StorageModel model(128 << 10, 256);
   uint64_t now = 1'000'000'000, free = now;
-  std::deque<std::pair<uint64_t, optimizer::StorageModel::Sample>> ends;
+  std::deque<std::pair<uint64_t, policy::StorageModel::Sample>> ends;
   // 10 ms of latency and 100 MB/s.
   const auto run = [&](uint32_t bytes, int requests) {
     for (int i = 0; i < requests; ++i) {

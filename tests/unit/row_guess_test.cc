@@ -10,12 +10,12 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::guess_rows;
-using optimizer::Guessing;
-using optimizer::kEnoughSeen;
-using optimizer::Observation;
+using policy::Extent;
+using policy::FileId;
+using policy::guess_rows;
+using policy::Guessing;
+using policy::kEnoughSeen;
+using policy::Observation;
 using State = Guessing::State;
 
 constexpr FileId kFile{3};

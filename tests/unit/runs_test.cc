@@ -12,7 +12,8 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::PlannedRead;
+using policy::FileId;
+using policy::PlannedRead;
 
 constexpr uint64_t kRecord = 4096;
 
@@ -41,9 +42,9 @@ class Runs : public Records {
       reads_.push_back(read.range);
       scheduler_.on_done(read.token, read.range.length(), 0, now_ += 5'000);
     }
-    std::vector<optimizer::PlannedDrop> drops;
+    std::vector<policy::PlannedDrop> drops;
     scheduler_.drops(now_, &drops);
-    for (const optimizer::PlannedDrop& drop : drops) {
+    for (const policy::PlannedDrop& drop : drops) {
       dropped_ += world_.cache[FileId{1}].remove(drop.range);
       scheduler_.on_dropped(drop, world_.cache[FileId{1}].covered(drop.range), now_);
     }

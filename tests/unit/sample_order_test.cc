@@ -12,7 +12,7 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::SampleOrder;
+using policy::SampleOrder;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
   std::vector<uint32_t> order(count);

@@ -13,8 +13,9 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::PlannedRead;
-using optimizer::SampleSet;
+using policy::FileId;
+using policy::PlannedRead;
+using policy::SampleSet;
 
 TEST(SamplePlaces, PagesAroundAPlaceSayLessThanThePlace) {
   const std::array known{Extent{5000, 3000, FileId{1}}};

@@ -8,10 +8,10 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::SampleSet;
-using optimizer::Source;
+using policy::Extent;
+using policy::FileId;
+using policy::SampleSet;
+using policy::Source;
 
 TEST(SampleSet, NeighboursAreJoinedAndTheRestStaysInOrder) {
   SampleSet set(10);

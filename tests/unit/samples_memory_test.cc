@@ -9,16 +9,16 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::BegunSamples;
-using optimizer::DatasetId;
-using optimizer::Datasets;
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::SampleBook;
-using optimizer::SampleOrder;
-using optimizer::SampleSet;
-using optimizer::SessionId;
-using optimizer::Source;
+using policy::BegunSamples;
+using policy::DatasetId;
+using policy::Datasets;
+using policy::Extent;
+using policy::FileId;
+using policy::SampleBook;
+using policy::SampleOrder;
+using policy::SampleSet;
+using policy::SessionId;
+using policy::Source;
 
 constexpr uint64_t kHuge = uint64_t{1} << 32;
 
@@ -133,7 +133,7 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
   DatasetId last{};
   for (int i = 0; i < 600; ++i) {
     last = book.use(SessionId{1}, "object " + std::to_string(i), kSamples);
-    ASSERT_NE(last, optimizer::kNoDataset);
+    ASSERT_NE(last, policy::kNoDataset);
     settle(&book, kSamples * SampleOrder::kPositionBytes);
     ASSERT_TRUE(book.publish(SessionId{1}, last, 1, 0, counted(kSamples))) << i;
     for (uint32_t s = 0; s < kSamples; ++s) {
@@ -155,7 +155,7 @@ TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {
   for (uint32_t i = 0; i < 2 * SampleBook::kMaxDatasets; ++i) {
     const SessionId session{1 + i % 4};
     const DatasetId set = book.use(session, std::to_string(i), 10);
-    ASSERT_NE(set, optimizer::kNoDataset);
+    ASSERT_NE(set, policy::kNoDataset);
     // Broken off: its order never ends.
     ASSERT_TRUE(book.publish(session, set, 1, 0, counted(10)));
     ASSERT_TRUE(book.datasets().locate(session, set, 3, {{0, 1, FileId{1}}}, Source::kDeclared));

@@ -12,13 +12,14 @@
 namespace sluice::test {
 namespace {
 
-using optimizer::DatasetId;
-using optimizer::Extent;
-using optimizer::FileId;
-using optimizer::JobOrders;
-using optimizer::SampleBook;
-using optimizer::SessionId;
-using Verdict = optimizer::FetchVerdict;
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::JobOrders;
+using policy::SampleBook;
+using policy::SessionId;
+using policy::Source;
+using Verdict = policy::FetchVerdict;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
   std::vector<uint32_t> order(count);

@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-using optimizer::Savings;
+using policy::Savings;
 using preload::WaitUnion;
 
 constexpr uint64_t kSecond = 1'000'000'000;

@@ -46,9 +46,9 @@ TEST(Scheduler, AFileThatBecameShorterIsReadToItsEndAndNoFurther) {
           FileId{1}, {Access::Kind::kRead, at, kMiB, world.now(), 1ULL << 32, SessionId{1}});
     }
     world.scheduler.resize_file(FileId{1}, size);
-    std::vector<optimizer::PlannedRead> reads;
+    std::vector<policy::PlannedRead> reads;
     world.scheduler.plan(world.now(), &reads);
-    for (const optimizer::PlannedRead& read : reads) {
+    for (const policy::PlannedRead& read : reads) {
       EXPECT_LE(read.range.end, size);
       world.scheduler.on_done(read.token, 0, ECANCELED, world.now());
     }

@@ -9,9 +9,10 @@
 
 namespace sluice::test {
 
-using optimizer::PlanOptions;
-using optimizer::SessionMetric;
-using optimizer::SessionMetrics;
+using policy::FileId;
+using policy::PlanOptions;
+using policy::SessionMetrics;
+using protocol::SessionMetric;
 
 inline constexpr uint64_t kKiB = 1024;
 inline constexpr uint64_t kMiB = 1024 * kKiB;

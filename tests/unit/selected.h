@@ -9,13 +9,13 @@
 namespace sluice::test {
 
 // By sample; empty: refused.
-inline std::vector<bool> selected(optimizer::ImportanceBook* book,
-                                  const optimizer::ImportanceBook::Requester& requester,
-                                  uint32_t epoch, const optimizer::ImportanceOptions& options,
+inline std::vector<bool> selected(policy::ImportanceBook* book,
+                                  const policy::ImportanceBook::Requester& requester,
+                                  uint32_t epoch, const policy::ImportanceOptions& options,
                                   std::vector<uint8_t> candidates, uint64_t capacity) {
   const auto choice = book->request(requester, epoch, options, std::move(candidates));
   if (choice == nullptr) return {};
-  optimizer::choose(choice.get());
+  policy::choose(choice.get());
   return book->begin(requester, choice, capacity) ? choice->chosen : std::vector<bool>();
 }
 

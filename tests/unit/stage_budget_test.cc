@@ -7,7 +7,7 @@
 
 #include "tests/unit/stage_plan_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
@@ -135,4 +135,4 @@ TEST_P(Epochs, NoMoreIsFetchedThanTheMemoryIsShortOf) {
 INSTANTIATE_TEST_SUITE_P(Policies, Epochs, testing::Values(PolicyKind::kAuto, PolicyKind::kBelady));
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -21,6 +21,8 @@
 #include "protocol/stage_io.h"
 
 namespace sluice::optimizer {
+
+using policy::StagePlan;
 namespace {
 
 using protocol::Stage;

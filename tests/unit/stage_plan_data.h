@@ -10,7 +10,7 @@
 
 #include "policy/copies/stage_plan.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 
 inline constexpr uint64_t kBytes = 100'000;
 inline constexpr uint64_t kDevice = 42;
@@ -70,4 +70,4 @@ class StagePlanTest : public testing::Test {
   int fetched = 0;
 };
 
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -6,7 +6,7 @@
 
 #include "tests/unit/stage_plan_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
@@ -274,4 +274,4 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -7,7 +7,7 @@
 #include <queue>
 #include <random>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
@@ -173,4 +173,4 @@ TEST(StorageModel, LatencyThatRisesWithoutMoreBandwidthIsNoReasonForDepth) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

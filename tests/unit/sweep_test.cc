@@ -9,7 +9,7 @@
 
 #include "tests/unit/scheduler_world.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -162,4 +162,4 @@ TEST(Sweeping, AFileThatDoesNotFitTwiceIsNotReadWhole) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -10,7 +10,7 @@
 #include "policy/importance/system.h"
 #include "tests/unit/importance_data.h"
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint32_t kBytes = 1 << 12;
@@ -150,4 +150,4 @@ TEST(ICacheSystem, RetainsWhatMattersToTheJobsThatGain) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::optimizer {
+namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kReader = 7;
@@ -92,4 +92,4 @@ TEST_F(UptakeTest, EndsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace sluice::optimizer
+}  // namespace sluice::policy

@@ -8,6 +8,17 @@
 #include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
+
+using policy::CopyTable;
+using policy::DatasetId;
+using policy::HarmWatch;
+using policy::JobOrders;
+using policy::kNoDataset;
+using policy::kNoSession;
+using policy::number;
+using policy::SessionId;
+using policy::SessionMetrics;
+using protocol::SessionMetric;
 namespace {
 
 using Mechanism = HarmControl::Mechanism;

@@ -30,35 +30,35 @@ class HarmControl : Service {
 
   // A thread began a sample, and ended it at `time_ns` of the same clock. `reader` is as in
   // SampleBook.
-  void begun(uint64_t reader, DatasetId dataset, uint64_t index, const Begin& begin);
-  void ended(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns);
+  void begun(uint64_t reader, policy::DatasetId dataset, uint64_t index, const Begin& begin);
+  void ended(uint64_t reader, policy::DatasetId dataset, uint64_t index, uint64_t time_ns);
   // Several times a second: counts copies that will not be read, and begins new trials.
   void tick(uint64_t now_ns);
-  bool in_trial(DatasetId dataset, Mechanism mechanism) const;
-  void remove(DatasetId dataset) { watches_.erase(dataset); }
+  bool in_trial(policy::DatasetId dataset, Mechanism mechanism) const;
+  void remove(policy::DatasetId dataset) { watches_.erase(dataset); }
 
   static constexpr size_t kMostOpen = 4096;  // samples being read; a full table is cleared
 
  private:
   struct Open {
-    DatasetId dataset{};
+    policy::DatasetId dataset{};
     uint64_t index = 0;
     Begin begin;
   };
   struct Pair {
-    HarmWatch watches[2];
-    HarmWatch& of(Mechanism mechanism) { return watches[static_cast<size_t>(mechanism)]; }
+    policy::HarmWatch watches[2];
+    policy::HarmWatch& of(Mechanism mechanism) { return watches[static_cast<size_t>(mechanism)]; }
   };
 
-  const HarmWatch* find(DatasetId dataset, Mechanism mechanism) const;
-  void on_verdict(DatasetId dataset, Mechanism mechanism, HarmWatch::Verdict verdict,
-                  uint64_t now_ns);
-  void drop_control_copies(DatasetId dataset);
-  void switch_off(DatasetId dataset, Mechanism mechanism);
-  void apply(DatasetId dataset, Mechanism mechanism, uint64_t now_ns);
+  const policy::HarmWatch* find(policy::DatasetId dataset, Mechanism mechanism) const;
+  void on_verdict(policy::DatasetId dataset, Mechanism mechanism,
+                  policy::HarmWatch::Verdict verdict, uint64_t now_ns);
+  void drop_control_copies(policy::DatasetId dataset);
+  void switch_off(policy::DatasetId dataset, Mechanism mechanism);
+  void apply(policy::DatasetId dataset, Mechanism mechanism, uint64_t now_ns);
 
-  std::unordered_map<uint64_t, Open> open_;  // by reader: its last begun sample
-  std::map<DatasetId, Pair> watches_;        // by dataset
+  std::unordered_map<uint64_t, Open> open_;    // by reader: its last begun sample
+  std::map<policy::DatasetId, Pair> watches_;  // by dataset
 };
 
 }  // namespace sluice::optimizer

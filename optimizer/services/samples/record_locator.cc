@@ -17,6 +17,21 @@
 #include "policy/samples/row_guess.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::guess_keys;
+using policy::guess_rows;
+using policy::Guessing;
+using policy::kEnoughSeen;
+using policy::kMostGuessed;
+using policy::kNoFile;
+using policy::Observation;
+using policy::RecordList;
+using policy::SampleGuess;
+using policy::SampleSet;
+using policy::Source;
 namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;

@@ -33,13 +33,13 @@ class RecordLocator : Service {
 
   // Samples [first, first + keys.size()) are the records with these keys; an empty key is unknown.
   // False: too many keys wait for their file already (kMostDeclaredBytes).
-  bool declared(DatasetId dataset, FileId file, uint64_t first,
+  bool declared(policy::DatasetId dataset, policy::FileId file, uint64_t first,
                 const std::vector<std::string_view>& keys);
   // What was learned of the dataset was released (SampleBook::release).
-  void remove(DatasetId dataset) { datasets_.erase(dataset); }
+  void remove(policy::DatasetId dataset) { datasets_.erase(dataset); }
   void file_ready(const FileEntry& file);
   // A worker has read the sample, and its location is learned.
-  void seen(DatasetId dataset, uint64_t index);
+  void seen(policy::DatasetId dataset, uint64_t index);
   // A session has ended: removes its datasets that no other session uses, and stops executor work
   // on its files that no other session follows, so that their mount can be unmounted.
   void session_ended();
@@ -53,14 +53,15 @@ class RecordLocator : Service {
     uint64_t seen = 0;      // samples read so far
     uint64_t next_try = 0;  // value of `seen` at which to try a guess
     bool trying = false;
-    std::optional<SampleGuess> guess;           // in use
-    std::shared_ptr<const RecordList> records;  // of `file`; held while guessing is undecided
-    FileId file{};
-    FileId waits_for{};  // a file that is being opened
+    std::optional<policy::SampleGuess> guess;  // in use
+    std::shared_ptr<const policy::RecordList>
+        records;  // of `file`; held while guessing is undecided
+    policy::FileId file{};
+    policy::FileId waits_for{};  // a file that is being opened
   };
   struct Declared {
-    DatasetId dataset{};
-    FileId file{};
+    policy::DatasetId dataset{};
+    policy::FileId file{};
     uint64_t first = 0;
     std::vector<std::string> keys;
     uint64_t bytes() const;  // of memory, approximately
@@ -74,9 +75,9 @@ class RecordLocator : Service {
     unsigned count = 0;
   };
 
-  void try_guess(DatasetId id, Dataset& dataset);
-  void guessed(DatasetId id, FileId file, Found found);
-  void apply_guess(DatasetId id, uint64_t first);
+  void try_guess(policy::DatasetId id, Dataset& dataset);
+  void guessed(policy::DatasetId id, policy::FileId file, Found found);
+  void apply_guess(policy::DatasetId id, uint64_t first);
   void look_up(const FileEntry& file);
   // Runs `work` on the executor with the file, which stays open, then `done` on the core thread.
   void with_file(const FileEntry& file,
@@ -86,10 +87,10 @@ class RecordLocator : Service {
 
   bool stopped_ = false;
   uint64_t budget_ = 0;
-  std::map<FileId, Reading> reading_;
-  std::map<DatasetId, Dataset> datasets_;
-  std::list<Declared> waiting_;  // for their file to be ready, or a look-up in it to end
-  std::set<FileId> searched_;    // in which keys are being looked up
+  std::map<policy::FileId, Reading> reading_;
+  std::map<policy::DatasetId, Dataset> datasets_;
+  std::list<Declared> waiting_;        // for their file to be ready, or a look-up in it to end
+  std::set<policy::FileId> searched_;  // in which keys are being looked up
 };
 
 }  // namespace sluice::optimizer

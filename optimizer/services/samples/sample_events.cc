@@ -5,6 +5,19 @@
 #include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::is_of_files;
+using policy::JobOrders;
+using policy::kNoSession;
+using policy::Savings;
+using policy::Scheduler;
+using policy::SessionId;
+using policy::SessionMetrics;
+using policy::Uptake;
+using protocol::SessionMetric;
 namespace {
 
 using protocol::EpochField;

@@ -21,26 +21,27 @@ class SampleEvents : Service {
 
   // REQUIRES: the event is one of a sample. False: it is invalid.
   bool on_event(Session& session, const TakenEvent& event);
-  void remove_dataset(DatasetId dataset) { uptake_.remove(dataset); }
+  void remove_dataset(policy::DatasetId dataset) { uptake_.remove(dataset); }
 
  private:
-  void begin(Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
+  void begin(Session& session, uint64_t reader, policy::DatasetId dataset, uint64_t index,
              uint64_t time_ns);
-  void time_sample(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns,
-                   std::span<const Extent> parts, bool prefetched);
+  void time_sample(uint64_t reader, policy::DatasetId dataset, uint64_t index, uint64_t time_ns,
+                   std::span<const policy::Extent> parts, bool prefetched);
   // False: the sample had not been begun.
-  bool end(Session& session, uint64_t reader, DatasetId dataset, uint64_t index, Uptake::End end);
-  bool add_part(const Session& session, uint64_t reader, DatasetId dataset, uint64_t index,
+  bool end(Session& session, uint64_t reader, policy::DatasetId dataset, uint64_t index,
+           policy::Uptake::End end);
+  bool add_part(const Session& session, uint64_t reader, policy::DatasetId dataset, uint64_t index,
                 const protocol::EventData& event);
-  void note_uptake(SessionId owner, uint64_t reader, DatasetId dataset, uint64_t index,
-                   Uptake::End end);
-  void share_file(SessionId session, DatasetId dataset, FileEntry& file);
+  void note_uptake(policy::SessionId owner, uint64_t reader, policy::DatasetId dataset,
+                   uint64_t index, policy::Uptake::End end);
+  void share_file(policy::SessionId session, policy::DatasetId dataset, FileEntry& file);
 
   RecordLocator* const records_;
   Histories* const histories_;
   Importance* const importance_;
   HarmControl* const harm_;
-  Uptake uptake_;
+  policy::Uptake uptake_;
 };
 
 }  // namespace sluice::optimizer

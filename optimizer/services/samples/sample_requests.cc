@@ -10,6 +10,18 @@
 #include "optimizer/io/peer.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::FileTable;
+using policy::number;
+using policy::SampleFileId;
+using policy::SampleOrder;
+using policy::SampleSet;
+using policy::SessionId;
+using policy::Source;
+using policy::whole_file;
 namespace {
 
 using protocol::MessageKind;

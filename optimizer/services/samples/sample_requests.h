@@ -34,8 +34,8 @@ class SampleRequests : Service {
                       std::string_view text);
   bool locate_keys(const Session& session, const protocol::Samples& request, std::string_view text);
   bool nothing_to_gain(const Session& session) const;
-  bool nothing_to_learn(const Session& session, DatasetId dataset, uint32_t epoch) const;
-  void resume_events(DatasetId dataset);
+  bool nothing_to_learn(const Session& session, policy::DatasetId dataset, uint32_t epoch) const;
+  void resume_events(policy::DatasetId dataset);
 
   StoredLocations* const stored_;
   RecordLocator* const records_;

@@ -8,6 +8,18 @@
 #include "optimizer/io/place_store.h"
 
 namespace sluice::optimizer {
+
+using policy::DatasetId;
+using policy::Extent;
+using policy::FileId;
+using policy::FileTable;
+using policy::kNoFile;
+using policy::PlaceList;
+using policy::SampleFileId;
+using policy::SampleSet;
+using policy::SessionId;
+using policy::Source;
+using policy::whole_file;
 namespace {
 
 constexpr uint64_t kNoMount = 0;        // executor's device for the user's own files

@@ -21,13 +21,14 @@ class StoredLocations : Service {
 
   // A session uses the dataset; locations are stored in `folder` (empty: not stored). Those stored
   // earlier are loaded once.
-  void use(DatasetId dataset, const std::string& folder, const std::string& name, uint64_t samples);
+  void use(policy::DatasetId dataset, const std::string& folder, const std::string& name,
+           uint64_t samples);
   // The file can be read now: locations from earlier runs may be in it.
   void file_ready(const FileEntry& file);
   // The session is about to end: stores what was learned of datasets that no other session uses.
-  void leave(SessionId session);
+  void leave(policy::SessionId session);
   // The same for one dataset that is about to be released.
-  void release(DatasetId dataset);
+  void release(policy::DatasetId dataset);
 
   size_t unsettled() const { return saving_; }  // files still being written
 
@@ -35,17 +36,18 @@ class StoredLocations : Service {
   struct Dataset {
     std::string folder, name;
     uint64_t samples = 0;
-    PlaceList pending;  // loaded parts whose file is not followed yet; may have none
+    policy::PlaceList pending;  // loaded parts whose file is not followed yet; may have none
   };
 
-  void loaded(DatasetId dataset, PlaceList places);
-  void settle(DatasetId dataset);
-  const FileEntry* followed(const PlaceList::File& file) const;
-  static void add_pending(const PlaceList& pending, const SampleSet& set, PlaceList* list);
-  PlaceList learned(const Dataset& dataset, const SampleSet& set) const;
+  void loaded(policy::DatasetId dataset, policy::PlaceList places);
+  void settle(policy::DatasetId dataset);
+  const FileEntry* followed(const policy::PlaceList::File& file) const;
+  static void add_pending(const policy::PlaceList& pending, const policy::SampleSet& set,
+                          policy::PlaceList* list);
+  policy::PlaceList learned(const Dataset& dataset, const policy::SampleSet& set) const;
 
-  std::map<DatasetId, Dataset> datasets_;
-  std::map<FileId, PlaceList::File> seen_files_;  // files that were ever followed
+  std::map<policy::DatasetId, Dataset> datasets_;
+  std::map<policy::FileId, policy::PlaceList::File> seen_files_;  // files that were ever followed
   size_t saving_ = 0;
 };
 

@@ -12,6 +12,14 @@
 #include "protocol/stage_io.h"
 
 namespace sluice::optimizer {
+
+using policy::CopyMounts;
+using policy::CopyTable;
+using policy::FileTable;
+using policy::PlannedFetch;
+using policy::SampleFileId;
+using policy::SessionId;
+using policy::StagePlan;
 namespace {
 
 // More threads than one mount may use: a mount that hangs leaves some to the others.

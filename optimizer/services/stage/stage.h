@@ -28,12 +28,12 @@ namespace sluice::optimizer {
 class RefusedFiles {
  public:
   // Until the session has ended. Files beyond a limit per session are ignored.
-  void refuse(SessionId session, uint64_t device, uint64_t inode);
-  void end_session(SessionId session) { refused_.erase(session); }
+  void refuse(policy::SessionId session, uint64_t device, uint64_t inode);
+  void end_session(policy::SessionId session) { refused_.erase(session); }
   bool contains(uint64_t device, uint64_t inode) const;
 
  private:
-  std::map<SessionId, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
+  std::map<policy::SessionId, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
 };
 
 class Stage {
@@ -63,7 +63,7 @@ class Stage {
     any_mount_ = true;
   }
   // Removes evicted copies, then starts the planned fetches; empties `fetches`.
-  void carry_out(std::vector<PlannedFetch>* fetches);
+  void carry_out(std::vector<policy::PlannedFetch>* fetches);
   // Removes the copies that the plan has evicted.
   void remove_evicted();
   // Drops copies of files that have changed on this host until now.
@@ -91,13 +91,14 @@ class Stage {
   };
 
   CopyRules rules() const;
-  void fetch(const PlannedFetch& fetch);
-  void fetch_to_cache(const PlannedFetch& fetch);
-  void check(const PlannedFetch& fetch);
-  void fetched(const PlannedFetch& fetch, uint64_t name, uint64_t begun_ns, CopyResult result);
-  void checked(const PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
-  void failed(const PlannedFetch& fetch, const CopyResult& result);
-  void remove(SampleFileId file);
+  void fetch(const policy::PlannedFetch& fetch);
+  void fetch_to_cache(const policy::PlannedFetch& fetch);
+  void check(const policy::PlannedFetch& fetch);
+  void fetched(const policy::PlannedFetch& fetch, uint64_t name, uint64_t begun_ns,
+               CopyResult result);
+  void checked(const policy::PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
+  void failed(const policy::PlannedFetch& fetch, const CopyResult& result);
+  void remove(policy::SampleFileId file);
   void drop_below(const std::string& path);
   void mounts_changed();
   void drop_changed(const std::vector<StageWatch::Change>& changes);
@@ -113,8 +114,9 @@ class Stage {
   CopyPacker packer_;
   uint64_t next_name_ = 1;
   struct {
-    std::unordered_map<SampleFileId, Copy> by_file;
-    std::multimap<std::pair<uint64_t, uint64_t>, SampleFileId> by_inode;  // of device and inode
+    std::unordered_map<policy::SampleFileId, Copy> by_file;
+    std::multimap<std::pair<uint64_t, uint64_t>, policy::SampleFileId>
+        by_inode;  // of device and inode
   } copies_;
   RefusedFiles refused_;
   std::set<uint64_t> cache_survives_;  // devices whose page cache survives an open

@@ -4,6 +4,10 @@
 #include "optimizer/io/residency.h"
 
 namespace sluice::optimizer {
+
+using policy::FileId;
+using policy::Range;
+using policy::SessionId;
 namespace {
 
 constexpr uint32_t kFileIds = 1U << 24;  // the library has 24 bits for an id

@@ -20,7 +20,7 @@ namespace sluice::optimizer {
 
 struct FileEntry {
   enum class State { kOpening, kReady, kOff, kClosing };
-  FileId id{};
+  policy::FileId id{};
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modified_ns = 0;  // since 1970, when it was opened; REQUIRES: kReady
   std::string path;         // display
@@ -29,7 +29,7 @@ struct FileEntry {
   bool residency_known = true;  // the kernel reports how much of it is cached
   bool residency_exact = true;  // for each page, and without reading any
   UniqueFd fd;
-  std::set<SessionId> sessions;
+  std::set<policy::SessionId> sessions;
   uint64_t since_ns = 0;   // when opening began; 0: a hang was reported already
   uint64_t in_flight = 0;  // reads and calls that still use fd
 };
@@ -42,7 +42,7 @@ struct MountEntry {
   unsigned bad_fills = 0;    // reads in a row after which less than half was found cached
 };
 
-class Files : public Residency {
+class Files : public policy::Residency {
  public:
   // Both outlive this. `plans` is not used before the first file, so this may be its residency.
   Files(Base* base, Plans* plans)
@@ -50,30 +50,30 @@ class Files : public Residency {
   // Descriptors that a read or a call still uses stay open until the process ends.
   ~Files() override;
 
-  uint64_t cached(FileId file, Range range) override;
-  bool known(FileId file) const override;
-  bool exact(FileId file) const override;
-  bool awaited(FileId file) const override;
+  uint64_t cached(policy::FileId file, policy::Range range) override;
+  bool known(policy::FileId file) const override;
+  bool exact(policy::FileId file) const override;
+  bool awaited(policy::FileId file) const override;
 
   // Adds `session` to the file's users, opening it through `passed` if it is new. Never blocks.
-  FileEntry& use(SessionId session, const protocol::File& file, const std::string& path,
+  FileEntry& use(policy::SessionId session, const protocol::File& file, const std::string& path,
                  UniqueFd passed, uint64_t now_ns);
   // Makes `session` a user of a file that others use already.
-  void share(FileEntry& file, SessionId session) {
+  void share(FileEntry& file, policy::SessionId session) {
     file.sessions.insert(session);
     plans_->scheduler.retention().use_file(file.id, session);
   }
   // `session` no longer uses any file. Calls `cancel` for each read that no session needs any more.
-  void leave(SessionId session, const std::function<void(uint64_t token)>& cancel);
+  void leave(policy::SessionId session, const std::function<void(uint64_t token)>& cancel);
 
-  FileEntry* find(FileId id);
-  const std::map<FileId, FileEntry>& all() const { return files_; }
+  FileEntry* find(policy::FileId id);
+  const std::map<policy::FileId, FileEntry>& all() const { return files_; }
   const std::map<uint64_t, MountEntry>& mounts() const { return mounts_; }
 
-  void read_started(FileId id);
-  void read_ended(FileId id);  // once fd is no longer used by it
+  void read_started(policy::FileId id);
+  void read_ended(policy::FileId id);  // once fd is no longer used by it
   // Checks how much of what a read fetched is in the page cache.
-  void verify(FileId id, Range range);
+  void verify(policy::FileId id, policy::Range range);
   // Warns, once per file, that opening it takes too long.
   void warn_of_hung_opens(uint64_t now_ns, uint64_t limit_ns);
   void turn_mount_off(uint64_t device, const std::string& why);
@@ -88,18 +88,18 @@ class Files : public Residency {
   std::function<void(const FileEntry&)> on_refused;
 
  private:
-  void opened(FileId id, Reopened result);
+  void opened(policy::FileId id, Reopened result);
   void turn_off(FileEntry& file, const std::string& why);
   void close_if_idle(FileEntry& file);
-  void test_open(FileEntry& file, Range range);
+  void test_open(FileEntry& file, policy::Range range);
 
   Base* const base_;
   Plans* const plans_;
   const bool no_cachestat_;
   uint32_t next_id_ = 1;
   size_t closing_ = 0;
-  std::map<FileId, FileEntry> files_;
-  std::map<std::pair<uint64_t, uint64_t>, FileId> by_inode_;
+  std::map<policy::FileId, FileEntry> files_;
+  std::map<std::pair<uint64_t, uint64_t>, policy::FileId> by_inode_;
   std::map<uint64_t, MountEntry> mounts_;
 };
 

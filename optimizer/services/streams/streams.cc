@@ -12,6 +12,18 @@
 #include "optimizer/io/memory.h"
 
 namespace sluice::optimizer {
+
+using policy::Access;
+using policy::Accounts;
+using policy::FileId;
+using policy::number;
+using policy::ObservedStream;
+using policy::Observer;
+using policy::PageTable;
+using policy::SessionId;
+using policy::StorageModel;
+using policy::StreamPlanner;
+using policy::StreamView;
 namespace {
 
 using protocol::EventKind;

@@ -23,7 +23,7 @@ class Streams : Service {
   void on_mapped(Session& session, const TakenEvent& event, uint64_t now_ns);
   uint64_t next_observation_ns() const;
   void count_faults(Session& session, const ObservedMapping& mapping, uint64_t now_ns);
-  void log_event(const char* kind, SessionId session, const TakenEvent& event) const;
+  void log_event(const char* kind, policy::SessionId session, const TakenEvent& event) const;
 
   Histories* const histories_;
 };

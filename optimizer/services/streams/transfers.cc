@@ -9,6 +9,9 @@
 #include "optimizer/io/residency.h"
 
 namespace sluice::optimizer {
+
+using policy::PlannedDrop;
+using policy::PlannedRead;
 namespace {
 
 constexpr uint64_t kPollNs = 20 * kMillisecond;

@@ -20,7 +20,7 @@ class Transfers : Service {
 
   // Starts reads that the scheduler has planned, as far as the engine has room; see planned().
   void start(uint64_t now_ns);
-  std::vector<PlannedRead>& planned() { return planned_; }
+  std::vector<policy::PlannedRead>& planned() { return planned_; }
   void start_drops(uint64_t now_ns);
   // Passes the results of reads on.
   void finish();
@@ -35,14 +35,14 @@ class Transfers : Service {
 
  private:
   struct Read {
-    FileId file{};
-    Range range;
+    policy::FileId file{};
+    policy::Range range;
   };
 
   const std::unique_ptr<Engine> engine_;
-  std::map<uint64_t, Read> reads_;    // submitted to the engine, by token
-  std::vector<PlannedRead> planned_;  // waiting for room in the engine
-  uint64_t reap_ns_ = 0;              // results are collected at this time; 0: as they come
+  std::map<uint64_t, Read> reads_;            // submitted to the engine, by token
+  std::vector<policy::PlannedRead> planned_;  // waiting for room in the engine
+  uint64_t reap_ns_ = 0;                      // results are collected at this time; 0: as they come
 };
 
 }  // namespace sluice::optimizer

@@ -3,20 +3,18 @@ import argparse
 import fcntl
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
 
 from bench.formats.rows import FAR, GROUNDS, GROUPS, LINK, PYTHON, ROWS
+from bench.formats import table as tables
 from bench.lib import conditions, figures, jobs
 from bench.lib.bench import must_agree_on
 from bench.lib.place import BUILD, LIBRARY, TOP, Failed, Skipped, program
 from bench.lib.storage import SlowMount, read_folder, remove_leftovers, touch_memory
 
 DATA = os.path.join(BUILD, "bench-data", "formats")
-RAW = os.path.join(BUILD, "bench")
-TABLE = os.path.join(RAW, "formats.json")
 GROUP_LIMIT = 2400  # seconds: no round of a group begins that might end later
 LAYERS = 20  # 1.3 GB
 SMALL_LAYERS = 1
@@ -36,6 +34,7 @@ def parse(arguments):
     parser.add_argument("--quick", action="store_true", help="one round, at 10 ms only; records no figure")
     parser.add_argument("--no-plain", action="store_true", help="leave out the slow plain runs; records no figure")
     parser.add_argument("--small", action="store_true", help="smoke test with few weights; records no figure")
+    parser.add_argument("--docs", action="store_true", help="write what was measured into docs/; measures nothing")
     parser.add_argument("--list", action="store_true", help="print the rows")
     options = parser.parse_args(arguments)
     for group in options.group:
@@ -113,69 +112,6 @@ def lacking(modules):
     return set(found.stdout.split())
 
 
-def share(row_bytes, seconds, warm_seconds):
-    """Of the link, or of the job's own rate with all in memory where that is less."""
-    return max(row_bytes / (LINK * 1e6), warm_seconds) / seconds
-
-
-class Table:
-    """Every run that was made, by row and ground, kept on disk."""
-
-    def __init__(self, options):
-        self.options, self.runs = options, {}
-
-    def add(self, row, ground, runs):
-        self.runs.setdefault((row, ground), []).append(runs)
-        if self.options.small:
-            return
-        known = figures.load(TABLE)
-        known[f"{row.name}, {ground}"] = {"commit": conditions.commit(), "rounds": self.runs[row, ground]}
-        figures.store(TABLE, known)
-
-    def line(self, row, ground):
-        def median(side):
-            seconds = [one[side]["seconds"] for one in self.runs[row, ground] if side in one]
-            return statistics.median(seconds) if seconds else None
-
-        sides = {side: median(side) for side in ("plain", "sluice", "warm")}
-        text = " | ".join("-" if value is None else f"{value:.2f}" for value in sides.values())
-        share_of = statistics.median(self.shares(row, ground))
-        read = statistics.median(one["plain" if row.peer else "sluice"]["asked"] / one["warm"]["bytes"]
-                                 for one in self.runs[row, ground])
-        return f"| {row.name} | {ground} | {text} | {share_of:.2f} | {read:.2f} |"
-
-    def shares(self, row, ground):
-        side = "plain" if row.peer else "sluice"
-        return [share(one[side]["bytes"], one[side]["seconds"], one["warm"]["seconds"])
-                for one in self.runs[row, ground]]
-
-    def values(self):
-        """The figures that these runs give: name -> values of the rounds."""
-        found = {}
-        for (row, ground), rounds in self.runs.items():
-            if row.peer or not row.figure or (ground != FAR and len(row.grounds) > 1):
-                continue
-            if row.figure.endswith("_bytes"):
-                found[row.figure] = [one["sluice"]["asked"] - one["sluice"]["bytes"] for one in rounds]
-            elif "_speedup_" in row.figure:
-                found[row.figure] = [one["plain"]["seconds"] / one["sluice"]["seconds"] for one in rounds]
-            else:
-                found[row.figure] = self.shares(row, ground)
-        beside = [rounds for (row, _), rounds in self.runs.items() if row.group == "peers" and not row.peer]
-        peers = [rounds for (row, _), rounds in self.runs.items() if row.peer]
-        if beside and peers:
-            found["load_over_best_peer"] = [
-                ours["sluice"]["seconds"] / min(one["plain"]["seconds"] for one in theirs)
-                for ours, *theirs in zip(beside[0], *peers)]
-        return found
-
-    def worst(self):
-        """Sluice / plain of the row where that is largest, in its median round."""
-        ratios = [statistics.median(one["sluice"]["wall"] / one["plain"]["wall"] for one in rounds)
-                  for (row, _), rounds in self.runs.items() if not row.peer]
-        return max(ratios, default=None)
-
-
 def one_round(runner, row, ground, number, plain):
     sides = ["plain", "warm"] if row.peer else [*(["plain"] if plain else []), "sluice", "warm"]
     runs = {}
@@ -194,7 +130,7 @@ def measure(options, rows):
         raise Failed("another scripts/bench-formats is measuring") from None
     remove_leftovers(DATA)
     runner = Runner(SMALL_LAYERS if options.small else LAYERS, options.small)
-    table, broken = Table(options), []
+    table, broken = tables.Table(), []
     for group in dict.fromkeys(row.group for row in rows):
         began, longest = time.monotonic(), 0
         here = [row for row in rows if row.group == group]
@@ -214,16 +150,16 @@ def measure(options, rows):
                     if options.quick and len(row.grounds) > 1 and ground != FAR:
                         continue
                     try:
-                        table.add(row, ground, one_round(runner, row, ground, number, not options.no_plain))
+                        sides = one_round(runner, row, ground, number, not options.no_plain)
+                        table.add(row, ground, sides, store=not (options.small or options.quick or options.no_plain))
                     except (Failed, Skipped, OSError) as why:
                         broken.append(row.name)
                         print(f"formats: {row.name}, {ground}: FAILED: {why}", flush=True)
                         continue
                     print(table.line(row, ground), flush=True)
             longest = max(longest, time.monotonic() - started)
-    complete = {row.name for row in ROWS} == {row.name for row, _ in table.runs}
     if not (options.quick or options.small or options.no_plain):
-        record(table, complete and not broken)
+        record(table, table.complete() and not broken)
     return 1 if broken else 0
 
 
@@ -234,7 +170,7 @@ def record(table, complete):
     for name, some in values.items():
         entry = figures.summary(name, some)
         figures.merge(os.path.join(BUILD, "bench.json"), {name: entry})
-        conditions.note_as(RAW, name, f"{len(some)} rounds of bench/formats, 1.3 GB, {LINK} MB/s")
+        conditions.note_as(tables.RAW, name, f"{len(some)} rounds of bench/formats, 1.3 GB, {LINK} MB/s")
         print("formats: " + figures.describe(name, entry))
 
 
@@ -252,14 +188,16 @@ def main(arguments):
             print(f"{row.group:14} {row.name:36} {', '.join(row.grounds):14} {row.figure}")
         return 0
     try:
+        if options.docs:
+            tables.write()
+            return 0
         for name in ("bench/slowfs", "bench/touch-memory", "sluice", "sluice-optimizer"):
             program(name)
         if not os.path.exists(LIBRARY):
             raise Failed("libsluice.so is not built")
         if not os.path.exists(PYTHON):
             raise Skipped("there is no build/venv (scripts/setup formats)")
-        print("| load | latency | plain | Sluice | warm | share of the link | bytes read / needed |\n"
-              "|---|---|---|---|---|---|---|", flush=True)
+        print(*tables.HEADING, sep="\n", flush=True)
         return measure(options, rows)
     except Skipped as why:
         print(f"formats: skipped: {why}")

@@ -1,10 +1,8 @@
 """The table of all rows, for the terminal and for docs/benchmarks.md."""
-import os
 import statistics
 
 from bench.harm.bounds import epochs_of, geometric_mean, interval, worst_of
-from bench.lib.docs import DOCUMENT
-from bench.lib.place import Failed
+from bench.lib import docs
 
 SAVINGS_GROUND, SAVINGS_SECONDS, SAVINGS_SHARE = "@slow10", 0.3, 0.2
 BEGIN, END = "<!-- harm: begin, made by scripts/bench-harm --docs -->", "<!-- harm: end -->"
@@ -52,16 +50,7 @@ def lines(results):
 
 
 def write(results, about):
-    """Replaces what is between the marks. Failed if the document has lost them."""
-    with open(DOCUMENT, encoding="utf-8") as text:
-        content = text.read()
-    if content.count(BEGIN) != 1 or content.count(END) != 1:
-        raise Failed(f"{DOCUMENT} has not one pair of marks for the rows of harm")
-    before, rest = content.split(BEGIN)
-    after = rest.split(END)[1]
-    with open(DOCUMENT + ".new", "w", encoding="utf-8") as text:
-        text.write("\n".join([before + BEGIN, "", *lines(results), "", about, "", END + after]))
-    os.replace(DOCUMENT + ".new", DOCUMENT)
+    docs.replace(BEGIN, END, [*lines(results), "", about])
 
 
 def savings_error(rounds):

@@ -76,21 +76,32 @@ def still_said(text, measured):
     return lines
 
 
-def write(out, document=DOCUMENT):
-    """Replaces what is between the marks. Failed if the document has lost them."""
+def replace(begin, end, lines, document=DOCUMENT):
+    """Replaces what is between two marks, by what `lines` are or, called with that, return. Failed if the document
+    has lost its marks."""
     with open(document, encoding="utf-8") as text:
         content = text.read()
-    if content.count(BEGIN) != 1 or content.count(END) != 1:
-        raise Failed(f"{document} has not one pair of marks for its figures")
-    before, rest = content.split(BEGIN)
-    between, after = rest.split(END)
+    if content.count(begin) != 1 or content.count(end) != 1:
+        raise Failed(f"{document} has not one pair of marks '{begin}'")
+    before, rest = content.split(begin)
+    between, after = rest.split(end)
+    lines = lines(between) if callable(lines) else lines
+    with open(document + ".new", "w", encoding="utf-8") as text:
+        text.write("\n".join([before + begin, "", *lines, "", end + after]))
+    os.replace(document + ".new", document)
+
+
+def write(out, document=DOCUMENT):
     measured = figures.load(os.path.join(out, "bench.json"))
-    known = rows(between)
-    lines = table(measured, known)
-    others = set(known) & {*figures.FIGURES, *figures.ELSEWHERE} - set(measured)
-    for sentence in conditions.sentences(os.path.join(out, "bench"), measured, bool(others)):
-        lines += ["", sentence]
-    for sentence in still_said(between, measured) if others else ():
-        lines += ["", sentence]
-    with open(document, "w", encoding="utf-8") as text:
-        text.write("\n".join([before + BEGIN, "", *lines, "", END + after]))
+
+    def lines_of(between):
+        known = rows(between)
+        lines = table(measured, known)
+        others = set(known) & {*figures.FIGURES, *figures.ELSEWHERE} - set(measured)
+        for sentence in conditions.sentences(os.path.join(out, "bench"), measured, bool(others)):
+            lines += ["", sentence]
+        for sentence in still_said(between, measured) if others else ():
+            lines += ["", sentence]
+        return lines
+
+    replace(BEGIN, END, lines_of, document)

@@ -12,7 +12,7 @@ PAPER = {"FEFS SSD": [280, 280, 180, None], "local SSD": [320, 320, 160, 160]}
 MIB = 1 << 20
 
 
-def _plot():
+def plot():
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -52,7 +52,7 @@ def figure7(folder, path):
     if not ours:
         return False
     colours = ["#4477aa", "#ccbb44"]
-    figure, (left, right) = _plot().subplots(1, 2, figsize=(12, 4.5))
+    figure, (left, right) = plot().subplots(1, 2, figsize=(12, 4.5))
     _bars(left, PAPER, colours)
     left.set_title("The paper's Figure 7: values that its text gives")
     _bars(right, ours, colours)
@@ -69,7 +69,7 @@ def figure8(folder, path):
     points = {(p["distance"] // MIB, p["size"] // MIB): p["over_warm"] for p in raw["points"]}
     distances = sorted({d for d, _ in points})
     sizes = sorted({s for _, s in points})
-    figure, axes = _plot().subplots(figsize=(8, 4.5))
+    figure, axes = plot().subplots(figsize=(8, 4.5))
     for number, size in enumerate(sizes):
         at = [d for d in distances if (d, size) in points]
         spread = [points[d, size] for d in at]
@@ -102,7 +102,7 @@ def separate_files(folder, path):
     raw = figures.load(os.path.join(folder, "files.json"))
     if not raw:
         return False
-    figure, axes = _plot().subplots(figsize=(5, 4.5))
+    figure, axes = plot().subplots(figsize=(5, 4.5))
     values = [statistics.median(raw["files_s"]), statistics.median(raw["lmdb_s"])]
     axes.bar([0, 1], values, 0.6, color=["#4477aa", "#ccbb44"])
     for place, value in enumerate(values):
@@ -120,7 +120,7 @@ def separate_files(folder, path):
 def draw(folder):
     """Whatever there is data for. Says which pictures were made."""
     def icache(folder, path):
-        return icache_picture.draw(_plot(), folder, path)
+        return icache_picture.draw(plot(), folder, path)
     for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files),
                        ("icache", icache)):
         path = os.path.join(folder, name + ".png")

@@ -17,7 +17,7 @@ if "skipped" in done.stdout:
 claim(done.returncode == 0, done.stdout + done.stderr)
 lines = [line for line in done.stdout.splitlines() if line.startswith("| safetensors, shuffled | 10 ms |")]
 claim(len(lines) == 1, done.stdout)
-plain, sluice, warm = (float(word) for word in lines[0].split("|")[3:6])
+plain, sluice, warm = (float(word.rstrip(" s")) for word in lines[0].split("|")[3:6])
 claim(0 < warm < plain and sluice > 0, lines[0])
 with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
     claim("bench-data/formats" not in mounts.read(), "a mount was left")

@@ -69,7 +69,8 @@ inline constexpr uint64_t kNoLimit = UINT64_MAX;
 inline constexpr OptionInfo kOptions[] = {
     {Option::kDataset, "dataset", "SLUICE_DATASET", OptionKind::kPaths, false, "", 0, 0, "",
      "colon-separated files, folders or globs that are data; LMDB files are recognised without "
-     "it; `auto` adds every read-only file of at least 256 MiB",
+     "it; `auto` adds every read-only file of at least 256 MiB, "
+     "on a network or FUSE mount of 16 MiB",
      true},
     {Option::kDistance, "distance", "SLUICE_DISTANCE", OptionKind::kBytes, true, "", 65536,
      1ULL << 40, "auto", "bytes between checkpoints"},

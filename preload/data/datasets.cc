@@ -10,6 +10,7 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/data/left_alone.h"
+#include "preload/data/slow_mounts.h"
 
 namespace sluice::preload {
 namespace {
@@ -133,11 +134,16 @@ void find_root(int fd, const struct stat& about, const LmdbMeta& first, DataFile
   out->wanted_bytes = page;
 }
 
+bool is_big(int fd, const struct stat& about) {
+  const auto size = static_cast<uint64_t>(about.st_size);
+  return size >= kBigFile || (size >= kBigSlowFile && on_slow_mount(fd, about));
+}
+
 }  // namespace
 
-bool may_be_streamed(const struct stat& about) {
+bool may_be_streamed(int fd, const struct stat& about) {
   return S_ISREG(about.st_mode) &&
-         (static_cast<uint64_t>(about.st_size) >= kBigFile ||
+         (is_big(fd, about) ||
           (*patterns() != '\0' && about.st_size >= static_cast<off_t>(kSmallestMapping)));
 }
 
@@ -156,7 +162,7 @@ bool recognise(int fd, const struct stat& about, bool mapped, DataFile* out) {
   bool wanted = false;
   with_room([&] { wanted = named(out->path, &automatic); });
   if (wanted || out->lmdb) return true;
-  if (!automatic || static_cast<uint64_t>(about.st_size) < kBigFile) return false;
+  if (!automatic || !is_big(fd, about)) return false;
   const long mode = sys::call(SYS_fcntl, fd, F_GETFL);
   return !sys::failed(mode) && (mode & O_ACCMODE) == O_RDONLY;
 }

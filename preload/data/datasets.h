@@ -9,7 +9,9 @@
 namespace sluice::preload {
 
 inline constexpr size_t kSmallestMapping = 1 << 20;  // bytes; smaller ones are never data
-inline constexpr uint64_t kBigFile = 256ULL << 20;   // bytes; read-only files of this size are data
+// Read-only files of this size are data, bytes: of any mount; of a network or FUSE mount.
+inline constexpr uint64_t kBigFile = 256ULL << 20;
+inline constexpr uint64_t kBigSlowFile = 16ULL << 20;
 
 struct DataFile {
   bool lmdb = false;
@@ -20,11 +22,11 @@ struct DataFile {
 
 // True if the open file `fd` is data: an LMDB file (checked for mappings only), a file that
 // SLUICE_DATASET names, or, if SLUICE_DATASET is empty or contains `auto`, a file of at least
-// kBigFile that is open for reading only. If the file is about to be mapped, reads its first 152
-// bytes, and as many of an LMDB file's second page.
+// kBigFile (kBigSlowFile on a slow mount) that is open for reading only. If the file is about to be
+// mapped, reads its first 152 bytes, and as many of an LMDB file's second page.
 bool recognise(int fd, const struct stat& about, bool mapped, DataFile* out);
 
 // Whether recognise() may return true for a stream; needs no path: for the open() hook.
-bool may_be_streamed(const struct stat& about);
+bool may_be_streamed(int fd, const struct stat& about);
 
 }  // namespace sluice::preload

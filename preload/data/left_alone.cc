@@ -180,7 +180,7 @@ void left_alone_text(char* out, size_t size) {
     const bool big = kind->largest.load(std::memory_order_relaxed) >= kBigFile;
     const char* why = *given_dataset() != '\0' ? "not named by SLUICE_DATASET"
                       : big                    ? "opened in a way that is not followed"
-                            : "smaller than 256 MiB; SLUICE_DATASET=DIR takes them";
+                            : "too small to be followed unasked; SLUICE_DATASET=DIR takes them";
     const int length = snprintf(out + used, size - used, "%s%llu%s%s file%s of %.1f MB: %s",
                                 used == 0 ? "" : "; ", static_cast<unsigned long long>(files),
                                 word == 0 ? "" : " .", ending, files == 1 ? "" : "s",

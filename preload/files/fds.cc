@@ -104,7 +104,7 @@ void look_at(int fd, FdEntry& entry) {
   }
   const uint32_t kind = left_alone_opened(fd, about);
   entry.file.store(kind, std::memory_order_relaxed);
-  if (!may_be_streamed(about)) {
+  if (!may_be_streamed(fd, about)) {
     entry.use.store(kind != 0 ? FdUse::kLeftAlone : FdUse::kOther, std::memory_order_release);
     return;
   }

@@ -48,7 +48,7 @@ def test(place):
         with open(path, "wb") as file:
             file.write(os.urandom(BYTES))
     python = [sys.executable, "-c"]
-    kinds = f"nothing was done: {TARS} .tar files of 4.0 MB: smaller than 256 MiB; SLUICE_DATASET=DIR takes them"
+    kinds = f"nothing was done: {TARS} .tar files of 4.0 MB: too small to be followed unasked; SLUICE_DATASET=DIR takes them"
     for code in (READ, WORKERS):
         line = said(place, [*python, code, *paths])
         claim(line == "sluice: " + kinds, line)

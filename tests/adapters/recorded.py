@@ -18,7 +18,7 @@ import harness  # noqa: E402
 from harness import Failure, claim  # noqa: E402,F401
 
 
-def run(arguments, record=None, adapter=ADAPTER, cwd=None, timeout=100, **settings):
+def run(arguments, record=None, adapter=ADAPTER, cwd=None, timeout=100, python=PYTHON, **settings):
     """A Python job; with `record`, a file's name, under the recorder and the adapter."""
     values = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8",
               "PYTHONDONTWRITEBYTECODE": "1"}
@@ -28,7 +28,7 @@ def run(arguments, record=None, adapter=ADAPTER, cwd=None, timeout=100, **settin
             values["RECORDER_ADAPTER"] = adapter
     values.update(settings)
     try:
-        return subprocess.run([PYTHON, *arguments], env=values, cwd=cwd, capture_output=True,
+        return subprocess.run([python, *arguments], env=values, cwd=cwd, capture_output=True,
                               text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         raise Failure(f"still running after {timeout} s: {arguments}") from None

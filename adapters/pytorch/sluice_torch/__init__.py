@@ -3,6 +3,7 @@
   hook      when torch.utils.data is imported, has `install` patch it
   loader    epochs: predicts the order that a loader will draw, and compares it with the draws
   orders    what each of PyTorch's samplers will draw, from a copy of its generator's state
+  libraries the same of samplers of torchdata and accelerate
   importlib_bootstrap.fetcher  brackets each dataset[i] in the process that reads it
   datasets  a dataset's name, and its samples' locations where it exposes them
   importance  losses, and epochs that select samples by them (SLUICE_IMPORTANCE)

@@ -7,13 +7,13 @@ generator's state has changed in between.
 """
 import array
 import collections
+import functools
 import itertools
 import operator
 
 import torch
-from torch.utils.data import sampler as samplers
 
-from . import datasets, importance, orders, ranks, settings, turns
+from . import datasets, importance, libraries, orders, ranks, settings, turns
 from .bindings import sluice
 from .delivery import Delivery
 from .identity import IdentityMap
@@ -53,7 +53,7 @@ class Epoch:
         registration.epochs += 1
         self.alone, registration.last = registration.last in (None, link.serial), link.serial
         self.batched = loader._auto_collation
-        self.recipe, self.batch = _recipe(loader)
+        self.recipe, self.batch, self.wrapped = _recipe(loader)
         self.seed_too = False  # whether the base seed comes from the sampler's generator
         # The generator's state and DistributedSampler's epoch that determine the order; a clone of
         # the generator in its state after the epoch.
@@ -73,10 +73,10 @@ class Epoch:
             link.batches = self.batches
         # Batches that were drawn and not returned yet, to attribute losses to samples.
         self.pending = collections.deque() if importance.observes() else None
-        self.order, self.position = None, 0
+        self.order, self.position, self.published = None, 0, False
         self.begun = self.done = self.silent = False
 
-    def predict(self):
+    def predict(self, publish=True):
         """Predicts the whole order from the current state, and publishes it."""
         try:
             self.state, self.at_epoch = self._state(), self.recipe.epoch()
@@ -94,10 +94,11 @@ class Epoch:
             settings.debug("order not predicted: %s" % error)
             self.recipe = self.order = None
             return
+        self.published = publish or self.selection is not None
         if self.selection is not None:
             return  # substitutions are decided when the epoch begins
         ahead = self.link.ahead
-        if not (ahead and ahead[0] == self.epoch and ahead[1] == self.order.tobytes()):
+        if publish and not (ahead and ahead[0] == self.epoch and ahead[1] == self.order.tobytes()):
             self.publish(self.order, 0, True)
 
     def _state(self):
@@ -108,6 +109,8 @@ class Epoch:
         """The order without samples that are not fetched or that drop_last drops."""
         if self.chosen is not None:
             order = orders.flat([index for index in order.tolist() if self.chosen[index]])
+        if self.wrapped is not None:
+            return self.wrapped(order)
         return order[:len(order) // self.batch * self.batch] if self.batch else order
 
     def _exist(self, indices):
@@ -116,13 +119,18 @@ class Epoch:
     def publish(self, indices, first, whole):
         sluice.publish_order(self.number, self.epoch, indices, first, whole)
 
-    def begin(self):
+    def begin(self, iterator):
         """The first index is about to be drawn."""
         self.begun = True
         if self.recipe is None:
             return
-        if self.order is None or self._moved():
-            self.predict()
+        skipped = libraries.skipped(iterator)
+        # What is skipped may have been drawn, from the state that the order was predicted from.
+        if self.recipe.see(iterator) or self.order is None or self._moved() and not skipped:
+            self.predict(publish=not skipped)
+        if self.order is not None and (skipped or not self.published):
+            self.order = self.order[skipped:]
+            self.publish(self.order, 0, True)
         if self.recipe is not None:
             self._look_ahead()
         if self.order is not None and self.selection is not None:
@@ -215,7 +223,7 @@ class Epoch:
         other code drew from the sampler's generator before this batch, whose draws start in
         `self.state`."""
         chunk = self.recipe.chunk
-        if not chunk or self.chosen is not None:
+        if not chunk or self.chosen is not None or self.wrapped is not None:
             return False
         start = -(-first // chunk) * chunk
         rest = self.recipe.replay(orders.clone(self.state), start).tolist()
@@ -247,22 +255,26 @@ def _numbers(drawn):
 
 
 def _recipe(loader):
-    """(recipe, batch): the recipe of the sampler under `loader`, None if unknown; the size of its
-    batches if an incomplete last one is dropped, else 0."""
-    sampler, batch = loader._index_sampler, 0
+    """(recipe, batch, wrapped): the recipe of the sampler under `loader`, None if unknown; the size of its batches if an
+    incomplete last one is dropped, else 0; what maps the sampler's order to that of the batches, if not the identity."""
+    sampler, batch, wrapped = loader._index_sampler, 0, None
     try:
         if loader._auto_collation:
-            if type(sampler) is samplers.BatchSampler:
-                batch = sampler.batch_size if sampler.drop_last else 0
+            sampler, wrappers = libraries.unwrapped(sampler)
+            if libraries.is_batch_sampler(sampler):
+                if wrappers:
+                    wrapped = functools.partial(libraries.wrapped, wrappers, sampler)
+                elif sampler.drop_last:
+                    batch = sampler.batch_size
                 sampler = sampler.sampler
-            elif type(sampler) in (list, tuple) and set(map(type, sampler)) <= {list, tuple}:
+            elif type(sampler) in (list, tuple) and set(map(type, sampler)) <= {list, tuple} and not wrappers:
                 sampler = [index for indices in sampler for index in indices]
             else:
-                return None, 0
-        return orders.known(sampler), batch
+                return None, 0, None
+        return libraries.known(sampler) or orders.known(sampler), batch, wrapped
     except Exception as error:  # raised by its length or its attributes
         settings.debug("%s is not known: %s" % (type(sampler).__name__, error))
-        return None, 0
+        return None, 0, None
 
 
 def _start(iterator, loader):
@@ -277,7 +289,9 @@ def _start(iterator, loader):
     epoch = Epoch(registration, loader, link, ranks.plan_of(iterator))
     _epochs.put(iterator, epoch)
     if epoch.plan is None and epoch.recipe is not None and (epoch.recipe.eager or loader.num_workers == 0):
-        epoch.predict()
+        epoch.recipe.see(iterator)
+        # torchdata's loader resumes an epoch after this.
+        epoch.predict(publish=vars(loader).get("next_iter_state") is None)
 
 
 def created(iterator, arguments, named):
@@ -299,7 +313,7 @@ def before(iterator):
     if epoch is None:
         return
     if not epoch.begun:
-        epoch.begin()
+        epoch.begin(iterator)
         substitute = epoch.deliver if epoch.delivery is not None else None
         if epoch.plan is not None:
             epoch.plan.answered = epoch.selection is not None

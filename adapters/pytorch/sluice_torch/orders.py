@@ -79,6 +79,11 @@ class Recipe(abc.ABC):
         self.own = self.sampler.generator is not None
         self.generator = self.sampler.generator if self.own else torch.default_generator
 
+    def see(self, iterator):
+        """The loader's iterator was made, or draws its first index next. Whether something else follows from it than
+        when it was last seen."""
+        return False
+
     @abc.abstractmethod
     def replay(self, generator, start=0):
         """The order from position `start` (a multiple of chunk) on; `generator`, a clone in the
@@ -112,7 +117,7 @@ class Fixed(Recipe):
     def at_epoch(self, epoch):
         other = copy.copy(self.sampler)
         other.epoch = epoch
-        return Fixed(other)
+        return type(self)(other)
 
 
 class Random(Recipe):

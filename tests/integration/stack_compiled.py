@@ -1,0 +1,11 @@
+#!/usr/bin/python3
+# test: timeout=900 turns
+"""Jobs with steps that PyTorch 2 compiles, and losses of all kinds, see with Sluice what they see without: see tests/stack."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stack"))
+import compare  # noqa: E402
+
+if __name__ == "__main__":
+    compare.test("compiled", count=8)

@@ -53,7 +53,7 @@ check-long: ## the tests that check leaves out: all configurations, stress, 20,0
 	$(Q)scripts/check --long
 
 bench: ## every figure, into build/bench.json (bench-NAME for one)
-	$(Q)scripts/setup build bench gluster torch2
+	$(Q)scripts/setup build bench gluster stack
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench
 
@@ -68,7 +68,7 @@ bench-formats: ## how fast model weights load from slow storage; groups of at mo
 	$(Q)scripts/bench-formats
 
 bench-%:
-	$(Q)scripts/setup build bench gluster torch2
+	$(Q)scripts/setup build bench gluster stack
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)scripts/bench $*
 

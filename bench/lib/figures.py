@@ -247,6 +247,15 @@ FIGURES = {
         "ratio", None, "the same, with iis and substitution"),
     "packs_read_share": Figure(
         "share", None, "of the bytes that the first of these fetched in its seven epochs, those that packs had"),
+    "torch2_exactness": Figure(
+        "count", 0, "what differs with Sluice, and with importance=loss, in any case of tests/stack: indices, bytes, losses,"
+        " generators, exceptions, status"),
+    "torch2_exactness_cases": Figure("count", 200, "those cases: jobs of PyTorch 2.13 and what stands on it", True),
+    "compile_step_overhead": Figure(
+        "ratio", 1.03, "a training step that inductor compiles with its loss: SLUICE_IMPORTANCE=loss / off, both under"
+        " Sluice"),
+    "compile_step_overhead_observed": Figure(
+        "ratio", 1.03, "the same, the network compiled and its loss computed outside, where it is observed"),
     "separate_files_over_lmdb_pfs": Figure(
         "ratio", None, "the same records cold from separate files / from LMDB, without Sluice"),
 }

@@ -8,7 +8,8 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, link, noncached, opened_ahead, order,
-                       overhead, packs, pictures, promises, runs, samples, scale, slow, small, staged, sweep, train, window)
+                       overhead, packs, pictures, promises, runs, samples, scale, slow, small, staged, sweep, torch2,
+                       train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -42,6 +43,8 @@ GROUPS = [
     ("promises", promises.PROVIDES, promises.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
     ("icache_prefetched", icache_prefetched.PROVIDES, icache_prefetched.run),
+    ("exactness", torch2.EXACTNESS, torch2.exactness),
+    ("compile_step", list(torch2.STEPS.values()), torch2.steps),
     ("disk", disk.PROVIDES + ["figure7"], disk.run),
 ]
 # Held at once: the file, and two slow mounts' copies of it; and some room for everything else.

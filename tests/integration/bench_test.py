@@ -23,7 +23,7 @@ TINY = ["--small", "--size", "24M", "--disk-size", "24M", "--rounds", "1", "--ov
 # out, with one line each.
 MAY_BE_SKIPPED = {"slow", "overhead", "random", "figure8", "link", "noncached", "files", "disk", "samples",
                   "arm", "icache", "icache_prefetched", "packs", "window", "opened_ahead",
-                  "opened_ahead_over_copy_gluster"}
+                  "opened_ahead_over_copy_gluster", "exactness", "compile_step"}
 # What waits for the storage (10 ms, and one after the other) over what is in memory (20 us), and rates of jobs
 # that wait so for a few files, over the link's.
 PLAUSIBLE = {**{f"opened_ahead_over_copy_{name}": (0.01, 10_000) for name in ("cloud_old", "cloud_no_keep")},
@@ -54,7 +54,7 @@ def check_entry(name, entry):
 
 # Of the groups that take longest in their tiny size; the others are taken each time.
 LONG_GROUPS = ("icache", "icache_prefetched", "staged", "best_workers", "samples", "samples memory", "packs", "promises",
-               "train", "runs", "memory", "window", "opened_ahead")
+               "train", "runs", "memory", "window", "opened_ahead", "exactness", "compile_step")
 PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache"}
 
 

@@ -49,8 +49,9 @@ enum class MessageKind : uint32_t {
   kOrder = 13,
   // answer. No body.
   kDone = 14,
-  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` absolute paths, each ended
-  // by a NUL: samples [first, first + count) are these whole files. sluice.h: sluice_locate_files.
+  // job -> optimizer. Body Samples; one descriptor: a memfd with `count` * `each` paths, each ended
+  // by a NUL, absolute or empty: samples [first, first + count) are these whole files, `each` of
+  // them; an empty path is none. sluice.h: sluice_locate_files, sluice_locate_parts.
   kLocate = 15,
   // job -> optimizer. Body StageAsked.
   kStage = 16,
@@ -146,7 +147,7 @@ struct Dataset {
 
 struct DatasetKnown {
   uint32_t dataset;  // id for events
-  uint32_t reserved;
+  uint32_t located;  // samples whose location is known, in percent, rounded down
 };
 
 // What a memfd says about samples, or about positions in an epoch's order: [first, first + count).
@@ -159,9 +160,14 @@ struct Samples {
   uint32_t dataset;
   uint32_t epoch;  // kOrder, kSelect, kDeliver
   uint32_t whole;  // kOrder: 1 if the epoch ends after the last one
-  uint32_t file;   // kLocateExtents, kLocateKeys: the file's id
+  union {
+    uint32_t file;  // kLocateExtents, kLocateKeys: the file's id
+    uint32_t each;  // kLocate: paths of a sample, 1 to kMostFilesEach
+  };
   uint64_t group;  // kImportance, kSelect, kDeliver: the same for all ranks of a job; 0: none
 };
+
+inline constexpr uint32_t kMostFilesEach = 4;
 
 // [offset, offset + length) of a file, bytes.
 struct Place {

@@ -62,6 +62,11 @@ int sluice_reads_for_others(void);
  * now, from the current folder. They are fetched in the declared order, from the first epoch on. */
 int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
 
+/* Sample first + i is the whole files paths[i * each] to paths[i * each + each - 1], 1 to 4 of them
+ * (an image and its mask, say); NULL or "" is no file, and a sample without any stays unknown. */
+int sluice_locate_parts(int dataset, uint64_t first, const char* const* paths, uint64_t count,
+                        uint32_t each);
+
 /* Samples [first, first + count) are the bytes [offsets[i], offsets[i] + lengths[i]) of the file
  * `path`; a length of 0 leaves that sample unknown. The file is opened once, to be followed from
  * then on, and closed again. */
@@ -78,6 +83,20 @@ int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t
  * moment; a file whose records are written meanwhile is not used. */
 int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                        const uint32_t* lengths, uint64_t count);
+
+/* The percentage of the dataset's samples whose location is known by now, rounded down: declared,
+ * learned from what was read, or stored by an earlier run. Asks the optimizer. */
+int sluice_located(int dataset);
+
+/* Collects the names of the files that the calling thread opens for reading, as far as they may be
+ * samples: `on` is 1 to begin, 0 to end. One thread of a process at a time: -EBUSY while another
+ * one does. */
+int sluice_watch_opens(int on);
+
+/* Copies the absolute paths that were collected since the last call to `text`, in the order of
+ * opening, each ended by a NUL, as many as fit into `size` bytes; the others are lost. Returns
+ * their length, bytes. Files that lie on a mount that is never staged are not collected. */
+int sluice_take_opens(char* text, uint64_t size);
 
 /* The following functions concern importance (SLUICE_IMPORTANCE), an opt-in that may change what is
  * trained. */

@@ -150,11 +150,12 @@ const protocol::OptionInfo* find_option(std::string_view name) {
 
 }  // namespace
 
-bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths) {
+bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths,
+                 bool gaps) {
   paths->clear();
   for (uint64_t i = 0; i < count; ++i) {
     const size_t end = text.find('\0');
-    if (end > kLongestPath || text.front() != '/') {
+    if (end > kLongestPath || (text.front() != '/' && !(gaps && end == 0))) {
       return false;
     }
     paths->push_back(text.substr(0, end));
@@ -264,6 +265,10 @@ Message locate_of(MessageKind kind, Packet packet) {
   if (request.count > kMaxPlaces || request.first > protocol::kMaxSamples ||
       request.bytes > kMaxPaths) {
     return BadMessage{"too many places at once"};
+  }
+  if (kind == MessageKind::kLocate &&
+      (request.each < 1 || request.each > protocol::kMostFilesEach)) {
+    return BadMessage{"samples of " + std::to_string(request.each) + " files"};
   }
   const bool extents = kind == MessageKind::kLocateExtents;
   if (extents && request.bytes != request.count * sizeof(protocol::Place)) {

@@ -108,8 +108,10 @@ Message parse_packet(std::span<const std::byte> packet);
 // The "name=value\n" text of a hello. Unknown names and bad values are reported and ignored.
 SessionOptions parse_options(std::string_view text, std::vector<std::string>* problems);
 
-// Parses `count` absolute paths, each ended by a NUL. False: `text` is malformed.
-bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths);
+// Parses `count` absolute paths, each ended by a NUL. False: `text` is malformed. `gaps`: paths may
+// be empty.
+bool parse_paths(std::string_view text, uint64_t count, std::vector<std::string_view>* paths,
+                 bool gaps = false);
 
 // Parses `count` lengths and then the keys, the format of kLocateKeys. False: `text` is malformed.
 bool parse_keys(std::string_view text, uint64_t count, std::vector<std::string_view>* keys);

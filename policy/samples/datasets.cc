@@ -139,6 +139,12 @@ void Datasets::learn(DatasetId dataset, uint64_t index, std::vector<Extent> part
     memory_.refused = true;
     return;
   }
+  if (source == Source::kSeen) {
+    const std::span<const Extent> before = entry->set.parts(index);
+    if (is_of_files(before) && entry->set.source(index) == Source::kDeclared) {
+      entry->declared.seen(before, parts);
+    }
+  }
   memory_.more_holders |= entry->set.held() == 0;
   change(*entry, [&](SampleSet& set) { set.learn(index, std::move(parts), source); });
 }
@@ -149,10 +155,21 @@ void Datasets::refine(DatasetId dataset, uint64_t index, std::vector<Extent> par
   }
 }
 
-void Datasets::drop_guesses(DatasetId dataset) {
+void Datasets::drop(DatasetId dataset, Source source) {
   if (Dataset* entry = find_mutable(dataset)) {
-    change(*entry, [](SampleSet& set) { set.drop_guesses(); });
+    change(*entry, [source](SampleSet& set) { set.drop(source); });
   }
+}
+
+void Datasets::was_offered(DatasetId dataset, uint64_t index, uint64_t now_ns) {
+  Dataset* entry = find_mutable(dataset);
+  if (entry == nullptr || !is_of_files(entry->set.parts(index))) return;
+  if (entry->set.source(index) == Source::kDeclared) entry->declared.was_offered(now_ns);
+}
+
+bool Datasets::refuted(DatasetId dataset) {
+  Dataset* entry = find_mutable(dataset);
+  return entry != nullptr && entry->declared.refuted();
 }
 
 void Datasets::set_off(DatasetId dataset, bool files, bool off) {

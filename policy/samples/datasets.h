@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/samples/declared_files.h"
 #include "policy/samples/sample_set.h"
 #include "policy/util/ids.h"
 
@@ -34,6 +35,7 @@ class Datasets {
     std::set<SessionId> sessions;
     uint64_t last_use = 0;    // ascending with each use of any dataset
     bool unfollowed = false;  // it does not fit
+    DeclaredFiles declared;
     // By kind of samples, ranges and whole files:
     bool off[2] = {false, false};    // not prefetched
     bool trial[2] = {false, false};  // the control group is not
@@ -77,7 +79,12 @@ class Datasets {
   // The same on behalf of all sessions. No effect if there is no such dataset.
   void learn(DatasetId dataset, uint64_t index, std::vector<Extent> parts, Source source);
   void refine(DatasetId dataset, uint64_t index, std::vector<Extent> parts);  // as SampleSet's
-  void drop_guesses(DatasetId dataset);
+  void drop(DatasetId dataset, Source source);                                // as SampleSet's
+
+  // A worker begins the sample, whose files were read ahead.
+  void was_offered(DatasetId dataset, uint64_t index, uint64_t now_ns);
+  // What the job declared of the dataset is wrong, by what was seen since it was last refuted.
+  bool refuted(DatasetId dataset);
 
   // Disables prefetching for the dataset's samples that are whole files (or, not `files`, ranges).
   void set_off(DatasetId dataset, bool files, bool off);

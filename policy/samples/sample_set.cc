@@ -157,13 +157,13 @@ void SampleSet::refine(uint64_t index, std::vector<Extent> parts) {
   set_source(index, Source::kGuessed);
 }
 
-void SampleSet::drop_guesses() {
-  std::vector<uint64_t> guesses;
+void SampleSet::drop(Source source) {
+  std::vector<uint64_t> indices;
   for_each_known([&](uint64_t index) {
-    if (source(index) == Source::kGuessed) guesses.push_back(index);
+    if (this->source(index) == source) indices.push_back(index);
     return true;
   });
-  for (const uint64_t index : guesses) remove(index);
+  for (const uint64_t index : indices) remove(index);
 }
 
 void SampleSet::clear() {

@@ -55,8 +55,8 @@ class SampleSet {
   uint64_t news() const { return news_; }
   // A guess made these parts of what was seen, which contains them.
   void refine(uint64_t index, std::vector<Extent> parts);
-  void drop_guesses();
-  void clear();  // no sample is known any more
+  void drop(Source source);  // all that is known from there
+  void clear();              // no sample is known any more
   static constexpr size_t kMaxParts = 64;
 
  private:

@@ -41,6 +41,8 @@ struct ThreadState {
   // Records in followed mappings that LMDB returned since the thread began a sample: [begin, end).
   uint32_t touched_count;
   uintptr_t touched[8][2];
+  // The names of files that the thread opens are collected (samples/opens.h).
+  bool watches_opens;
   // The state of samples/pages.cc for the sample: a PageWatch.
   uint8_t page_watch;
   FaultMark faults;

@@ -10,6 +10,7 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/samples/datasets.h"
+#include "preload/samples/opens.h"
 #include "preload/samples/pages.h"
 #include "preload/samples/places.h"
 #include "preload/session/client.h"
@@ -107,7 +108,24 @@ SLUICE_EXPORT int sluice_wanted() { return samples_wanted() ? 1 : 0; }
 
 SLUICE_EXPORT int sluice_locate_files(int dataset, uint64_t first, const char* const* paths,
                                       uint64_t count) {
-  return declared(0, [&] { return locate_files(dataset, first, paths, count); });
+  return declared(0, [&] { return locate_files(dataset, first, paths, count, 1); });
+}
+
+SLUICE_EXPORT int sluice_locate_parts(int dataset, uint64_t first, const char* const* paths,
+                                      uint64_t count, uint32_t each) {
+  return declared(0, [&] { return locate_files(dataset, first, paths, count, each); });
+}
+
+SLUICE_EXPORT int sluice_located(int dataset) {
+  return declared(0, [&] { return located(dataset); });
+}
+
+SLUICE_EXPORT int sluice_watch_opens(int on) {
+  return declared(0, [&] { return watch_opens(on != 0); });
+}
+
+SLUICE_EXPORT int sluice_take_opens(char* text, uint64_t size) {
+  return declared(0, [&] { return take_opens(text, size); });
 }
 
 SLUICE_EXPORT int sluice_locate_extents(int dataset, uint64_t first, const char* path,

@@ -74,6 +74,18 @@ void want_stage() {
   sys::close(fd);
 }
 
+int ask_about(const char* name, uint64_t samples, protocol::DatasetKnown* answer) {
+  protocol::Dataset body = {0, 0, samples};
+  return ask_in_session({.kind = protocol::MessageKind::kDataset,
+                         .expected = protocol::MessageKind::kDatasetKnown,
+                         .body = &body,
+                         .body_size = sizeof body,
+                         .text = name,
+                         .text_size = strnlen(name, kNameBytes),
+                         .answer = answer,
+                         .answer_size = sizeof *answer});
+}
+
 }  // namespace
 
 int declare_dataset(const char* name, uint64_t samples) {
@@ -90,17 +102,8 @@ int declare_dataset(const char* name, uint64_t samples) {
       }
     }
   }
-  protocol::Dataset body = {0, 0, samples};
   protocol::DatasetKnown answer;
-  const int error = ask_in_session({.kind = protocol::MessageKind::kDataset,
-                                    .expected = protocol::MessageKind::kDatasetKnown,
-                                    .body = &body,
-                                    .body_size = sizeof body,
-                                    .text = name,
-                                    .text_size = length,
-                                    .answer = &answer,
-                                    .answer_size = sizeof answer});
-  if (error != 0) return error;
+  if (const int error = ask_about(name, samples, &answer); error != 0) return error;
   const int number = static_cast<int>(in_session(answer.dataset));
   want_stage();
   Locked locked(g_lock);
@@ -118,6 +121,23 @@ int declare_dataset(const char* name, uint64_t samples) {
   place->used = ++g_uses;
   memcpy(place->name, name, length + 1);
   return number;
+}
+
+int located(int dataset) {
+  char name[kNameBytes];
+  uint64_t samples = 0;
+  {
+    Locked locked(g_lock);
+    for (const Known& known : g_known) {
+      if (known.number != dataset || dataset <= 0) continue;
+      memcpy(name, known.name, sizeof name);
+      samples = known.samples;
+    }
+  }
+  if (samples == 0 || !session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
+  protocol::DatasetKnown answer;
+  const int error = ask_about(name, samples, &answer);
+  return error != 0 ? error : static_cast<int>(answer.located);
 }
 
 int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,

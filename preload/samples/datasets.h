@@ -10,6 +10,9 @@ namespace sluice::preload {
 // The dataset's number, > 0, or a negative errno.
 int declare_dataset(const char* name, uint64_t samples);
 
+// sluice_located: percent, or a negative errno.
+int located(int dataset);
+
 // Copies the name of the dataset that the optimizer knows as `id`, truncated to `size`; leaves
 // `out` unchanged if this process has declared no such dataset.
 void dataset_name(uint32_t id, char* out, size_t size);

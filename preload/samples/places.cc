@@ -13,6 +13,7 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/samples/memory_file.h"
+#include "preload/samples/opens.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/samples/samples.h"
 #include "preload/session/client.h"
@@ -23,10 +24,11 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kMostBytes = 4 << 20;   // of paths in one message
-constexpr size_t kSeenBytes = 12 << 10;    // of one message
-constexpr off_t kLargestSeen = 64 << 20;   // bytes of a file
-constexpr uint64_t kSeenNs = 200'000'000;  // collected for this long at most, then sent
+constexpr uint64_t kMostBytes = 4 << 20;      // of paths in one message
+constexpr size_t kSeenBytes = 12 << 10;       // of one message
+constexpr off_t kLargestSeen = 64 << 20;      // bytes of a file
+constexpr uint64_t kSeenNs = 200'000'000;     // collected for this long at most, then sent
+constexpr uint64_t kFirstSeenNs = 6'000'000;  // the first ones, which may refute what was declared
 constexpr uint32_t kDatasetMask = (1U << kFileIdBits) - 1;
 
 // Files that workers opened, not sent to the optimizer yet. REQUIRES: g_seen_lock.
@@ -39,6 +41,7 @@ struct Seen {
 };
 constinit Spinlock g_seen_lock;
 constinit Seen g_seen = {};
+constinit uint64_t g_seen_ns = kFirstSeenNs;  // for how long they are collected
 
 // Moves the collected files out, to be sent without the lock: no thread's open() waits for an
 // answer. REQUIRES: g_seen_lock.
@@ -91,9 +94,10 @@ bool may_be_sample(int fd, uint64_t* size) {
 
 }  // namespace
 
-int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count) {
+int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count,
+                 uint32_t each) {
   if (dataset <= 0 || (paths == nullptr && count != 0) || first > protocol::kMaxSamples ||
-      count > protocol::kMaxSamples - first) {
+      count > protocol::kMaxSamples - first || each < 1 || each > protocol::kMostFilesEach) {
     return -EINVAL;
   }
   if (!session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
@@ -104,23 +108,22 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
   for (uint64_t at = 0; at < count;) {
     MemoryFile piece;
     const uint64_t begin = at;
-    while (at < count && piece.bytes() < kMostBytes) {
-      const size_t length = paths[at] == nullptr
-                                ? 0
-                                : protocol::stage_path(absolute, folder, folder_length, paths[at],
-                                                       strnlen(paths[at], protocol::kStagePath));
-      if (length == 0) break;  // such a path has no copy: the run ends before it
-      if (!piece.add(absolute, length + 1)) return -ENOSPC;
-      ++at;
-    }
-    if (at == begin) {
-      ++at;
-      continue;
+    for (; at < count && piece.bytes() < kMostBytes; ++at) {
+      for (const char* const* path = paths + at * each; path != paths + (at + 1) * each; ++path) {
+        // 0: none, or such a path has no copy.
+        const size_t length = *path == nullptr
+                                  ? 0
+                                  : protocol::stage_path(absolute, folder, folder_length, *path,
+                                                         strnlen(*path, protocol::kStagePath));
+        absolute[length] = '\0';
+        if (!piece.add(absolute, length + 1)) return -ENOSPC;
+      }
     }
     protocol::Samples about = {};
     about.dataset = static_cast<uint32_t>(dataset);
     about.first = first + begin;
     about.count = at - begin;
+    about.each = each;
     const int error = send_samples(protocol::MessageKind::kLocate, about, piece);
     if (error != 0) return error;
   }
@@ -130,12 +133,16 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
 void file_seen(int fd, int folder, const char* path) {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint64_t key = current_sample();
-  if (stage == nullptr || key == 0 || in_vfork_child()) return;
+  const bool watched = t_state.watches_opens;
+  if ((stage == nullptr || key == 0) && !watched) return;
+  if (in_vfork_child()) return;
   if (process_is_new()) process_after_fork();
   const KeepErrno keep;
   StagePath absolute;
   uint64_t size = 0;
-  if (!may_be_sample(fd, &size) || !stage_path_of(*stage, folder, path, &absolute)) return;
+  if (!may_be_sample(fd, &size) || !absolute_path(folder, path, &absolute)) return;
+  if (watched) note_opened(absolute.text, absolute.length);
+  if (stage == nullptr || key == 0) return;
   const uint32_t dataset = protocol::dataset_of(key) & kDatasetMask;
   const auto sample = static_cast<uint32_t>(protocol::index_of(key));
   sample_fd_opened(fd, key, size, absolute.text, absolute.length);
@@ -150,7 +157,8 @@ __attribute__((noinline)) void send_seen_files(bool now) {
   Seen seen;
   {
     const Locked locked(g_seen_lock);
-    if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < kSeenNs)) return;
+    if (g_seen.count == 0 || (!now && sys::now_ns() - g_seen.since_ns < g_seen_ns)) return;
+    g_seen_ns = g_seen_ns < kSeenNs ? g_seen_ns * 2 : kSeenNs;
     take_locked(&seen);
   }
   send(seen);
@@ -159,6 +167,8 @@ __attribute__((noinline)) void send_seen_files(bool now) {
 void places_after_fork() {
   sample_fds_after_fork();
   g_seen_lock.reset();
+  opens_after_fork();
+  g_seen_ns = kFirstSeenNs;
   g_seen.count = 0;
   g_seen.used = 0;
 }

@@ -6,8 +6,9 @@
 
 namespace sluice::preload {
 
-// sluice_locate_files: 0 or a negative errno.
-int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count);
+// sluice_locate_parts: 0 or a negative errno.
+int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t count,
+                 uint32_t each);
 
 // Where samples are within a file; opens the file once, as the job itself is about to. 0 or a
 // negative errno.

@@ -93,6 +93,7 @@ TEST_F(Limits, NoMemoryIsTakenForWhatAMessageOnlyClaims) {
   EXPECT_FALSE(job.order(message, empty.get()));
   message.bytes = 32 << 20;
   message.count = 1 << 20;
+  message.each = 1;
   const auto reply = job.ask(MessageKind::kLocate, bytes_of(message), empty.get());
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->header.kind, MessageKind::kRefused);
@@ -232,6 +233,7 @@ bool confined_child_names_paths(const OptimizerProcess& process, const Job& job,
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
     protocol::Samples message = job.message_about(set, 0, 1);
     message.bytes = path.size() + 1;
+    message.each = 1;
     if (write(fd.get(), path.c_str(), message.bytes) != static_cast<ssize_t>(message.bytes))
       _exit(3);
     connection.send(MessageKind::kLocate, bytes_of(message), fd.get());

@@ -240,6 +240,31 @@ TEST_F(OptimizerSamples, DeclaredPlacesAreFetchedInTheFirstEpoch) {
   EXPECT_FALSE(job.locate(set, file, places, 0, 8)) << "of less memory than they take";
 }
 
+TEST_F(OptimizerSamples, DeclaredFilesThatAreNotReadAreDiscarded) {
+  set = job.dataset(10);
+  std::vector<std::string> paths;
+  for (int i = 0; i < 10; ++i) paths.push_back("/somewhere/" + std::to_string(i));
+  ASSERT_TRUE(job.locate_files(set, paths));
+  EXPECT_EQ(job.located(10), 100U);
+  ASSERT_TRUE(job.seen(set, {{4, "/somewhere/4"}, {7, "/elsewhere/7"}, {2, "/elsewhere/2"}}));
+  EXPECT_EQ(job.located(10), 100U) << "some may be exceptions";
+  ASSERT_TRUE(job.seen(set, {{1, "/elsewhere/1"}}));
+  EXPECT_EQ(job.located(10), 30U) << "what was seen otherwise stays known";
+  ASSERT_TRUE(job.locate_files(set, paths)) << "declared again";
+  EXPECT_EQ(job.located(10), 100U);
+}
+
+TEST_F(OptimizerSamples, SamplesOfSeveralFiles) {
+  set = job.dataset(4);
+  ASSERT_TRUE(job.locate_files(set, {"/a/0", "/b/0", "", "", "/a/2", "", "/a/3", "/b/3"}, 2));
+  EXPECT_EQ(job.located(4), 75U) << "sample 1 has no file";
+  ASSERT_TRUE(job.seen(set, {{0, "/a/0"}, {2, "/a/2"}, {3, "/b/3"}})) << "some of them are";
+  EXPECT_EQ(job.located(4), 75U);
+  EXPECT_FALSE(job.locate_files(set, {"/a/0", "/b/0"}, 0));
+  EXPECT_FALSE(job.locate_files(set, {"/1", "/2", "/3", "/4", "/5"}, 5));
+  EXPECT_FALSE(job.locate_files(set, {"/a/0", "b/0"}, 2)) << "not absolute";
+}
+
 TEST_F(OptimizerSamples, ReportsThatGainNothingAreNotRequested) {
   const auto& idle = job.shared()->header.samples_idle;
   set = job.dataset(2);

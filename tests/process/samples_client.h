@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/process/optimizer_client.h"
@@ -77,9 +78,11 @@ struct Job : Client {
     data.address = protocol::sample_key(set, index);
     push(data);
   }
-  bool locate_files(uint32_t set, const std::vector<std::string>& paths) const {
+  // `each`: files of a sample.
+  bool locate_files(uint32_t set, const std::vector<std::string>& paths, uint32_t each = 1) const {
     const UniqueFd fd(memfd_create("paths", MFD_CLOEXEC));
-    protocol::Samples message = message_about(set, 0, paths.size());
+    protocol::Samples message = message_about(set, 0, paths.size() / std::max(each, 1U));
+    message.each = each;
     for (const std::string& path : paths) {
       message.bytes += path.size() + 1;
       EXPECT_EQ(write(fd.get(), path.c_str(), path.size() + 1),
@@ -87,6 +90,25 @@ struct Job : Client {
     }
     const auto reply = ask(MessageKind::kLocate, bytes_of(message), fd.get());
     return reply && reply->header.kind == MessageKind::kDone;
+  }
+  // Reports that these files were opened while these samples were read.
+  bool seen(uint32_t set, const std::vector<std::pair<uint32_t, std::string>>& files) const {
+    std::string text;
+    for (const auto& [sample, path] : files) {
+      text.append(reinterpret_cast<const char*>(&sample), sizeof sample);
+      text.append(path.c_str(), path.size() + 1);
+    }
+    const auto reply =
+        ask(MessageKind::kSeen, bytes_of(message_about(set, 0, files.size())) + text);
+    return reply && reply->header.kind == MessageKind::kDone;
+  }
+  // The percentage of the samples that the optimizer knows; above 100 if it does not answer.
+  uint32_t located(uint64_t samples, const std::string& name = "set") const {
+    const protocol::Dataset body{welcome().session, welcome().token, samples};
+    const auto reply = ask(MessageKind::kDataset, bytes_of(body) + name);
+    protocol::DatasetKnown known{0, 101};
+    if (reply) memcpy(&known, reply->body.data(), std::min(sizeof known, reply->body.size()));
+    return known.located;
   }
   bool locate(uint32_t set, uint32_t file, const std::vector<protocol::Place>& places,
               uint64_t first = 0, uint64_t less = 0) const {

@@ -56,7 +56,7 @@ TEST(SamplePlaces, WhatAGuessMadeFinerIsForgottenWithIt) {
   set.refine(3, {{5000, 3000, FileId{1}}});  // nothing was seen of it
   EXPECT_EQ(set.parts(1)[0], (Extent{5000, 3000, FileId{1}}));
   EXPECT_EQ(set.known(), 2U);
-  set.drop_guesses();
+  set.drop(Source::kGuessed);
   EXPECT_TRUE(set.parts(1).empty());
   EXPECT_EQ(set.known(), 1U);
 }

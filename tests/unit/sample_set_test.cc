@@ -93,7 +93,7 @@ TEST(SampleSet, GuessesAreForgottenTogether) {
   for (uint64_t i = 0; i < 8; ++i) set.learn(i, {{i * 10, 5, FileId{1}}}, Source::kGuessed);
   set.learn(5, {{50, 5, FileId{1}}});
   set.learn(6, {{61, 5, FileId{1}}});
-  set.drop_guesses();
+  set.drop(Source::kGuessed);
   EXPECT_EQ(set.known(), 2U);
   EXPECT_TRUE(set.parts(7).empty());
   EXPECT_EQ(set.parts(6)[0], (Extent{61, 5, FileId{1}}));

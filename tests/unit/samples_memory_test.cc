@@ -74,7 +74,7 @@ TEST(SampleMemory, WhatIsHeldIsCountedThroughAllChanges) {
   set.learn(500, many);
   set.learn(500, {{1, 1, FileId{1}}});
   set.learn(500, {});
-  set.drop_guesses();
+  set.drop(Source::kGuessed);
   EXPECT_EQ(set.held(), 0U);
   EXPECT_EQ(set.known(), 0U);
 }

@@ -26,13 +26,15 @@ import ctypes
 import os
 
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
-           "locate_extent", "locate_extents", "locate_files", "locate_keys", "publish_order", "rank_of",
-           "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve", "waited", "wanted"]
+           "locate_extent", "locate_extents", "locate_files", "locate_keys", "locate_parts", "located", "publish_order",
+           "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
+           "take_opens", "waited", "wanted", "watch_opens"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
-         "sluice_reads_for_others")  # may be missing
+         "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
+         "sluice_take_opens")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a request for a sample is answered: SLUICE_SERVED_* of protocol/sluice.h.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
@@ -55,6 +57,10 @@ def _find():
         (waiting, "sluice_fetch_end", (number,)),
         (cheap, "sluice_wanted", ()),
         (waiting, "sluice_locate_files", (number, u64, texts, u64)),
+        (waiting, "sluice_locate_parts", (number, u64, texts, u64, u32)),
+        (waiting, "sluice_located", (number,)),
+        (cheap, "sluice_watch_opens", (number,)),
+        (cheap, "sluice_take_opens", (indices, u64)),
         (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
         (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
@@ -83,6 +89,7 @@ def _find():
 
 
 _found = _find()
+_OPENS = ctypes.create_string_buffer(32768)
 available = bool(_found)
 
 
@@ -208,13 +215,53 @@ def locate_files(number, first, paths):
         return 0
     here = os.getcwdb() + b"/"
     for start in range(0, len(paths), LARGEST_CALL):
-        encoded = _encoded(paths[start:start + LARGEST_CALL])
-        encoded = [path if path[:1] == b"/" else here + path for path in encoded]
+        encoded = _absolute(paths[start:start + LARGEST_CALL], here)
         error = _found["sluice_locate_files"](
             number, first + start, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded))
         if error < 0:
             return error
     return 0
+
+
+def locate_parts(number, first, *files):
+    """Sample `first` + i is the whole files files[0][i], files[1][i], ...: up to four sequences of paths, as for
+    locate_files, of equal length (of images and their masks, say). "" and None are no file; a sample without any stays
+    unknown."""
+    if "sluice_locate_parts" not in _found or not files:
+        return 0
+    each, count = len(files), len(files[0])
+    if any(len(some) != count for some in files):
+        raise ValueError("not as many files of each kind")
+    here = os.getcwdb() + b"/"
+    for start in range(0, count, LARGEST_CALL // each):
+        some = [part[start:start + LARGEST_CALL // each] for part in files]
+        paths = some[0] if each == 1 else [path for parts in zip(*some) for path in parts]
+        if None in paths:
+            paths = [path or "" for path in paths]
+        encoded = _absolute(paths, here)
+        error = _found["sluice_locate_parts"](
+            number, first + start, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded) // each, each)
+        if error < 0:
+            return error
+    return 0
+
+
+def located(number):
+    """The percentage of the dataset's samples whose location is known by now, rounded down: declared, learned from
+    what was read, or stored by an earlier run. Asks the optimizer."""
+    return _found["sluice_located"](number) if "sluice_located" in _found else 0
+
+
+def watch_opens(on):
+    """Collects, or no longer, the names of the files that the calling thread opens for reading, as far as they may be
+    samples: on a mount that is staged. False if that is not possible: one thread of a process at a time can."""
+    return "sluice_watch_opens" in _found and _found["sluice_watch_opens"](1 if on else 0) == 0
+
+
+def take_opens():
+    """The absolute paths, as str, that were collected for the calling thread since the last call, in their order."""
+    size = _found["sluice_take_opens"](_OPENS, len(_OPENS))
+    return os.fsdecode(ctypes.string_at(_OPENS, size)).split("\0")[:-1] if size > 0 else []
 
 
 def locate_extent(number, index, path, offset, length):
@@ -367,6 +414,14 @@ def _encoded(paths):
     if len(encoded) != len(paths):
         raise ValueError("embedded null byte")
     return encoded
+
+
+def _absolute(paths, here):
+    """The paths as bytes, and absolute, but for empty ones."""
+    encoded = _encoded(paths)
+    if all(path.startswith(b"/") for path in encoded):
+        return encoded
+    return [here + path if path[:1] not in (b"/", b"") else path for path in encoded]
 
 
 def _integers(indices):

@@ -19,6 +19,7 @@
 namespace sluice::optimizer {
 
 using policy::DatasetId;
+using policy::Datasets;
 using policy::Extent;
 using policy::FileId;
 using policy::guess_keys;
@@ -195,7 +196,7 @@ void RecordLocator::seen(DatasetId id, uint64_t index) {
       say(Level::kInfo, "sample {} contradicts the guess \"{}\", which is dropped", index,
           dataset.guess->name());
       dataset.guess.reset();
-      plans_->samples.datasets().drop_guesses(id);
+      plans_->samples.datasets().drop(id, Source::kGuessed);
     } else if (seen_itself && dataset.guess->is_finer()) {
       const std::span<const Extent> exact = dataset.guess->parts(index);
       if (!exact.empty())
@@ -206,6 +207,16 @@ void RecordLocator::seen(DatasetId id, uint64_t index) {
   if (dataset.seen < dataset.next_try || dataset.trying || set->known() == set->samples()) return;
   dataset.next_try = dataset.seen * kPatience;
   try_guess(id, dataset);
+}
+
+void RecordLocator::doubt(DatasetId id) {
+  Datasets& datasets = plans_->samples.datasets();
+  if (!datasets.refuted(id)) return;
+  if (const Datasets::Dataset* dataset = datasets.find(id)) {
+    say(Level::kInfo, "{}: its samples are not the files that the job declared", dataset->name);
+  }
+  datasets.drop(id, Source::kDeclared);
+  plans_->orders_changed = true;
 }
 
 void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {

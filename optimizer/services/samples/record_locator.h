@@ -40,6 +40,8 @@ class RecordLocator : Service {
   void file_ready(const FileEntry& file);
   // A worker has read the sample, and its location is learned.
   void seen(policy::DatasetId dataset, uint64_t index);
+  // Discards what the job declared of the dataset's samples, if they are read from elsewhere.
+  void doubt(policy::DatasetId dataset);
   // A session has ended: removes its datasets that no other session uses, and stops executor work
   // on its files that no other session follows, so that their mount can be unmounted.
   void session_ended();

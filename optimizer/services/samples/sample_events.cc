@@ -117,6 +117,7 @@ void SampleEvents::time_sample(uint64_t reader, DatasetId dataset, uint64_t inde
   const bool copy = is_of_files(parts);
   const bool offered = plans_->scheduler.store().offers_copies(parts, time_ns);
   uptake_.begun(reader, dataset, index, offered, time_ns);
+  if (offered) plans_->samples.datasets().was_offered(dataset, index, time_ns);
   // Pages of a record may have been cached before Sluice: a control sample then still is native.
   const bool control = !copy && JobOrders::is_control(static_cast<uint32_t>(index)) &&
                        harm_->in_trial(dataset, Mechanism::kRecords);
@@ -132,6 +133,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, DatasetId dataset, uin
   const bool random = plans_->samples.reads_at_random(reader);
   if (!plans_->samples.end(reader, dataset, index)) return false;
   records_->seen(dataset, index);
+  records_->doubt(dataset);
   const std::span<const Extent> parts = plans_->samples.parts(dataset, index);
   const uint64_t now = now_ns();
   Session& owner = histories_->owner_of_epoch(session, dataset, now);

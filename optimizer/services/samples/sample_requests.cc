@@ -46,7 +46,10 @@ void SampleRequests::handle(const Peer& peer, const DatasetMessage& message,
   const DatasetId id = plans_->samples.use(session->id, message.name, message.dataset.samples);
   limits_->relieve();
   stored_->use(id, session->options.places, message.name, message.dataset.samples);
-  const protocol::DatasetKnown answer{number(id), 0};
+  const SampleSet* set = plans_->samples.set(id);
+  const uint64_t known = set != nullptr ? set->known() : 0;
+  const protocol::DatasetKnown answer{number(id),
+                                      static_cast<uint32_t>(known * 100 / message.dataset.samples)};
   base_->server.send(peer.connection, MessageKind::kDatasetKnown,
                      std::as_bytes(std::span(&answer, 1)));
 }
@@ -156,18 +159,24 @@ void SampleRequests::handle(const Peer& peer, const LocateMessage& message,
 bool SampleRequests::locate_files(const Session& session, const protocol::Samples& request,
                                   std::string_view text) {
   std::vector<std::string_view> paths;
-  if (!parse_paths(text, request.count, &paths)) return false;
+  if (!parse_paths(text, request.count * request.each, &paths, true)) return false;
   for (uint64_t i = 0; i < request.count; ++i) {
-    const SampleFileId file = plans_->sample_files.intern(paths[i]);
-    if (file == FileTable::kNone) {  // the rest is read from the originals
-      if (!std::exchange(warned_table_full_, true)) {
-        say(Level::kWarn, "there is no room for the names of more than these {} files",
-            plans_->sample_files.size());
+    std::vector<Extent> parts;
+    for (uint64_t at = i * request.each; at < (i + 1) * request.each; ++at) {
+      if (paths[at].empty()) continue;
+      const SampleFileId file = plans_->sample_files.intern(paths[at]);
+      if (file == FileTable::kNone) {  // the rest is read from the originals
+        if (!std::exchange(warned_table_full_, true)) {
+          say(Level::kWarn, "there is no room for the names of more than these {} files",
+              plans_->sample_files.size());
+        }
+        return true;
       }
-      break;
+      parts.push_back(whole_file(file));
     }
+    if (parts.empty()) continue;
     if (!plans_->samples.datasets().locate(session.id, DatasetId{request.dataset},
-                                           request.first + i, {whole_file(file)},
+                                           request.first + i, std::move(parts),
                                            Source::kDeclared)) {
       return false;
     }
@@ -218,6 +227,7 @@ void SampleRequests::handle(const Peer& peer, const SeenMessage& message,
                                         Source::kSeen);
     }
   }
+  records_->doubt(DatasetId{request.dataset});
   // A report that confirms a known location changes no plan.
   if (set != nullptr && set->news() != news) {
     plans_->orders_changed = true;

@@ -69,8 +69,22 @@ class Named(Dataset):
         return name * 2
 
 
+class Numbered(Dataset):
+    """Has nothing but its folder."""
+
+    def __init__(self, folder):
+        self.case, self.folder = "numbered", folder
+
+    def __len__(self):
+        return len(os.listdir(self.folder))
+
+    def __getitem__(self, index):
+        with open(f"{self.folder}/f{index}", "rb") as file:
+            return file.read()
+
+
 class Hostile:
-    """A path that cannot be had: what the adapter gets from it is an exception of ours."""
+    """A path that cannot be had: whoever asks gets an exception."""
 
     def __fspath__(self):
         raise RuntimeError("no path")
@@ -132,6 +146,7 @@ def main():
     show("tensors", Listed("tensors", paths), batch_sampler=[torch.tensor([1, 0])])
     show("generators", Listed("generators", paths),
          batch_sampler=[(i for i in (1, 2)), (i for i in (0, 3))])
+    show("numbered", Numbered(folder))
     hostile = Listed("hostile", paths)
     hostile.root = Hostile()
     show("hostile", hostile)

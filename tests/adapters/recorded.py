@@ -54,7 +54,7 @@ class Dataset:
         self.number, self.samples, self.name = number, samples, name
         self.order, self.whole = collections.defaultdict(list), set()
         self.published = collections.defaultdict(list)
-        self.begun, self.open, self.files = [], collections.Counter(), {}
+        self.begun, self.open, self.files, self.parts = [], collections.Counter(), {}, {}
 
 
 class Record:
@@ -97,6 +97,11 @@ class Record:
         number, index = map(int, rest.split())
         claim(self.datasets[number].open[pid, index] > 0, f"end without begin: {index}")
         self.datasets[number].open[pid, index] -= 1
+
+    def parts(self, _pid, rest):
+        head, *paths = rest.split("\t")
+        number, index = map(int, head.split())
+        self.datasets[number].parts[index] = paths
 
     def files(self, _pid, rest):
         head, *paths = rest.split("\t")

@@ -5,12 +5,15 @@
  *   PID dataset NUMBER SAMPLES NAME
  *   PID order DATASET EPOCH FIRST COUNT FLAGS INDEX...
  *   PID begin DATASET INDEX            (end: the same)
- *   PID files DATASET FIRST COUNT PATH...   (each path preceded by a tab)
+ *   PID files DATASET FIRST COUNT PATH...   (each path preceded by a tab; a line for each run of
+ *                                            samples with one file)
+ *   PID parts DATASET INDEX PATH...         (likewise, a sample with several)
  *   PID extent DATASET INDEX OFFSET LENGTH PATH
  *   PID keys DATASET FIRST COUNT PATH KEY...
  *
  * With RECORDER_BRIEF, indices and paths are left out. RECORDER_ADAPTER is the adapter's folder:
  * it is put on PYTHONPATH as the library does it, in Pythons, before the interpreter looks. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "protocol/sluice.h"
@@ -107,6 +111,86 @@ int sluice_locate_files(int dataset, uint64_t first, const char* const* paths, u
   begin_line(&line, "files %d %" PRIu64 " %" PRIu64, dataset, first, count);
   for (uint64_t i = 0; i < count && !brief(); i++) fprintf(line.text, "\t%s", paths[i]);
   return end_line(&line);
+}
+
+int sluice_locate_parts(int dataset, uint64_t first, const char* const* paths, uint64_t count,
+                        uint32_t each) {
+  uint64_t run = 0; /* samples before i with one file */
+  for (uint64_t i = 0; i <= count; i++) {
+    uint32_t files = 0;
+    for (uint32_t k = 0; i < count && k < each; k++) files += *paths[i * each + k] != '\0';
+    if (files == 1 && each == 1) {
+      run++;
+      continue;
+    }
+    if (run) sluice_locate_files(dataset, first + i - run, paths + i - run, run);
+    run = 0;
+    if (!files) continue;
+    struct line line;
+    begin_line(&line, "parts %d %" PRIu64 " ", dataset, first + i);
+    for (uint32_t k = 0; k < each; k++)
+      if (*paths[i * each + k]) fprintf(line.text, "\t%s", paths[i * each + k]);
+    end_line(&line);
+  }
+  return 0;
+}
+
+int sluice_located(int dataset) { return dataset > 0 ? 0 : -22; }
+
+/* What the watched thread opened, but for what belongs to the system. */
+static __thread int watching;
+static __thread char opened[32768];
+static __thread size_t used;
+
+int sluice_watch_opens(int on) {
+  watching = on;
+  used = 0;
+  return 0;
+}
+
+int sluice_take_opens(char* text, uint64_t size) {
+  size_t length = used < size ? used : 0;
+  memcpy(text, opened, length);
+  used = 0;
+  return (int)length;
+}
+
+static int noted(int fd, const char* path) {
+  struct stat about;
+  if (!watching || fd < 0 || !strncmp(path, "/usr/", 5) || fstat(fd, &about) ||
+      !S_ISREG(about.st_mode))
+    return fd;
+  char folder[4096] = "";
+  if (*path != '/' && !getcwd(folder, sizeof folder)) return fd;
+  int length =
+      snprintf(opened + used, sizeof opened - used, "%s%s%s", folder, *folder ? "/" : "", path);
+  if ((size_t)length < sizeof opened - used) used += (size_t)length + 1;
+  return fd;
+}
+
+static int open_next(const char* name, const char* path, int flags, int mode) {
+  int (*next)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, name);
+  return noted(next(path, flags, mode), path);
+}
+
+static int mode_of(int flags, va_list values) {
+  return (flags & (O_CREAT | __O_TMPFILE)) ? va_arg(values, int) : 0;
+}
+
+int open(const char* path, int flags, ...) {
+  va_list values;
+  va_start(values, flags);
+  int mode = mode_of(flags, values);
+  va_end(values);
+  return open_next("open", path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list values;
+  va_start(values, flags);
+  int mode = mode_of(flags, values);
+  va_end(values);
+  return open_next("open64", path, flags, mode);
 }
 
 int sluice_locate_extent(int dataset, uint64_t index, const char* path, uint64_t offset,

@@ -6,6 +6,8 @@
   libraries the same of samplers of torchdata and accelerate
   importlib_bootstrap.fetcher  brackets each dataset[i] in the process that reads it
   datasets  a dataset's name, and its samples' locations where it exposes them
+  learning  locations learned from the first samples, by rules over what a dataset has
+  columns, tree, rules, guesses  what a dataset has, how it is nested, what follows from it; what is taken for granted
   importance  losses, and epochs that select samples by them (SLUICE_IMPORTANCE)
   turns, ranks  how many samples ranks fetch then, equally many on all of them
   settings  settings from the environment

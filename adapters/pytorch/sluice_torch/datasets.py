@@ -5,24 +5,24 @@ import os
 
 from torch.utils.data import dataset as torch_datasets
 
-from . import arrays, records, settings
+from . import arrays, columns, guesses, learning, records, settings, tree
 from .bindings import sluice
 from .identity import IdentityMap
 
 IN_MEMORY = (list, tuple, dict, range, str, bytes, bytearray)  # these cause no reads
-PATHS = (str, bytes, os.PathLike)
 NAME_BYTES = 200  # of a name's readable part; a longer one ends in a digest
 
 
 class Registration:
     """A registered dataset. epochs: how many iterations over it have begun; last: the serial number
-    of the loader's link that began the latest one; where: see _where; searched: whether
-    _locate_parts has run."""
-    __slots__ = ("number", "length", "name", "epochs", "last", "where", "searched")
+    of the loader's link that began the latest one; where: the guesses.fingerprint of what was
+    declared; rows: whether _locate_parts has located any, None before it has run; learner: see
+    learning.watching."""
+    __slots__ = ("number", "length", "name", "epochs", "last", "where", "rows", "learner")
 
     def __init__(self, number, length, name):
         self.number, self.length, self.name = number, length, name
-        self.epochs, self.last, self.where, self.searched = 0, None, None, False
+        self.epochs, self.last, self.where, self.rows, self.learner = 0, None, None, None, None
 
 
 _registrations = IdentityMap()
@@ -71,7 +71,7 @@ def _renew(known):
     """Registers it again, to be located again, if the optimizer is new or there was none."""
     number = sluice.dataset(known.name, known.length)
     if number > 0 and number != known.number:
-        known.number, known.where, known.searched = number, None, False
+        known.number, known.where, known.rows, known.learner = number, None, None, None
         _by_number[number] = known
 
 
@@ -85,28 +85,36 @@ def name_of(dataset, length):
 
 
 def _described(dataset):
-    kind = type(dataset)
+    kind, stored = type(dataset), columns.attributes(dataset)
     # In a spawned worker the job's script is called __mp_main__.
     words = [kind.__module__.replace("__mp_main__", "__main__") + "." + kind.__qualname__]
     if kind is torch_datasets.Subset:
-        words += [_digest(dataset.indices), _described(dataset.dataset)]
+        words += [_digest(stored["indices"]), _described(stored["dataset"])]
     elif kind is torch_datasets.ConcatDataset:
-        words += ["%s(%d)" % (_described(part), len(part)) for part in dataset.datasets]
+        lengths = [end - start for start, end in zip([0, *stored["cumulative_sizes"]], stored["cumulative_sizes"])]
+        words += ["%s(%d)" % (_described(part), count) for part, count in zip(stored["datasets"], lengths)]
     else:
-        attributes = getattr(dataset, "__dict__", {})
-        for name in sorted(name for name in attributes if isinstance(name, str)):
-            value = attributes[name]
-            if isinstance(value, PATHS):
-                value = os.fsdecode(value)
+        for name in sorted(name for name in stored if isinstance(name, str)):
+            value = columns.text_of(stored[name])
+            if value is not None:
                 if value and os.path.lexists(value):
                     value = os.path.abspath(value)
                 words.append("%s=%s" % (name, value))
-            elif isinstance(value, bool):
-                words.append("%s=%s" % (name, value))
-        samples = _samples(dataset)
-        if samples:
-            words += [os.fsdecode(samples[0][0]), os.fsdecode(samples[-1][0])]
+            elif isinstance(stored[name], bool):
+                words.append("%s=%s" % (name, stored[name]))
+        words += _ends(columns.find(dataset))
     return " ".join(words)
+
+
+def _ends(found):
+    """What tells apart datasets of equal attributes: the first and the last file of their lists."""
+    words = []
+    for column in found.texts[:8]:
+        words += [cell for cell in (column.cell(0), column.cell(column.size - 1)) if cell not in (None, *words)]
+    numbers = [column.cell(probe * (column.size - 1) // 8) for column in found.numbers[:8] for probe in range(9)]
+    if numbers:
+        words.append(hashlib.sha1(repr(numbers).encode()).hexdigest()[:8])
+    return [word[:NAME_BYTES] for word in words]
 
 
 def _digest(indices):
@@ -121,88 +129,49 @@ def _listed(indices):
     return indices.tolist() if hasattr(indices, "tolist") else list(indices)
 
 
-def _samples(dataset):
-    """ImageFolder's `samples` (or `imgs`): a list of (path, class, ...), or None."""
-    attributes = getattr(dataset, "__dict__", {})
-    for name in ("samples", "imgs"):
-        value = attributes.get(name)
-        if (isinstance(value, (list, tuple)) and value
-                and all(_starts_with_path(entry) for entry in (value[0], value[-1]))):
-            return value
-    return None
-
-
-def _starts_with_path(entry):
-    return isinstance(entry, (list, tuple)) and len(entry) > 0 and isinstance(entry[0], PATHS)
-
-
-def _where(dataset):
-    """A cheap fingerprint of the dataset's list of files, to notice when it is replaced."""
-    if type(dataset) is torch_datasets.Subset:
-        return id(dataset.indices), len(dataset.indices), _where(dataset.dataset)
-    if type(dataset) is torch_datasets.ConcatDataset:
-        return tuple(_where(part) for part in dataset.datasets)
-    samples = _samples(dataset)
-    return samples and (id(samples), len(samples), samples[0][0], samples[-1][0])
-
-
-def _paths(dataset, length):
-    """The file of each sample, None in the list where it is not known; None if none is known."""
-    if type(dataset) is torch_datasets.Subset:
-        inner = _paths(dataset.dataset, len(dataset.dataset))
-        return inner and [inner[i] for i in _listed(dataset.indices)]
-    if type(dataset) is torch_datasets.ConcatDataset:
-        parts = [(len(part), _paths(part, len(part))) for part in dataset.datasets]
-        if not any(paths for _, paths in parts):
-            return None
-        return [path for count, paths in parts for path in (paths or [None] * count)]
-    samples = _samples(dataset)
-    if samples is None or len(samples) != length:
-        return None
-    if not all(issubclass(kind, (list, tuple)) for kind in set(map(type, samples))):
-        return None
-    paths = [entry[0] for entry in samples if entry]
-    if len(paths) != length or not all(issubclass(kind, PATHS) for kind in set(map(type, paths))):
-        return None
-    # A list of (text, label) looks the same.
-    return paths if all(os.path.exists(path) for path in (paths[0], paths[-1])) else None
-
-
 def _locate(known, dataset):
+    """Declares the locations that the dataset shows. What is a guess, a list of files, is compared with what the first
+    samples read, by the optimizer."""
     try:
-        if not known.searched:
-            known.searched = True
+        located = []
+        if known.rows is None:
             try:
-                _locate_parts(known, dataset)
+                located = _locate_parts(known, dataset)
             except Exception as error:
                 settings.debug("parts of %s are not located: %s" % (type(dataset).__name__, error))
-        where = _where(dataset)
-        if where == known.where:
+            known.rows = bool(located)
+        elif known.rows:
+            return
+        root = tree.of(dataset)
+        where = guesses.fingerprint(root, known.length)
+        if where == known.where or any(one is dataset for one in located):
             return
         known.where = where
-        paths = _paths(dataset, known.length)
-        if not paths or len(paths) != known.length:
-            return
-        for first, run in _runs(paths):
-            sluice.locate_files(known.number, first, run)
+        if guesses.guess(root, known.length, located):
+            learning.declare(known.number, root, known.length)
     except Exception as error:  # malformed lists in the dataset
         settings.debug("%s is not located: %s" % (type(dataset).__name__, error))
 
 
 def _locate_parts(known, dataset):
-    """Locates samples that are rows of a mapped array, or LMDB records with a list of keys."""
+    """Locates samples that are rows of a mapped array, or LMDB records with a list of keys. Returns the plain datasets
+    of which it could."""
+    located = []
     for first, part, indices in _parts(dataset):
         length = len(part)
         rows = arrays.rows(part, length)
         if rows is not None:
+            located.append(part)
             sluice.locate_extents(known.number, first, rows.path,
                                   *rows.extents(range(length) if indices is None else indices))
             continue
         found = records.keys(part, length)
         if found is not None:
             path, keys = found
+            located.append(part)
             sluice.locate_keys(known.number, first, path,
                                keys if indices is None else [keys[i] for i in indices])
+    return located
 
 
 def _parts(dataset):
@@ -223,17 +192,3 @@ def _parts(dataset):
         _, plain, indices = inner[0]
         chosen = _listed(dataset.indices)
         yield 0, plain, chosen if indices is None else [indices[i] for i in chosen]
-
-
-def _runs(paths):
-    """Yields (first, paths) of each run without None."""
-    if None not in paths:
-        yield 0, paths
-        return
-    first = None
-    for position, path in enumerate(paths + [None]):
-        if path is not None and first is None:
-            first = position
-        elif path is None and first is not None:
-            yield first, paths[first:position]
-            first = None

@@ -10,7 +10,7 @@ import operator
 
 from torch.utils.data import _utils, dataset as torch_datasets
 
-from .. import datasets, settings
+from .. import datasets, learning, settings
 from ..bindings import sluice
 
 _begin, _end = sluice.begin, sluice.end
@@ -20,10 +20,10 @@ _quick_begin, _quick_end, _SMALL = sluice.quick_begin, sluice.quick_end, sluice.
 
 class Bracketed:
     """A proxy of a dataset: brackets the reads of its samples."""
-    __slots__ = ("dataset", "number")
+    __slots__ = ("dataset", "number", "note")
 
-    def __init__(self, dataset, number):
-        self.dataset, self.number = dataset, number
+    def __init__(self, dataset, number, note):
+        self.dataset, self.number, self.note = dataset, number, note
 
     def __getitem__(self, index):
         plain = index if type(index) is int else _plain(index)
@@ -34,6 +34,8 @@ class Bracketed:
             return self.dataset[index]
         finally:
             _end(self.number, plain)
+            if self.note is not None:
+                self.note([plain])
 
     def __getattr__(self, name):
         value = getattr(self.dataset, name)
@@ -54,6 +56,8 @@ class Bracketed:
         finally:
             for index in plain:
                 _end(self.number, index)
+            if self.note is not None:
+                self.note(plain)
 
 
 def _reads_one_by_one(dataset):
@@ -75,14 +79,15 @@ def _plain(index):
 class Batch(list):
     """A batch's indices; a sample begins when its index is yielded, and ends when the next one is
     requested."""
-    __slots__ = ("number", "running")
+    __slots__ = ("number", "note", "running")
 
-    def __init__(self, indices, number):
+    def __init__(self, indices, number, note):
         list.__init__(self, indices)
-        self.number, self.running = number, None
+        self.number, self.note, self.running = number, note, None
 
     def __iter__(self):
-        self.running = _each(self.number, list.__iter__(self))
+        indices = list.__iter__(self)
+        self.running = _each(self.number, indices) if self.note is None else _each_noted(self.number, indices, self.note)
         return self.running
 
     def end(self):
@@ -111,6 +116,22 @@ def _each(number, indices):
             _end(number, plain)
 
 
+def _each_noted(number, indices, note):
+    """_each; `note` is called after each sample, with its index if it has one."""
+    for index in indices:
+        plain = _plain(index)
+        if plain is None or plain < 0:
+            yield index
+            note([])
+            continue
+        _begin(number, plain)
+        try:
+            yield index
+        finally:
+            _end(number, plain)
+        note([plain])
+
+
 _NO_ATTRIBUTES = (None, getattr(torch_datasets.Dataset, "__getattr__", None))
 
 
@@ -124,10 +145,9 @@ def _goes_one_by_one(fetcher, dataset, indices):
             and "__getitems__" not in getattr(dataset, "__dict__", ()))
 
 
-def _number(dataset):
+def _known(dataset):
     try:
-        known = datasets.registration_of(dataset, reading=True)
-        return known.number if known is not None else None
+        return datasets.registration_of(dataset, reading=True)
     except Exception as error:
         settings.switch_off("%s: %s" % (type(error).__name__, error))
         return None
@@ -160,24 +180,36 @@ def bracketing(original):
         _in_worker()
         real = self.dataset
         # A Bracketed here: another thread is fetching with the same fetcher.
-        number = None if settings.is_off() or type(real) is Bracketed else _number(real)
-        if number is None:
+        known = None if settings.is_off() or type(real) is Bracketed else _known(real)
+        if known is None:
             return original(self, possibly_batched_index)
         # collate_fn runs within the fetch too: files that it decodes only then may still be open.
-        sluice.fetch_begin(number)
+        sluice.fetch_begin(known.number)
         try:
             if not sluice.wanted():
                 return original(self, possibly_batched_index)
-            if _goes_one_by_one(self, real, possibly_batched_index):
-                return _each_bracketed(self, original, Batch(possibly_batched_index, number))
-            self.dataset = Bracketed(real, number)
+            learner = learning.watching(known, real)
             try:
-                return original(self, possibly_batched_index)
+                return _bracketed(self, original, possibly_batched_index, known.number,
+                                  learner and learner.note)
             finally:
-                self.dataset = real
+                if learner is not None:
+                    learner.end()
         finally:
-            sluice.fetch_end(number)
+            sluice.fetch_end(known.number)
     return fetch
+
+
+def _bracketed(fetcher, original, indices, number, note):
+    """The fetch, with its samples bracketed. note: called with the indices of samples that have been read; or None."""
+    real = fetcher.dataset
+    if _goes_one_by_one(fetcher, real, indices):
+        return _each_bracketed(fetcher, original, Batch(indices, number, note))
+    fetcher.dataset = Bracketed(real, number, note)
+    try:
+        return original(fetcher, indices)
+    finally:
+        fetcher.dataset = real
 
 
 def _each_bracketed(fetcher, original, batch):

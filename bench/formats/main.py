@@ -1,4 +1,5 @@
-"""The command line of scripts/bench-formats: measures how fast model weights load, without Sluice and with it."""
+"""The command line of scripts/bench-formats: measures how fast model weights load and the first epoch over files is,
+without Sluice and with it."""
 import argparse
 import fcntl
 import os
@@ -12,12 +13,12 @@ from bench.formats import table as tables
 from bench.lib import conditions, figures, jobs
 from bench.lib.bench import must_agree_on
 from bench.lib.place import BUILD, LIBRARY, TOP, Failed, Skipped, program
-from bench.lib.storage import SlowMount, read_folder, remove_leftovers, touch_memory
+from bench.lib.storage import SlowMount, call, read_through, remove_leftovers, touch_memory
 
 DATA = os.path.join(BUILD, "bench-data", "formats")
 GROUP_LIMIT = 2400  # seconds: no round of a group begins that might end later
-LAYERS = 20  # 1.3 GB
-SMALL_LAYERS = 1
+LAYERS, FILES = 20, 8000  # 1.3 GB of weights, 1.0 GB of files
+SMALL_LAYERS, SMALL_FILES = 1, 400
 MAKE_LIMIT = 600  # seconds
 
 
@@ -31,7 +32,7 @@ def parse(arguments):
     parser.add_argument("group", nargs="*", help="groups of rows (all)")
     parser.add_argument("--row", action="append", default=[], help="one row by its name; may be repeated")
     parser.add_argument("--rounds", type=int, default=5, help="paired runs of each row (5)")
-    parser.add_argument("--quick", action="store_true", help="one round, at 10 ms only; records no figure")
+    parser.add_argument("--quick", action="store_true", help="one round, at 10 ms where a row has several; records no figure")
     parser.add_argument("--no-plain", action="store_true", help="leave out the slow plain runs; records no figure")
     parser.add_argument("--small", action="store_true", help="smoke test with few weights; records no figure")
     parser.add_argument("--docs", action="store_true", help="write what was measured into docs/; measures nothing")
@@ -58,36 +59,37 @@ class Place:
 
 
 class Runner:
-    def __init__(self, layers, small):
+    def __init__(self, small):
         self.small = small
-        self.folder = os.path.join(DATA, f"weights-{layers}")
-        self.layers = layers
+        self.layers, self.files = (SMALL_LAYERS, SMALL_FILES) if small else (LAYERS, FILES)
+        self.weights = os.path.join(DATA, f"weights-{self.layers}")
 
-    def make(self, kinds):
-        kinds = sorted(kind for kind in kinds if not os.path.exists(os.path.join(self.folder, kind)))
-        if not kinds:
-            return
-        partial = self.folder + ".partial"
-        subprocess.run(["rm", "-rf", partial], check=True)
-        os.makedirs(self.folder, exist_ok=True)
-        made = subprocess.run([PYTHON, os.path.join(TOP, "bench", "formats", "make_weights.py"), partial,
-                               str(self.layers), *kinds], capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
-        if made.returncode:
-            raise Failed(f"make_weights.py: {made.stderr.strip()}")
-        for kind in kinds:
-            os.rename(os.path.join(partial, kind), os.path.join(self.folder, kind))
-        os.rmdir(partial)
+    def source(self, row):
+        return os.path.join(DATA, f"files-{self.files}") if row.data == "files" else os.path.join(self.weights, row.data)
+
+    def make(self, rows):
+        missing = {row.data: self.source(row) for row in rows if not os.path.exists(self.source(row))}
+        if "files" in missing:
+            whole = missing.pop("files")
+            make_data("make_files.py", whole + ".partial", str(self.files))
+            os.rename(whole + ".partial", whole)
+        if missing:
+            partial = self.weights + ".partial"
+            make_data("make_weights.py", partial, str(self.layers), *sorted(missing))
+            os.makedirs(self.weights, exist_ok=True)
+            for kind, folder in missing.items():
+                os.rename(os.path.join(partial, kind), folder)
+            os.rmdir(partial)
 
     def run(self, row, latency, side):
         """A run of one side (plain, sluice, warm): what its processes printed, and what the storage was asked."""
-        source = os.path.join(self.folder, row.data)
-        read_folder(source)
-        size = sum(entry.stat().st_size for entry in os.scandir(source))
+        source = self.source(row)
+        size = read_tree(source)
         touch_memory(2 * size)
-        settings = {"HF_HUB_OFFLINE": "1", **dict(row.settings)}
+        settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": os.path.join(DATA, "hf"), **dict(row.settings)}
         with SlowMount(Place, "formats", source, "--latency", str(latency), "--bandwidth", str(LINK)) as mount:
             if side == "warm":
-                read_folder(mount.folder)
+                call(program("sluice"), "warm", mount.folder)
             before = mount.stats()["totals"]
             commands = row.commands(mount.folder)
             if side == "sluice":
@@ -103,6 +105,28 @@ class Runner:
                 "sums": [rank["sum"] for rank in result.ranks], "wall": result.wall,
                 "asked": after["read_bytes"] - before["read_bytes"], "requests": after["read"] - before["read"],
                 "optimizer": result.optimizer}
+
+
+def make_data(script, partial, *arguments):
+    subprocess.run(["rm", "-rf", partial], check=True)
+    made = subprocess.run([PYTHON, os.path.join(TOP, "bench", "formats", script), partial, *arguments],
+                          capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
+    if made.returncode:
+        raise Failed(f"{script}: {made.stderr.strip()}")
+
+
+def read_tree(folder):
+    """Leaves all files in the page cache, and returns their bytes; files with several names count once."""
+    seen, size = set(), 0
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(above, name)
+            about = os.stat(path)
+            if about.st_ino not in seen:
+                seen.add(about.st_ino)
+                size += about.st_size
+                read_through(path)
+    return size
 
 
 def lacking(modules):
@@ -129,7 +153,7 @@ def measure(options, rows):
     except BlockingIOError:
         raise Failed("another scripts/bench-formats is measuring") from None
     remove_leftovers(DATA)
-    runner = Runner(SMALL_LAYERS if options.small else LAYERS, options.small)
+    runner = Runner(options.small)
     table, broken = tables.Table(), []
     for group in dict.fromkeys(row.group for row in rows):
         began, longest = time.monotonic(), 0
@@ -139,7 +163,7 @@ def measure(options, rows):
             if row.needs in absent:
                 print(f"formats: {row.name}: skipped: no {row.needs} in build/venv (scripts/setup formats)", flush=True)
         here = [row for row in here if row.needs not in absent]
-        runner.make({row.data for row in here})
+        runner.make(here)
         for number in range(options.rounds):
             started = time.monotonic()
             if started - began + longest > GROUP_LIMIT:
@@ -170,7 +194,8 @@ def record(table, complete):
     for name, some in values.items():
         entry = figures.summary(name, some)
         figures.merge(os.path.join(BUILD, "bench.json"), {name: entry})
-        conditions.note_as(tables.RAW, name, f"{len(some)} rounds of bench/formats, 1.3 GB, {LINK} MB/s")
+        size = "1.0 GB" if name.startswith("files_") else "1.3 GB"
+        conditions.note_as(tables.RAW, name, f"{len(some)} rounds of bench/formats, {size}, {LINK} MB/s")
         print("formats: " + figures.describe(name, entry))
 
 

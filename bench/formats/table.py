@@ -75,7 +75,8 @@ class Table:
             elif "_speedup_" in row.figure:
                 found[row.figure] = [one["plain"]["seconds"] / one["sluice"]["seconds"] for one in rounds]
             else:
-                found[row.figure] = self.shares(row, ground)
+                shares, others = self.shares(row, ground), found.get(row.figure)
+                found[row.figure] = shares if others is None else list(map(min, shares, others))
         beside = [rounds for (row, _), rounds in self.runs.items() if row.group == "peers" and not row.peer]
         peers = [rounds for (row, _), rounds in self.runs.items() if row.peer]
         if beside and peers:

@@ -14,14 +14,15 @@ constexpr uint64_t kStorageShare = 2;
 void Uptake::begun(uint64_t reader, DatasetId dataset, uint64_t index, bool offered,
                    uint64_t time_ns) {
   if (open_.size() >= kMostOpen && open_.count(reader) == 0) open_.clear();
-  open_[reader] = {dataset, index, time_ns, offered};
+  const bool alone = open_.count(reader) == 0;
+  open_[reader] = {dataset, index, time_ns, offered, alone};
 }
 
 Uptake::Verdict Uptake::ended(uint64_t reader, DatasetId dataset, uint64_t index, const End& end) {
   const auto at = open_.find(reader);
   const bool known =
       at != open_.end() && at->second.dataset == dataset && at->second.index == index;
-  const bool offered = known && at->second.offered;
+  const bool offered = known && at->second.offered && at->second.alone;
   const uint64_t begun_ns = known ? at->second.begun_ns : end.time_ns;
   if (known) open_.erase(at);
   const uint64_t given = std::min(end.given, kMostCounted);

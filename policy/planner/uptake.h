@@ -28,7 +28,8 @@ class Uptake {
     uint64_t storage_ns = 0;  // storage time of the sample alone; 0: not known
   };
   enum class Verdict : uint8_t { kNothing, kUsed, kOriginal };
-  // kOriginal: copies existed, but were of no use to this sample.
+  // kOriginal: copies existed, but were of no use to this sample. What a batch that is read with
+  // one call was given counts once for all of it, with whichever sample ends first.
   Verdict ended(uint64_t reader, DatasetId dataset, uint64_t index, const End& end);
 
   // Nearly all of its recent copies were of no use. True until remove().
@@ -46,6 +47,7 @@ class Uptake {
     DatasetId dataset{};
     uint64_t index = 0, begun_ns = 0;
     bool offered = false;
+    bool alone = true;  // not one of a batch that is read with one call
   };
   struct Counts {
     uint64_t offered = 0;   // copies that the job was given, or ignored

@@ -167,6 +167,10 @@ void Datasets::was_offered(DatasetId dataset, uint64_t index, uint64_t now_ns) {
   if (entry->set.source(index) == Source::kDeclared) entry->declared.was_offered(now_ns);
 }
 
+void Datasets::opened(DatasetId dataset) {
+  if (Dataset* entry = find_mutable(dataset)) entry->declared.opened();
+}
+
 bool Datasets::refuted(DatasetId dataset) {
   Dataset* entry = find_mutable(dataset);
   return entry != nullptr && entry->declared.refuted();

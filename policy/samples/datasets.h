@@ -83,6 +83,8 @@ class Datasets {
 
   // A worker begins the sample, whose files were read ahead.
   void was_offered(DatasetId dataset, uint64_t index, uint64_t now_ns);
+  // A sample was read from a copy of a file.
+  void opened(DatasetId dataset);
   // What the job declared of the dataset is wrong, by what was seen since it was last refuted.
   bool refuted(DatasetId dataset);
 

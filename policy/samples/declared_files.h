@@ -16,6 +16,8 @@ class DeclaredFiles {
   // A sample of which files were declared is read, and they were read ahead: then it is reported,
   // if later, that they were opened.
   void was_offered(uint64_t now_ns);
+  // A copy of such a file was opened.
+  void opened() { offered_ = 0; }
   // Whether they are not. If so, forgets what was counted.
   bool refuted();
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# test: timeout=600 turns
+# test: timeout=600 turns alone
 """Datasets of files, written in eight ways: from the first epoch on their files are in memory in time, and what a job
 reads, in which order, and the state that it leaves every generator in, are as without Sluice. By Debian's PyTorch and
 by PyTorch 2."""
@@ -26,8 +26,22 @@ def lacks(python, module):
                                                         check=False).returncode != 0
 
 
+class TooLate(harness.Failure):
+    """Few samples were in memory in time: on a busy machine that says little, and the check may be repeated."""
+
+
 def check(place, ground, python, kind, workers, method="fork", in_time=True):
     """`in_time`: most of its reads must be in memory in time."""
+    for last in (False, False, True):
+        try:
+            return check_once(place, ground, python, kind, workers, method, in_time)
+        except TooLate as why:
+            if last:
+                raise
+            print(f"again: {why}")
+
+
+def check_once(place, ground, python, kind, workers, method, in_time):
     what = f"{kind}, {workers} workers by {method}, {python}"
     argv = [python, "-W", "ignore", JOB, kind, ground.path, str(workers), method]
     report = os.path.join(place.work, "report")
@@ -49,7 +63,8 @@ def check(place, ground, python, kind, workers, method="fork", in_time=True):
           f"{plain.seconds:.1f} s plain, {under.seconds:.1f} s with Sluice")
     if in_time:
         claim(unknown[0] < samples // 2, f"{what}: {unknown[0]} samples of the first epoch are not known")
-        claim(hits + late > EPOCHS * samples // 2, f"{what}: too few are in memory in time")
+        if hits + late <= EPOCHS * samples // 2:
+            raise TooLate(f"{what}: too few are in memory in time")
 
 
 def test(place):

@@ -33,6 +33,18 @@ TEST_F(UptakeTest, CopiesThatAreNeverOpenedAreUseless) {
   EXPECT_FALSE(uptake.needs_originals(kDataset));
 }
 
+TEST_F(UptakeTest, BatchesReadWithOneCallCountOnce) {
+  for (int batch = 0; batch < 100; ++batch) {
+    for (uint64_t i = 0; i < 10; ++i) uptake.begun(kReader, kDataset, i, true, now);
+    now += 10 * kStorage;
+    for (uint64_t i = 0; i < 10; ++i) {
+      const auto verdict = uptake.ended(kReader, kDataset, i, {i == 0 ? 10U : 0, 0, now, kStorage});
+      EXPECT_EQ(verdict, i == 0 ? Uptake::Verdict::kUsed : Uptake::Verdict::kNothing) << i;
+    }
+  }
+  EXPECT_FALSE(uptake.needs_originals(kDataset));
+}
+
 TEST_F(UptakeTest, CopiesThatAreGivenBackAreOfNoUse) {
   for (uint64_t i = 0; i < Uptake::kEnough; ++i) sample(true, kStorage, 1, 1);
   EXPECT_TRUE(uptake.needs_originals(kDataset));

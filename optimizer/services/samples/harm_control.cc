@@ -32,20 +32,21 @@ const char* name_of(Mechanism mechanism) {
 
 }  // namespace
 
-// Samples that overlap in one thread cannot be timed separately: a newly begun sample replaces the
-// one before it, whose end then finds another sample and is ignored.
+// Samples that overlap in one thread cannot be timed separately, and are not timed: a newly begun
+// sample replaces the one before it, whose end then finds another sample and is ignored.
 void HarmControl::begun(uint64_t reader, DatasetId dataset, uint64_t index, const Begin& begin) {
   if (open_.size() >= kMostOpen) open_.clear();  // events of their ends were lost
-  open_[reader] = {dataset, index, begin};
+  const bool alone = open_.count(reader) == 0;
+  open_[reader] = {dataset, index, begin, alone};
 }
 
 // A native sample is one that no mechanism delivered: it counts for the control group of each.
 void HarmControl::ended(uint64_t reader, DatasetId dataset, uint64_t index, uint64_t time_ns) {
   const auto at = open_.find(reader);
   if (at == open_.end() || at->second.dataset != dataset || at->second.index != index) return;
-  const Begin begin = at->second.begin;
+  const auto [begin, alone] = std::pair(at->second.begin, at->second.alone);
   open_.erase(at);
-  if (time_ns < begin.time_ns) return;
+  if (!alone || time_ns < begin.time_ns) return;
   Pair& pair = watches_[dataset];
   const uint64_t took = time_ns - begin.time_ns;
   if (begin.kind == Kind::kPrefetched) {

@@ -44,6 +44,7 @@ class HarmControl : Service {
     policy::DatasetId dataset{};
     uint64_t index = 0;
     Begin begin;
+    bool alone = true;  // not one of a batch that is read with one call
   };
   struct Pair {
     policy::HarmWatch watches[2];

@@ -153,6 +153,7 @@ void SampleEvents::note_uptake(SessionId owner, uint64_t reader, DatasetId datas
                                Uptake::End end) {
   end.storage_ns = static_cast<uint64_t>(
       plans_->scheduler.store().alone_ns(plans_->samples.parts(dataset, index)));
+  if (end.given != 0) plans_->samples.datasets().opened(dataset);
   const bool before = uptake_.needs_originals(dataset);
   if (uptake_.ended(reader, dataset, index, end) != Uptake::Verdict::kOriginal && !before) return;
   if (SessionMetrics* metrics = plans_->scheduler.accounts().metrics(owner)) {

@@ -123,8 +123,8 @@ RunReport run_report(const Json& root) {
   return run;
 }
 
-// bench.json does not say whether higher is better. It is for shares, hit ratios, speed-ups and the
-// contributions of parts; for all others lower is better.
+// Older ones of bench.json do not say whether the goal is the least value. It is for shares, hit
+// ratios, speed-ups and the contributions of parts; for all others it is the highest.
 bool wants_high(const std::string& name) {
   for (const char* word : {"_share", "_speedup", "_ablation_"}) {
     if (name.find(word) != std::string::npos) return true;
@@ -144,7 +144,11 @@ BenchFigure bench_figure(const std::string& name, const Json& entry) {
   };
   BenchFigure figure;
   figure.name = name;
-  figure.least = wants_high(name);
+  const auto least = entry.find("least");
+  if (least != entry.end() && !least->is_boolean()) {
+    throw Bad(fmt::format("{}.least is neither true nor false", shown(name)));
+  }
+  figure.least = least == entry.end() ? wants_high(name) : least->get<bool>();
   const std::optional<double> value = given("value");
   if (!value) throw Bad(fmt::format("{} has no value", shown(name)));
   figure.value = *value;

@@ -315,7 +315,7 @@ def summary(name, values):
     figure = figure_of(name)
     value = max(values) if name in HIGHEST else statistics.median(values)
     return {"value": _rounded(value), "unit": figure.unit,
-            "goal": figure.goal, "low": _rounded(min(values)), "high": _rounded(max(values))}
+            "goal": figure.goal, "least": figure.least, "low": _rounded(min(values)), "high": _rounded(max(values))}
 
 
 def _rounded(value):

@@ -39,7 +39,7 @@ def bench(folder, *arguments):
 
 def check_entry(name, entry):
     figure = figures.FIGURES[name]
-    claim(set(entry) == {"value", "unit", "goal", "low", "high"}, f"{name}: keys {sorted(entry)}")
+    claim(set(entry) == {"value", "unit", "goal", "least", "low", "high"}, f"{name}: keys {sorted(entry)}")
     claim(entry["unit"] == figure.unit and entry["goal"] == figure.goal, f"{name}: unit or goal")
     for key in ("value", "low", "high"):
         claim(isinstance(entry[key], (int, float)) and math.isfinite(entry[key]),

@@ -20,7 +20,8 @@ with lmdb.open(sys.argv[1] + "/db", map_size=1 << 30) as env, env.begin(write=Tr
         txn.put(random.Random(i).randbytes(12), draw.randbytes({BYTES}))
 os.mkdir(sys.argv[1] + "/files")
 for i in range({COUNT}):
-    with open(sys.argv[1] + "/files/%d.bin" % i, "wb") as file:
+    # No rule leads from the number to such a name.
+    with open(sys.argv[1] + "/files/" + random.Random(i).randbytes(9).hex(), "wb") as file:
         file.write(draw.randbytes(3000))
 """
 # argv: the folder, how workers are started, and what is read.
@@ -36,7 +37,7 @@ class Records:
     def __getitem__(self, index):
         hashlib.sha256(bytes(2 << 20)).digest()  # what a job computes
         if self.kind == "files":
-            with open(self.folder + "/files/%d.bin" % index, "rb") as file:
+            with open(self.folder + "/files/" + random.Random(index).randbytes(9).hex(), "rb") as file:
                 return index, hashlib.sha256(file.read()).hexdigest()
         if self.env is None:
             import lmdb

@@ -48,7 +48,7 @@ def spoil(rank, epoch):
     if rank == 0 or "sluice_torch" not in sys.modules:
         return
     from sluice_torch import importance, loader, settings
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("injected")
     if kind == "observe" and epoch == 3:
         importance._reports_of = broken

@@ -96,8 +96,8 @@ class Pages(unittest.TestCase):
         made = {}
         for name, figure in figures.FIGURES.items():
             value = 1.5 if figure.goal is None else figure.goal * 1.01
-            made[name] = {"value": value, "unit": figure.unit, "goal": figure.goal, "low": value,
-                          "high": value}
+            made[name] = {"value": value, "unit": figure.unit, "goal": figure.goal, "least": figure.least,
+                          "low": value, "high": value}
         page = page_of(made)
         words = {True: "met", False: "missed", None: "reported"}
         for name, entry in made.items():

@@ -9,7 +9,6 @@ namespace sluice::optimizer {
 
 using policy::find_policy;
 using policy::ImportanceOptions;
-using policy::number;
 using policy::PolicyInfo;
 namespace {
 

@@ -242,8 +242,8 @@ TEST_F(OptimizerSamples, DeclaredPlacesAreFetchedInTheFirstEpoch) {
 
 TEST_F(OptimizerSamples, DeclaredFilesThatAreNotReadAreDiscarded) {
   set = job.dataset(10);
-  std::vector<std::string> paths;
-  for (int i = 0; i < 10; ++i) paths.push_back("/somewhere/" + std::to_string(i));
+  std::vector<std::string> paths(10);
+  for (int i = 0; i < 10; ++i) paths[i] = "/somewhere/" + std::to_string(i);
   ASSERT_TRUE(job.locate_files(set, paths));
   EXPECT_EQ(job.located(10), 100U);
   ASSERT_TRUE(job.seen(set, {{4, "/somewhere/4"}, {7, "/elsewhere/7"}, {2, "/elsewhere/2"}}));

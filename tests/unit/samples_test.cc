@@ -18,7 +18,6 @@ using policy::FileId;
 using policy::JobOrders;
 using policy::SampleBook;
 using policy::SessionId;
-using policy::Source;
 using Verdict = policy::FetchVerdict;
 
 std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {

@@ -100,8 +100,8 @@ def write():
     if not table.runs:
         raise Failed("there is nothing to write yet")
     rounds = sorted({len(some) for some in table.runs.values()})
-    about = (f"Medians of {' or '.join(map(str, rounds))} rounds, the share with its lowest and highest. "
-             f"Commit {', '.join(commits)}.")
+    about = (f"Medians of {' or '.join(map(str, rounds))} round{'' if rounds == [1] else 's'}, the share with its lowest "
+             f"and highest where there are several; {', '.join(commits)}.")
     lines = [*HEADING, *(table.line(*where) for where in table.runs), "", about]
     docs.replace(BEGIN, END, lines)
     draw(table)
@@ -121,8 +121,8 @@ def draw(table):
         needed = table.runs[row, FAR][0]["warm"]["bytes"] / (LINK * 1e6)
         axes.plot([needed, needed], [number - 0.42, number + 0.42], color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
-    axes.set_xlabel(f"seconds to load {GROUNDS[FAR]} ms away at {LINK} MB/s: grey without Sluice, blue with it; "
-                    "the line is what the link alone needs")
+    axes.set_xlabel(f"seconds, {GROUNDS[FAR]} ms away at {LINK} MB/s: grey without Sluice, blue with it\n"
+                    "the line: what the link alone needs", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)

@@ -18,7 +18,7 @@ class DeclaredFiles {
   void was_offered(uint64_t now_ns);
   // A copy of such a file was opened.
   void opened() { offered_ = 0; }
-  // Whether they are not. If so, forgets what was counted.
+  // Whether they are not. If so, the counts begin at 0 again.
   bool refuted();
 
   // Samples that contradict: fewer may be exceptions, or the last ones of what was declared before.

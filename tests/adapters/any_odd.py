@@ -1,4 +1,4 @@
-"""Datasets of image files that are a trap for whoever guesses: code that must not run, lists that come later or that name
+"""Datasets of image files that are a trap for guesses: code that must not run, lists that come later or that name
 other files, several files to a sample. The files are those of bench/formats/make_files.py; the job is in their folder."""
 import os
 import pathlib
@@ -68,7 +68,7 @@ class Asked(Files):
 
 
 class Lazy(Files):
-    """The list is made by whoever reads first."""
+    """The list is made by the first reader."""
     names = None
 
     def paths(self, index):

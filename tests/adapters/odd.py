@@ -84,7 +84,7 @@ class Numbered(Dataset):
 
 
 class Hostile:
-    """A path that cannot be had: whoever asks gets an exception."""
+    """A path that cannot be had: asking for it raises an exception."""
 
     def __fspath__(self):
         raise RuntimeError("no path")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test: timeout=600 turns
-"""Datasets that are a trap for whoever guesses where their files are (tests/adapters/any_odd.py): what a job reads, what
+"""Datasets that are a trap for guesses of where their files are (tests/adapters/any_odd.py): what a job reads, what
 its dataset is asked, and the state of its generators are as without Sluice, with workers that are forked, spawned or
 none; and wrong guesses are given up."""
 import subprocess

@@ -188,7 +188,7 @@ class Comparison:
 @contextlib.contextmanager
 def losses_of(status):
     """Asks the optimizer by `status`, until it knows losses, for how many samples of the block's job it knows some: it
-    forgets them with the job. Yields a list of these."""
+    discards them with the job. Yields a list of these."""
     seen, ended = [], threading.Event()
 
     def watch():

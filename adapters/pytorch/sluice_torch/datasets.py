@@ -107,7 +107,7 @@ def _described(dataset):
 
 
 def _ends(found):
-    """What tells apart datasets of equal attributes: the first and the last file of their lists."""
+    """What distinguishes datasets of equal attributes: the first and the last file of their lists."""
     words = []
     for column in found.texts[:8]:
         words += [cell for cell in (column.cell(0), column.cell(column.size - 1)) if cell not in (None, *words)]

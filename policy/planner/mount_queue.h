@@ -23,13 +23,15 @@ struct PlannedRead {
   Range range;
 };
 
+// Reads for no stream: of a file that is read whole, and for readers that are followed one by one.
 inline constexpr uint32_t kSweepStream = UINT32_MAX;
+inline constexpr uint32_t kStrideStream = UINT32_MAX - 1;
 
 // A read to be started, or in flight.
 struct Request {
   FileId file{};
   SessionId session{};
-  uint32_t stream = 0;  // 0: for samples; kSweepStream: for none in particular
+  uint32_t stream = 0;  // 0: for samples; kSweepStream, kStrideStream
   Range range;
   uint64_t gathered = 0;  // bytes of it whose records waited for each other
   // Set by MountQueue::start():

@@ -6,35 +6,27 @@
 #include <set>
 
 #include "policy/planner/page_ledger.h"
+#include "policy/planner/residency.h"
 #include "policy/planner/stream_plan.h"
 #include "policy/planner/sweep.h"
+#include "policy/streams/coverage.h"
+#include "policy/streams/strides.h"
 #include "policy/streams/tracker.h"
 #include "policy/util/ids.h"
 
 namespace sluice::policy {
 
-// What the page cache holds, and which files will become readable: what planning asks of its
-// surroundings.
-class Residency {
- public:
-  Residency() = default;
-  Residency(const Residency&) = delete;
-  Residency& operator=(const Residency&) = delete;
-  virtual ~Residency() = default;
-  // Bytes of `range` that are cached; 0 if that is not known.
-  virtual uint64_t cached(FileId file, Range range) = 0;
-  // False if residency cannot be known: the kernel reveals it only to a file's owner or to a
-  // process that may write the file.
-  virtual bool known(FileId file) const = 0;
-  // Residency is known for each page, and without reading any.
-  virtual bool exact(FileId file) const { return known(file); }
-  // The file is being opened, and becomes readable unless that fails.
-  virtual bool awaited(FileId /*file*/) const { return false; }
-};
-
 // Reads in a row that were too fast for the storage: the file is cached, where the kernel does not
 // say so.
 inline constexpr uint32_t kInstantRun = 16;
+
+// A reader that is read ahead of by itself (stride_planner.h).
+struct StridedReader {
+  Strides strides;
+  SessionId session{};    // of its last access
+  uint64_t frontier = 0;  // if predicted: before this offset all is in memory or on its way
+  uint64_t probed = 0;    // no page before this offset was cached at the last probe
+};
 
 struct PlannedFile {
   struct Planned {
@@ -54,6 +46,8 @@ struct PlannedFile {
   bool usable = false;  // may be prefetched
   PageLedger pages;
   Tracker tracker;
+  Coverage coverage;                          // by exact accesses
+  std::map<uint64_t, StridedReader> readers;  // by reader, of exact accesses; bounded
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
   std::map<uint32_t, Planned> plans;  // by stream

@@ -45,7 +45,7 @@ bool StreamPlanner::needed(const PlannedFile& file, Range range, uint64_t idle_n
     if (planned != file.plans.end()) end = std::max(end, planned->second.plan.target());
     if (range.end + kDropSlack > tail && range.begin < end) return true;
   }
-  return false;
+  return StridePlanner::needed(file, range, idle_ns, now_ns);
 }
 
 void StreamPlanner::drop_behind(FileId id, PlannedFile& file, uint64_t now_ns,

@@ -19,7 +19,8 @@ constexpr uint64_t kLeastPaced = 2 * kMiB;
 // stream is read ahead that far and a little further; after an exact event it is not.
 constexpr uint64_t kUnconfirmedExact = 512 * 1024;
 constexpr uint64_t kLeastTrust = 1 * kMiB;
-constexpr uint64_t kTrust = 4;  // times the bytes read so far
+constexpr uint64_t kTrust = 4;      // times the bytes read so far, up to the least window
+constexpr uint64_t kLongShare = 2;  // divisor: beyond it, what was read counts for less
 constexpr uint64_t kWideBlocks = 16;
 constexpr uint64_t kUnconfirmedTrip = 4 * kMiB;
 
@@ -63,7 +64,9 @@ void StreamPlan::aim(const Stream& stream, const PlanInput& input) {
     most = std::min(most, stream.exact ? kUnconfirmedExact : unseen + kUnconfirmedTrip);
   } else if (stream.exact) {
     // Trust grows with the bytes read in order: two neighbours among random reads are no run.
-    most = std::min(most, std::max(kLeastTrust, kTrust * (stream.position - stream.begin)));
+    // Where a long run ends, all that was read beyond it was for nothing.
+    const uint64_t read = stream.position - stream.begin;
+    most = std::min({most, std::max(kLeastTrust, kTrust * read), kMinWindow + read / kLongShare});
   }
   // A trip in a confirmed stream means that the whole cell will be read.
   if (stream.confirmed) window_ = std::max(window_, unseen + 8 * input.block);

@@ -10,7 +10,6 @@ namespace {
 constexpr uint64_t kPageModeSize = 50 << 20;  // the published default if a trip opens a single page
 constexpr uint64_t kWindowBlocks = 2;         // kernel read-ahead of a stream
 constexpr size_t kMaxReaders = 4096;          // remembered, over all files
-constexpr uint64_t kProbe = 4 << 20;          // bytes that one query of residency covers
 constexpr uint64_t kMaxSkip = 512 << 20;      // cached bytes skipped in one call
 constexpr uint64_t kLargeRead = 512 << 10;
 constexpr uint64_t kLargeReads = 4;  // times the bytes in flight: the reader's least distance
@@ -85,10 +84,9 @@ void StreamPlanner::note_begin(PlannedFile& file, const Access& access) {
 }
 
 void StreamPlanner::note_step(PlannedFile& file, const Access& access,
-                              const Tracker::Outcome& outcome) {
-  const uint64_t passed = outcome.stream != nullptr && outcome.stream->position > outcome.before
-                              ? outcome.stream->position - outcome.before
-                              : 0;
+                              const Tracker::Outcome& outcome, const std::vector<Range>& parts) {
+  uint64_t passed = 0;
+  for (const Range& part : parts) passed += part.length();
   const uint64_t window = kWindowBlocks * queue_.of(file).model.block();
   accounts_.savings(access.session)
       ->reads_on(access.reader, access.worker, access.time_ns,
@@ -143,19 +141,40 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   if (access.kind == Access::Kind::kSeen) {
     file.sweep.on_read({access.offset, access.offset + access.length});
   }
+  const bool follows = access.kind != Access::Kind::kTrip && StridePlanner::on_read(file, access);
   std::vector<uint32_t> evicted;
   const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
   for (const uint32_t stream : evicted) leave(id, file, stream);
-  note_step(file, access, outcome);
+  const std::vector<Range> parts = passed(file, access, outcome);
+  note_step(file, access, outcome, parts);
   if (outcome.stream == nullptr) return;
   const Stream& stream = *outcome.stream;
   Planned& planned = file.plans.try_emplace(stream.id, options).first->second;
-  if (stream.position > outcome.before) {
-    const bool expected = !outcome.begun && !outcome.merged && file.usable && session->prefetch;
-    pass(file, {outcome.before, stream.position}, stream, expected, access.time_ns);
+  const bool known = file.coverage.holes() ? follows : !outcome.begun && !outcome.merged;
+  for (const Range& part : parts) {
+    pass(file, part, stream, known && file.usable && session->prefetch, access.time_ns);
   }
   planned.plan.on_reader(stream, input(file, stream));
   move_reader(access.reader, id, stream.id);
+}
+
+// What readers have moved over with this access: all up to the stream's new position; in a file
+// with holes, only what was read now and not before.
+std::vector<Range> StreamPlanner::passed(PlannedFile& file, const Access& access,
+                                         const Tracker::Outcome& outcome) {
+  const Stream* stream = outcome.stream;
+  if (access.kind != Access::Kind::kTrip) {
+    const std::vector<Range> fresh =
+        file.coverage.add({access.offset, access.offset + access.length});
+    if (stream != nullptr && stream->confirmed) {
+      const uint64_t jumped = access.offset - std::min(access.offset, outcome.before);
+      file.coverage.judge({stream->begin, stream->position}, jumped,
+                          queue_.of(file).model.cost().worth());
+    }
+    if (file.coverage.holes()) return fresh;
+  }
+  if (stream == nullptr || stream->position <= outcome.before) return {};
+  return {{outcome.before, stream->position}};
 }
 
 void StreamPlanner::on_random(FileId id) {
@@ -182,7 +201,10 @@ void StreamPlanner::on_unmapped(FileId id, Range range) {
 }
 
 void StreamPlanner::remove_process(uint32_t pid) {
-  for (auto& [id, file] : files_) file.tracker.remove_process(pid);
+  for (auto& [id, file] : files_) {
+    file.tracker.remove_process(pid);
+    std::erase_if(file.readers, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+  }
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
 
@@ -209,6 +231,7 @@ std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) 
       const auto planned = file.plans.find(stream.id);
       if (planned == file.plans.end() || !accounts_.prefetches(stream.session)) continue;
       const StreamPlan& plan = planned->second.plan;
+      if (file.coverage.holes() && stream.exact && !plan.fixed()) continue;
       if (plan.frontier() >= plan.target()) continue;
       const double lead =
           static_cast<double>(plan.frontier()) - static_cast<double>(stream.position);
@@ -218,22 +241,6 @@ std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) 
   std::sort(out.begin(), out.end(),
             [](const Candidate& a, const Candidate& b) { return a.urgency < b.urgency; });
   return out;
-}
-
-uint64_t StreamPlanner::cached_at(FileId id, const PlannedFile& file, Range piece, uint64_t end,
-                                  uint64_t* probed) {
-  if (piece.end <= *probed) return 0;
-  // A query far ahead first: mostly all of the range is cached, or nothing.
-  const Range far{piece.begin,
-                  std::min({piece.begin + kProbe, std::max(end, piece.end), file.size})};
-  const uint64_t cached = residency_.cached(id, far);
-  if (cached >= far.length()) return far.length();
-  if (cached == 0) {
-    *probed = far.end;
-  } else if (far.length() > piece.length() && residency_.cached(id, piece) >= piece.length()) {
-    return piece.length();
-  }
-  return 0;
 }
 
 // The next piece at the stream's frontier that is not cached, at most one block and ending at a
@@ -283,7 +290,8 @@ std::optional<Range> StreamPlanner::next_range(FileId id, PlannedFile& file, con
       return std::nullopt;  // the reader's next steps will complete the block
     }
     if (!reading.empty()) piece.end = reading.front().begin;
-    const uint64_t cached = cached_at(id, file, piece, plan.target(), &planned.probed_until);
+    const uint64_t cached =
+        cached_at(residency_, id, piece, std::min(plan.target(), file.size), &planned.probed_until);
     if (cached == 0) return piece;
     skip(at + cached);
   }
@@ -310,6 +318,7 @@ void StreamPlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
         planned.in_flight += range->length();
       }
     }
+    strides_.plan(mount_id, now_ns, reads);
     sweep(mount_id, now_ns, reads);
   }
 }
@@ -328,8 +337,8 @@ void StreamPlanner::on_filled(PlannedFile& file, const Request& request, uint64_
 
 void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range got) {
   const Stream* stream = file.tracker.find(request.stream);
-  if (request.stream == kSweepStream) {
-    for (const Range& piece : file.sweep.not_read(got)) {
+  if (request.stream >= kStrideStream) {
+    for (const Range& piece : file.coverage.not_read(got)) {
       accounts_.charge(request.session,
                        file.pages.on(PageEvent::kPrefetched, piece, request.session).bytes);
     }
@@ -343,35 +352,6 @@ void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range 
   accounts_.charge(request.session,
                    file.pages.on(PageEvent::kPrefetched, {passed, got.end}, request.session).bytes);
   on_filled(file, request, got.length());
-}
-
-uint64_t StreamPlanner::passes(SessionId id) const {
-  const Accounts::Session* session = accounts_.find(id);
-  return session == nullptr ? 0 : session->passes;
-}
-
-std::vector<StreamView> StreamPlanner::views() const {
-  std::vector<StreamView> out;
-  for (const auto& [id, file] : files_) {
-    for (const Stream& stream : file.tracker.streams()) {
-      const auto planned = file.plans.find(stream.id);
-      StreamView view;
-      view.file = id;
-      view.session = stream.session;
-      view.readers = static_cast<uint32_t>(stream.readers.size());
-      view.position = stream.position;
-      view.opened = stream.opened;
-      view.rate = stream.rate;
-      view.confirmed = stream.confirmed;
-      if (planned != file.plans.end()) {
-        view.frontier = planned->second.plan.frontier();
-        view.target = planned->second.plan.target();
-        view.in_flight = planned->second.in_flight;
-      }
-      out.push_back(view);
-    }
-  }
-  return out;
 }
 
 }  // namespace sluice::policy

@@ -13,6 +13,7 @@
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
 #include "policy/planner/planned_file.h"
+#include "policy/planner/stride_planner.h"
 #include "policy/util/ids.h"
 
 namespace sluice::policy {
@@ -32,7 +33,11 @@ struct StreamView {
 class StreamPlanner {
  public:
   StreamPlanner(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files)
-      : residency_(*residency), accounts_(*accounts), queue_(*queue), files_(*files) {}
+      : residency_(*residency),
+        accounts_(*accounts),
+        queue_(*queue),
+        files_(*files),
+        strides_(residency, accounts, queue, files) {}
 
   void on_access(FileId file, const Access& access);
   void on_random(FileId file);
@@ -63,6 +68,8 @@ class StreamPlanner {
 
   uint64_t passes(SessionId session) const;  // SessionView's
   std::vector<StreamView> views() const;
+  // Where the file's readers are, and how far ahead of them it is read.
+  std::vector<ObservedStream> observed(FileId file) const;
 
  private:
   using Planned = PlannedFile::Planned;
@@ -77,16 +84,15 @@ class StreamPlanner {
   void pass(PlannedFile& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
   void note_pass(PlannedFile& file, SessionId session, Range range, uint64_t in_memory);
   void note_begin(PlannedFile& file, const Access& access);
-  void note_step(PlannedFile& file, const Access& access, const Tracker::Outcome& outcome);
+  void note_step(PlannedFile& file, const Access& access, const Tracker::Outcome& outcome,
+                 const std::vector<Range>& parts);
+  std::vector<Range> passed(PlannedFile& file, const Access& access,
+                            const Tracker::Outcome& outcome);
   void move_reader(uint64_t reader, FileId file, uint32_t stream);
   void leave(FileId file_id, PlannedFile& file, uint32_t stream);
   std::vector<Candidate> candidates(uint64_t mount);
   std::optional<Range> next_range(FileId id, PlannedFile& file, const Stream& stream,
                                   Planned& planned);
-  // How many bytes at the piece's begin are cached; 0: some of the piece must be read. It will be
-  // read on to `end`; no page before *probed was cached at the last probe.
-  uint64_t cached_at(FileId id, const PlannedFile& file, Range piece, uint64_t end,
-                     uint64_t* probed);
   void sweep(uint64_t mount_id, uint64_t now_ns, std::vector<PlannedRead>* reads);
   void drop_behind(FileId id, PlannedFile& file, uint64_t now_ns, std::vector<PlannedDrop>* drops);
 
@@ -94,6 +100,7 @@ class StreamPlanner {
   Accounts& accounts_;
   MountQueue& queue_;
   PlannedFiles& files_;
+  StridePlanner strides_;
   // By reader: the file and stream in which it was last.
   std::unordered_map<uint64_t, std::pair<FileId, uint32_t>> last_stream_;
 };

@@ -16,12 +16,15 @@ void StreamPlanner::sweep(uint64_t mount_id, uint64_t now_ns, std::vector<Planne
   const uint64_t block = std::max<uint64_t>(mount.model.block(), kSweepRead);
   for (auto& [id, file] : files_) {
     if (file.mount != mount_id || !file.usable || !file.sweep.wanted()) continue;
+    if (StridePlanner::predicts(file, now_ns)) continue;
     const SessionId session = file.last_session;
     if (!accounts_.prefetches(session) || accounts_.budget(session) / kFits < file.size) continue;
     while (mount.idle(now_ns) != 0) {
-      const std::optional<Range> piece = file.sweep.next(file.pages, file.size, block);
+      const std::optional<Range> piece =
+          file.sweep.next(file.coverage.read(), file.pages, file.size, block);
       if (!piece) break;
-      if (const uint64_t cached = cached_at(id, file, *piece, file.size, &file.sweep_probed)) {
+      if (const uint64_t cached =
+              cached_at(residency_, id, *piece, file.size, &file.sweep_probed)) {
         const Range there{piece->begin, piece->begin + cached};
         accounts_.count(session, SessionMetric::already_cached_bytes,
                         file.pages.on(PageEvent::kFoundCached, there).bytes);

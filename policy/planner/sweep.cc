@@ -12,7 +12,6 @@ constexpr uint64_t kLongRun = 2 * kMiB;   // one of these far behind is evidence
 constexpr uint64_t kFarBehind = 32 * kMiB;
 constexpr unsigned kReturns = 8;  // to a run after two others
 constexpr size_t kOthers = 2;
-constexpr size_t kMostPieces = 1 << 16;  // of what was read, remembered
 constexpr uint16_t kTaken = kReading | kReady | kFound | kBehind;
 
 }  // namespace
@@ -36,7 +35,6 @@ bool Sweep::returned(const Run& run) const {
 }
 
 void Sweep::on_read(Range range) {
-  if (read_.size() < kMostPieces) read_.add(range);
   Run* run = continued(range);
   if (run == nullptr) {
     if (runs_.size() == kRuns) runs_.erase(runs_.begin());
@@ -55,10 +53,11 @@ void Sweep::on_read(Range range) {
   recent_.back() = run->range.begin;
 }
 
-std::optional<Range> Sweep::next(const PageLedger& pages, uint64_t size, uint64_t block) {
+std::optional<Range> Sweep::next(const IntervalSet& read, const PageLedger& pages, uint64_t size,
+                                 uint64_t block) {
   while (wanted() && cursor_ < size) {
     Range piece{cursor_, std::min((cursor_ / block + 1) * block, size)};
-    for (const auto& some : {read_.pieces_in(piece), pages.pieces(piece, kTaken)}) {
+    for (const auto& some : {read.pieces_in(piece), pages.pieces(piece, kTaken)}) {
       if (some.empty()) continue;
       if (some.front().begin <= cursor_) cursor_ = std::max(cursor_, some.front().end);
       piece.end = std::min(piece.end, some.front().begin);
@@ -71,17 +70,6 @@ std::optional<Range> Sweep::next(const PageLedger& pages, uint64_t size, uint64_
 void Sweep::start(Range piece) {
   swept_ += piece.length();
   cursor_ = piece.end;
-}
-
-std::vector<Range> Sweep::not_read(Range piece) const {
-  std::vector<Range> out;
-  uint64_t at = piece.begin;
-  for (const Range& read : read_.pieces_in(piece)) {
-    if (read.begin > at) out.push_back({at, read.begin});
-    at = read.end;
-  }
-  if (at < piece.end) out.push_back({at, piece.end});
-  return out;
 }
 
 }  // namespace sluice::policy

@@ -28,14 +28,13 @@ class Sweep {
   void on_read(Range range);
 
   bool wanted() const { return evident_ && swept_ < kShare * in_runs_; }
-  // The next piece of the file that was not read and is not known to be in memory, or on its way:
+  // The next piece of the file that is not in `read` and not known to be in memory, or on its way:
   // at most one block, ending at a block's boundary. nullopt: nothing is left, or wanted.
-  std::optional<Range> next(const PageLedger& pages, uint64_t size, uint64_t block);
+  std::optional<Range> next(const IntervalSet& read, const PageLedger& pages, uint64_t size,
+                            uint64_t block);
   // What next() gave is cached already, or is being read now. REQUIRES: from the last next().
   void skip(Range piece) { cursor_ = piece.end; }
   void start(Range piece);
-  // Of what arrived: what no reader had read meanwhile.
-  std::vector<Range> not_read(Range piece) const;
 
  private:
   struct Run {
@@ -51,7 +50,6 @@ class Sweep {
 
   std::vector<Run> runs_;                   // most recent last
   std::array<uint64_t, kRecent> recent_{};  // begins of runs, most recent last
-  IntervalSet read_;
   uint64_t furthest_ = 0, in_runs_ = 0, swept_ = 0, cursor_ = 0;
   unsigned returns_ = 0;
   bool evident_ = false;

@@ -82,11 +82,14 @@ uint64_t Observer::interval(std::span<const ObservedStream> streams, uint64_t no
 bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, uint64_t now_ns,
                     std::vector<Access>* found) {
   const size_t before = found->size();
+  ahead_ = false;
   whole_ = now_ns >= next_whole_ns_;
   if (whole_) {
     if (!scan(table, {offset_, offset_ + length_}, now_ns, found)) return false;
   } else {
+    uint64_t furthest = offset_;
     for (const ObservedStream& stream : streams) {
+      furthest = std::max(furthest, stream.position);
       if (!stream.confirmed && stream.position != 0) continue;
       // As far as the reader can have come since the last scan, with a margin.
       const auto step =
@@ -96,6 +99,9 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
         return false;
       }
     }
+    // Nothing near them: a reader may have gone on far ahead, where nothing is mapped yet.
+    ahead_ = found->size() == before && now_ns >= next_ahead_ns_;
+    if (ahead_ && !scan(table, {furthest, offset_ + length_}, now_ns, found)) return false;
   }
   std::sort(found->begin() + static_cast<ptrdiff_t>(before), found->end(),
             [](const Access& a, const Access& b) { return a.offset < b.offset; });
@@ -108,6 +114,7 @@ bool Observer::poll(PageTable& table, std::span<const ObservedStream> streams, u
 void Observer::spent(uint64_t cost_ns, uint64_t now_ns) {
   // After a single slow scan (this process was not scheduled) scanning must not pause for long.
   next_ns_ = std::max(next_ns_, now_ns + std::min(cost_ns * kNearShare, 2 * interval_ns_));
+  if (ahead_ || whole_) next_ahead_ns_ = now_ns + cost_ns * kNearShare;
   if (whole_) next_whole_ns_ = now_ns + std::max(cost_ns * kShare, kFastNs);
 }
 

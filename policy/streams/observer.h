@@ -50,7 +50,9 @@ class Observer {
   uint64_t next_ns_, next_whole_ns_;
   uint64_t active_ns_;  // when something was last found, or the mapping was made
   uint64_t interval_ns_ = 0;
+  uint64_t next_ahead_ns_ = 0;
   bool whole_ = false;  // the last poll scanned the whole mapping
+  bool ahead_ = false;  // all of it that is ahead of the readers
 };
 
 }  // namespace sluice::policy

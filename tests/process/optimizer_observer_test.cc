@@ -86,6 +86,42 @@ TEST(Observer, LooksNearTheStreamsAndNowAndThenEverywhere) {
   EXPECT_EQ(sum(found), 2 * kMiB);
 }
 
+// Polls whenever the observer asks for it, up to `until`; each takes half a millisecond.
+void poll_until(Observer* observer, FakeTable* table, uint64_t until, const ObservedStream& stream,
+                std::vector<Access>* found) {
+  while (observer->next_ns() <= until) {
+    const uint64_t now = observer->next_ns();
+    ASSERT_TRUE(observer->poll(*table, {&stream, 1}, now, found));
+    observer->spent(kMillisecond / 2, now);
+  }
+}
+
+TEST(Observer, FindsAReaderThatWentFarAheadBeforeItLooksEverywhere) {
+  FakeTable table;
+  Observer observer(kBase, 0, 4096 * kMiB, 1, SessionId{1}, kMillisecond);
+  const ObservedStream stream{kMiB, 2 * kMiB, 200e6, true};
+  std::vector<Access> found;
+  table.mapped.add({kBase, kBase + kMiB});
+  poll_until(&observer, &table, 10 * kMillisecond, stream, &found);
+  ASSERT_EQ(sum(found), kMiB);
+  table.mapped.add({kBase + 3000 * kMiB, kBase + 3001 * kMiB});
+  poll_until(&observer, &table, 60 * kMillisecond, stream, &found);
+  EXPECT_EQ(sum(found), 2 * kMiB);
+}
+
+TEST(Observer, FindsWhatIsBehindAllReadersWhenItLooksEverywhere) {
+  FakeTable table;
+  Observer observer(kBase, 0, 4096 * kMiB, 1, SessionId{1}, kMillisecond);
+  const ObservedStream stream{3000 * kMiB, 3010 * kMiB, 200e6, true};
+  std::vector<Access> found;
+  poll_until(&observer, &table, 10 * kMillisecond, stream, &found);
+  table.mapped.add({kBase + kMiB, kBase + 2 * kMiB});
+  poll_until(&observer, &table, 60 * kMillisecond, stream, &found);
+  EXPECT_TRUE(found.empty());
+  poll_until(&observer, &table, 200 * kMillisecond, stream, &found);
+  EXPECT_EQ(sum(found), kMiB);
+}
+
 TEST(Observer, LooksOftenAtFirstAndSeldomWhenNothingHappens) {
   FakeTable table;
   Observer observer(kBase, 0, 100 * kMiB, 1, SessionId{1}, 0);

@@ -22,12 +22,16 @@ class SweepTest : public testing::Test {
   // As page tables show it: in steps of 256 KiB.
   void read(uint64_t begin, uint64_t length) {
     for (uint64_t at = begin; at < begin + length; at += kStep) {
-      sweep_.on_read({at, std::min(at + kStep, begin + length)});
+      on_read({at, std::min(at + kStep, begin + length)});
     }
+  }
+  void on_read(Range range) {
+    sweep_.on_read(range);
+    read_.add(range);
   }
   std::vector<Range> all_of(uint64_t size = kFile) {
     std::vector<Range> out;
-    while (const auto piece = sweep_.next(pages_, size, kBlock)) {
+    while (const auto piece = sweep_.next(read_, pages_, size, kBlock)) {
       sweep_.start(*piece);
       out.push_back(*piece);
     }
@@ -36,13 +40,14 @@ class SweepTest : public testing::Test {
 
   static constexpr uint64_t kStep = 256 << 10;
   Sweep sweep_;
+  IntervalSet read_;
   PageLedger pages_;
 };
 
 TEST_F(SweepTest, OneRunAfterTheOtherIsNoEvidence) {
   read(0, kFile);
   EXPECT_FALSE(sweep_.wanted());
-  EXPECT_FALSE(sweep_.next(pages_, kFile, kBlock));
+  EXPECT_FALSE(sweep_.next(read_, pages_, kFile, kBlock));
 }
 
 TEST_F(SweepTest, ARanksRowsOfEveryTensorAreNoEvidence) {
@@ -66,7 +71,7 @@ TEST_F(SweepTest, ARunFarBehindTheFurthestIsEvidence) {
 TEST_F(SweepTest, ThreadsThatTakeTurnsAreEvidence) {
   for (uint64_t at = 0; at < kTensor; at += kStep) {
     for (uint64_t thread = 0; thread < 4; ++thread)
-      sweep_.on_read({thread * kTensor + at, thread * kTensor + at + kStep});
+      on_read({thread * kTensor + at, thread * kTensor + at + kStep});
   }
   EXPECT_TRUE(sweep_.wanted());
 }
@@ -74,7 +79,7 @@ TEST_F(SweepTest, ThreadsThatTakeTurnsAreEvidence) {
 TEST_F(SweepTest, TwoReadersAreNoEvidence) {
   for (uint64_t at = 0; at < 20 * kTensor; at += kStep) {
     for (uint64_t reader = 0; reader < 2; ++reader)
-      sweep_.on_read({reader * 40 * kTensor + at, reader * 40 * kTensor + at + kStep});
+      on_read({reader * 40 * kTensor + at, reader * 40 * kTensor + at + kStep});
   }
   EXPECT_FALSE(sweep_.wanted());
 }
@@ -104,7 +109,7 @@ TEST_F(SweepTest, GivesEachByteThatIsNotThereOnceInTheFilesOrder) {
     EXPECT_EQ(given.add(piece), piece.length());
     at = piece.end;
   }
-  EXPECT_FALSE(sweep_.next(pages_, kFile - 1000, kBlock));
+  EXPECT_FALSE(sweep_.next(read_, pages_, kFile - 1000, kBlock));
   IntervalSet rest;
   rest.add({0, kFile - 1000});
   for (const uint64_t tensor : {90, 10}) rest.remove({tensor * kTensor, (tensor + 1) * kTensor});
@@ -112,13 +117,6 @@ TEST_F(SweepTest, GivesEachByteThatIsNotThereOnceInTheFilesOrder) {
   rest.remove({3 * kMiB + 4096, 7 * kMiB + 4096});
   rest.remove({9 * kMiB, 9 * kMiB + 4096});
   EXPECT_EQ(given.pieces(), rest.pieces());
-}
-
-TEST_F(SweepTest, SaysWhatNoReaderHasReadMeanwhile) {
-  read(2 * kMiB, kMiB);
-  EXPECT_EQ(sweep_.not_read({kMiB, 4 * kMiB}),
-            (std::vector<Range>{{kMiB, 2 * kMiB}, {3 * kMiB, 4 * kMiB}}));
-  EXPECT_TRUE(sweep_.not_read({2 * kMiB, 3 * kMiB}).empty());
 }
 
 // Tensors of a mapped file in a shuffled order: what a stream of each would read comes too late, as

@@ -239,24 +239,19 @@ uint64_t Streams::next_observation_ns() const {
 
 void Streams::observe(uint64_t now) {
   if (next_observation_ns() > now) return;
-  const std::vector<StreamView> views = plans_->scheduler.streams().views();
-  std::vector<ObservedStream> streams;
   std::vector<Access> found;
   for (const auto& [id, session] : sessions_->all()) {
     for (auto at = session->mappings.observed.begin(); at != session->mappings.observed.end();) {
       ObservedMapping& mapping = *at++;
       if (mapping.observer.next_ns() > now) continue;
-      streams.clear();
-      for (const StreamView& view : views) {
-        if (view.file != mapping.file) continue;
-        streams.push_back({view.position, view.frontier, view.rate, view.confirmed});
-      }
       found.clear();
       const uint64_t begin = now_ns();
+      const uint64_t used = thread_ns();
       count_faults(*session, mapping, begin);
-      const bool seen = mapping.observer.poll(*mapping.table, streams, begin, &found);
-      const uint64_t end = now_ns();
-      mapping.observer.spent(end - begin, end);
+      const bool seen = mapping.observer.poll(
+          *mapping.table, plans_->scheduler.streams().observed(mapping.file), begin, &found);
+      // Not the time that passed: others may have run meanwhile.
+      mapping.observer.spent(thread_ns() - used, now_ns());
       // As with read events: accesses in a shuffled order do not predict the next one.
       if (plans_->scheduler.retention().is_shuffled(mapping.file, id)) found.clear();
       for (Access& access : found) {

@@ -1,0 +1,44 @@
+// Reading ahead of each reader by itself, in files of which readers leave much out: the runs that
+// it is expected to read next, and nothing between them. Everywhere else streams read ahead
+// (stream_planner.h). Pure: time is an argument; one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "policy/planner/accounts.h"
+#include "policy/planner/mount_queue.h"
+#include "policy/planner/planned_file.h"
+#include "policy/streams/observer.h"
+#include "policy/util/ids.h"
+
+namespace sluice::policy {
+
+class StridePlanner {
+ public:
+  StridePlanner(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files)
+      : residency_(*residency), accounts_(*accounts), queue_(*queue), files_(*files) {}
+
+  // REQUIRES: the access is exact. True: it was expected.
+  static bool on_read(PlannedFile& file, const Access& access);
+  void plan(uint64_t mount, uint64_t now_ns, std::vector<PlannedRead>* reads);
+
+  // What some reader of the file will read next is known.
+  static bool predicts(const PlannedFile& file, uint64_t now_ns);
+  // A reader of the file is expected to read the range.
+  static bool needed(const PlannedFile& file, Range range, uint64_t idle_ns, uint64_t now_ns);
+  // Where readers are, and where they are expected.
+  static void watch(const PlannedFile& file, std::vector<ObservedStream>* out);
+
+ private:
+  std::optional<Range> next(FileId id, PlannedFile& file, StridedReader& reader, uint64_t block);
+  uint64_t window(const PlannedFile& file, const StridedReader& reader) const;
+
+  Residency& residency_;
+  Accounts& accounts_;
+  MountQueue& queue_;
+  PlannedFiles& files_;
+};
+
+}  // namespace sluice::policy

@@ -13,10 +13,11 @@ optimizer-replay_SRCS := tests/replay/replay.cc
 optimizer-replay_ARCHIVES := tests optimizer policy protocol
 
 # libFuzzer, by clang, with both sanitizers whatever the variant; sources compiled apart.
-FUZZERS := $(B)/fuzz/optimizer_input $(B)/fuzz/pack_file
+FUZZERS := $(addprefix $(B)/fuzz/,optimizer_input pack_file tensor_list)
 
 $(B)/fuzz/optimizer_input: optimizer/control/parse.cc $(policy.a_SRCS) $(PROTOCOL_SRCS)
 $(B)/fuzz/pack_file: $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc)
+$(B)/fuzz/tensor_list: $(wildcard policy/weights/*.cc)
 $(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard policy/*/*.h optimizer/*/*.h optimizer/*/*/*.h protocol/*.h)
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  FUZZ $@"

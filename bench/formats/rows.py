@@ -58,6 +58,8 @@ ROWS = [
     safetensors("safetensors, 8 files", "header", "sharded", "ranks", figure=SHARE + "_sharded"),
     safetensors("safetensors, 4 ranks", "{rank}/4", group="ranks", ranks=4, figure=SHARE + "_tp4"),
     safetensors("safetensors, 1 of 4 ranks", "1/4", group="ranks", figure="load_safetensors_rank_link_share"),
+    safetensors("safetensors, 1 of 4 ranks, shuffled", "1/4:shuffled", group="ranks",
+                figure="load_safetensors_rank_shuffled_link_share"),
     Row("torch.load, mmap", "load_torch.py", ("mmap", "{files}"), "torch", "torch", "torch",
         "load_torch_link_share"),
     Row("torch.load, read", "load_torch.py", ("read", "{files}"), "torch", "torch", "torch",

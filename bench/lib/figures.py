@@ -281,6 +281,7 @@ ELSEWHERE = {
     "load_safetensors_link_share_tp4": Figure(
         "ratio", 0.93, "the same, by four processes at once, each its rows of every tensor", True),
     "load_safetensors_rank_link_share": Figure("ratio", 0.80, "one of these alone: its own bytes' rate", True),
+    "load_safetensors_rank_shuffled_link_share": Figure("ratio", 0.80, "the same, tensors in a shuffled order", True),
     "load_torch_link_share": Figure("ratio", 0.93, "the same of torch.load(mmap=True)", True),
     "load_torch_read_link_share": Figure("ratio", 0.93, "the same of torch.load without", True),
     "load_gguf_link_share": Figure("ratio", 0.93, "the same of a GGUF file, by GGUFReader", True),

@@ -13,6 +13,7 @@
 #include "policy/streams/strides.h"
 #include "policy/streams/tracker.h"
 #include "policy/util/ids.h"
+#include "policy/weights/shares.h"
 
 namespace sluice::policy {
 
@@ -22,10 +23,20 @@ inline constexpr uint32_t kInstantRun = 16;
 
 // A reader that is read ahead of by itself (stride_planner.h).
 struct StridedReader {
+  // How far reading ahead has come in ranges that follow each other in the file.
+  struct Cursor {
+    uint64_t frontier = 0;  // before this offset all is in memory or on its way
+    uint64_t probed = 0;    // no page before this offset was cached at the last probe
+  };
   Strides strides;
-  SessionId session{};    // of its last access
-  uint64_t frontier = 0;  // if predicted: before this offset all is in memory or on its way
-  uint64_t probed = 0;    // no page before this offset was cached at the last probe
+  Shares shares;        // of files whose tensors are known
+  SessionId session{};  // of its last access
+  Cursor cursor;        // in what is expected
+  Cursor current;       // in the share that it reads now, if the next one is not known
+  uint64_t current_begin = 0;
+  uint64_t begun = 0;  // bytes of reads that were begun for it
+
+  bool predicted() const { return shares.partial() || strides.predicted(); }
 };
 
 struct PlannedFile {
@@ -48,6 +59,8 @@ struct PlannedFile {
   Tracker tracker;
   Coverage coverage;                          // by exact accesses
   std::map<uint64_t, StridedReader> readers;  // by reader, of exact accesses; bounded
+  TensorList tensors;                         // of a file of weights; empty: not known
+  bool shared = false;                        // some reader reads parts of its tensors
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
   std::map<uint32_t, Planned> plans;  // by stream

@@ -75,7 +75,7 @@ void StreamPlan::aim(const Stream& stream, const PlanInput& input) {
   // every small step of the reader would cause a small read.
   uint64_t end = page_floor(stream.position + window_);
   if (window_ >= kWideBlocks * input.block) end = end / input.block * input.block;
-  target_ = std::max(target_, std::min(end, input.file_size));
+  target_ = std::max(target_, std::min({end, input.file_size, input.likely_end}));
 }
 
 void StreamPlan::on_reader(const Stream& stream, const PlanInput& input) {

@@ -22,10 +22,11 @@ struct PlanOptions {
 // The current state of a stream's surroundings.
 struct PlanInput {
   uint64_t file_size = 0;
-  uint64_t block = 0;    // bytes a read
-  double bandwidth = 0;  // bytes per second, 0: not known
-  uint64_t budget = 0;   // bytes, for all streams
-  uint32_t streams = 1;  // confirmed streams that share the budget
+  uint64_t block = 0;                // bytes a read
+  double bandwidth = 0;              // bytes per second, 0: not known
+  uint64_t budget = 0;               // bytes, for all streams
+  uint32_t streams = 1;              // confirmed streams that share the budget
+  uint64_t likely_end = UINT64_MAX;  // offset that the reader will hardly read beyond
 };
 
 // The effective threshold in bytes: the configured one, lowered to size - distance where otherwise

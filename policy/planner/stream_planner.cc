@@ -28,7 +28,12 @@ PlanInput StreamPlanner::input(const PlannedFile& file, const Stream& stream) co
   const StorageModel& model = queue_.of(file).model;
   uint32_t confirmed = 0;
   for (const Stream& other : file.tracker.streams()) confirmed += other.confirmed ? 1 : 0;
-  return {file.size, model.block(), model.bandwidth(), accounts_.budget(stream.session), confirmed};
+  PlanInput out{file.size, model.block(), model.bandwidth(), accounts_.budget(stream.session),
+                confirmed};
+  const auto reader = file.readers.find(stream.last_reader);
+  if (reader == file.readers.end() || reader->second.shares.known()) return out;
+  if (const auto guess = reader->second.shares.guess(file.tensors)) out.likely_end = guess->end;
+  return out;
 }
 
 // The readers have moved over `range`: the prefetched part was of use, the rest came late.
@@ -150,7 +155,7 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   if (outcome.stream == nullptr) return;
   const Stream& stream = *outcome.stream;
   Planned& planned = file.plans.try_emplace(stream.id, options).first->second;
-  const bool known = file.coverage.holes() ? follows : !outcome.begun && !outcome.merged;
+  const bool known = StridePlanner::leads(file) ? follows : !outcome.begun && !outcome.merged;
   for (const Range& part : parts) {
     pass(file, part, stream, known && file.usable && session->prefetch, access.time_ns);
   }
@@ -171,7 +176,7 @@ std::vector<Range> StreamPlanner::passed(PlannedFile& file, const Access& access
       file.coverage.judge({stream->begin, stream->position}, jumped,
                           queue_.of(file).model.cost().worth());
     }
-    if (file.coverage.holes()) return fresh;
+    if (StridePlanner::leads(file)) return fresh;
   }
   if (stream == nullptr || stream->position <= outcome.before) return {};
   return {{outcome.before, stream->position}};
@@ -195,6 +200,13 @@ void StreamPlanner::on_advised(FileId id, SessionId session, bool by_page) {
   }
 }
 
+void StreamPlanner::on_tensors(FileId id, TensorList tensors) {
+  const auto at = files_.find(id);
+  if (at == files_.end()) return;
+  at->second.tensors = std::move(tensors);
+  StridePlanner::on_tensors(at->second);
+}
+
 void StreamPlanner::on_unmapped(FileId id, Range range) {
   const auto at = files_.find(id);
   if (at != files_.end()) at->second.pages.on(PageEvent::kUnmapped, range);
@@ -204,6 +216,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
   for (auto& [id, file] : files_) {
     file.tracker.remove_process(pid);
     std::erase_if(file.readers, [pid](const auto& entry) { return entry.first >> 32 == pid; });
+    StridePlanner::note_shared(file);
   }
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
@@ -231,7 +244,7 @@ std::vector<StreamPlanner::Candidate> StreamPlanner::candidates(uint64_t mount) 
       const auto planned = file.plans.find(stream.id);
       if (planned == file.plans.end() || !accounts_.prefetches(stream.session)) continue;
       const StreamPlan& plan = planned->second.plan;
-      if (file.coverage.holes() && stream.exact && !plan.fixed()) continue;
+      if (StridePlanner::leads(file) && stream.exact && !plan.fixed()) continue;
       if (plan.frontier() >= plan.target()) continue;
       const double lead =
           static_cast<double>(plan.frontier()) - static_cast<double>(stream.position);

@@ -43,6 +43,8 @@ class StreamPlanner {
   void on_random(FileId file);
   // `by_page`: the session reads the file through a mapping without kernel read-ahead.
   void on_advised(FileId file, SessionId session, bool by_page);
+  // What the header of a file of weights says.
+  void on_tensors(FileId file, TensorList tensors);
   void on_unmapped(FileId file, Range range);  // by a reader
   void remove_process(uint32_t pid);
   void remove_file(FileId file);

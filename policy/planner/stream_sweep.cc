@@ -16,7 +16,7 @@ void StreamPlanner::sweep(uint64_t mount_id, uint64_t now_ns, std::vector<Planne
   const uint64_t block = std::max<uint64_t>(mount.model.block(), kSweepRead);
   for (auto& [id, file] : files_) {
     if (file.mount != mount_id || !file.usable || !file.sweep.wanted()) continue;
-    if (StridePlanner::predicts(file, now_ns)) continue;
+    if (StridePlanner::predicts(file, now_ns) || !StridePlanner::whole(file)) continue;
     const SessionId session = file.last_session;
     if (!accounts_.prefetches(session) || accounts_.budget(session) / kFits < file.size) continue;
     while (mount.idle(now_ns) != 0) {

@@ -12,14 +12,26 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLeastWindow = 16 * kMiB;
 constexpr uint64_t kMostWindow = 128 * kMiB;
 constexpr double kWindowSeconds = 0.3;
-constexpr uint64_t kShare = 4;  // divisor: what one reader may take of the budget
-constexpr uint64_t kPredictedRead = 512 << 10;
+constexpr uint64_t kShare = 4;               // divisor: what one reader may take of the budget
+constexpr uint64_t kLeastRead = 512 << 10;   // bytes, at least
 constexpr uint64_t kIdleNs = 2'000'000'000;  // a reader that paused for longer expects nothing
 constexpr uint16_t kTaken = kReading | kReady | kFound | kBehind;
-constexpr size_t kWatched = 3;  // expected runs
+constexpr uint64_t kUnordered = 8;  // times what was read: the most that is read ahead
+constexpr size_t kWatched = 3;      // expected runs
 
 bool active(const StridedReader& reader, uint64_t idle_ns, uint64_t now_ns) {
   return now_ns - std::min(now_ns, reader.strides.last_ns()) <= idle_ns;
+}
+
+// Where order tells what comes next.
+std::vector<Range> ahead(const PlannedFile& file, const StridedReader& reader, uint64_t most) {
+  if (reader.shares.partial() && !reader.shares.unordered()) {
+    return reader.shares.expected(file.tensors, 0, most);
+  }
+  if (!reader.shares.known()) {
+    if (const auto guess = reader.shares.guess(file.tensors)) return {*guess};
+  }
+  return reader.strides.expected(most);
 }
 
 }  // namespace
@@ -34,11 +46,29 @@ bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
   }
   StridedReader& reader = file.readers[access.reader];
   reader.session = access.session;
-  if (reader.strides.on_read({access.offset, access.offset + access.length}, access.time_ns)) {
-    return reader.strides.predicted();
+  const Range range{access.offset, access.offset + access.length};
+  const bool expected = reader.predicted();
+  bool changed = !reader.strides.on_read(range, access.time_ns) && !reader.shares.partial();
+  if (!file.tensors.empty() && reader.shares.on_read(file.tensors, range, access.time_ns)) {
+    note_shared(file);
+    changed = true;
   }
-  reader.frontier = reader.probed = 0;
+  if (!changed) return expected;
+  reader.cursor = {};
   return false;
+}
+
+void StridePlanner::on_tensors(PlannedFile& file) {
+  for (auto& [id, reader] : file.readers) {
+    for (const Range& run : reader.strides.runs()) {
+      reader.shares.on_read(file.tensors, run, reader.strides.last_ns());
+    }
+  }
+}
+
+void StridePlanner::note_shared(PlannedFile& file) {
+  file.shared = std::any_of(file.readers.begin(), file.readers.end(),
+                            [](const auto& entry) { return entry.second.shares.partial(); });
 }
 
 uint64_t StridePlanner::window(const PlannedFile& file, const StridedReader& reader) const {
@@ -49,74 +79,113 @@ uint64_t StridePlanner::window(const PlannedFile& file, const StridedReader& rea
       accounts_.budget(reader.session) / kShare);
 }
 
-// The next piece that the reader is expected to read and that is not in memory, nor on its way: at
-// most one block.
-std::optional<Range> StridePlanner::next(FileId id, PlannedFile& file, StridedReader& reader,
-                                         uint64_t block) {
-  if (!reader.strides.predicted()) reader.frontier = reader.probed = 0;  // several places at once
-  for (const Range& range : reader.strides.expected(window(file, reader))) {
-    const uint64_t end = std::min((range.end + kPage - 1) / kPage * kPage, file.size);
-    uint64_t at = std::max(reader.frontier, range.begin / kPage * kPage);
-    while (at < end) {
-      const uint64_t begin = at;
-      Range piece{at, std::min((at / block + 1) * block, end)};
-      for (const auto& some :
-           {file.coverage.read().pieces_in(piece), file.pages.pieces(piece, kTaken)}) {
-        if (some.empty()) continue;
-        if (some.front().begin <= at) at = std::max(at, some.front().end);
-        piece.end = std::min(piece.end, std::max(some.front().begin, begin));
-      }
-      if (at != begin) continue;
-      const uint64_t cached = cached_at(residency_, id, piece, end, &reader.probed);
-      if (cached == 0) return piece;
-      accounts_.count(reader.session, SessionMetric::already_cached_bytes,
-                      file.pages.on(PageEvent::kFoundCached, {at, at + cached}).bytes);
-      at += cached;
+std::vector<Range> StridePlanner::expected(const PlannedFile& file,
+                                           const StridedReader& reader) const {
+  if (!reader.shares.partial() || !reader.shares.unordered()) {
+    return ahead(file, reader, window(file, reader));
+  }
+  // In no order that is known: bounded by what was read, and as most of it may stay for long, by
+  // half of the budget.
+  const uint64_t most =
+      std::min(kUnordered * reader.shares.bytes(), accounts_.budget(reader.session) / 2);
+  return reader.shares.expected(file.tensors, reader.cursor.frontier,
+                                most - std::min(most, reader.begun));
+}
+
+// The first piece of the range that is not in memory, nor on its way: at most one block.
+std::optional<Range> StridePlanner::missing(FileId id, PlannedFile& file, SessionId session,
+                                            Range range, StridedReader::Cursor* cursor) {
+  const uint64_t block = std::max<uint64_t>(queue_.of(file).model.block(), kLeastRead);
+  const uint64_t end = std::min((range.end + kPage - 1) / kPage * kPage, file.size);
+  uint64_t& at = cursor->frontier;
+  at = std::max(at, range.begin / kPage * kPage);
+  while (at < end) {
+    const uint64_t begin = at;
+    Range piece{at, std::min((at / block + 1) * block, end)};
+    for (const auto& some :
+         {file.coverage.read().pieces_in(piece), file.pages.pieces(piece, kTaken)}) {
+      if (some.empty()) continue;
+      if (some.front().begin <= at) at = std::max(at, some.front().end);
+      piece.end = std::min(piece.end, std::max(some.front().begin, begin));
     }
-    if (reader.strides.predicted()) reader.frontier = at;
+    if (at != begin) continue;
+    const uint64_t cached = cached_at(residency_, id, piece, end, &cursor->probed);
+    if (cached == 0) return piece;
+    accounts_.count(session, SessionMetric::already_cached_bytes,
+                    file.pages.on(PageEvent::kFoundCached, {at, at + cached}).bytes);
+    at += cached;
   }
   return std::nullopt;
 }
 
+std::optional<Range> StridePlanner::next(FileId id, PlannedFile& file, StridedReader& reader) {
+  if (reader.shares.partial() && reader.shares.unordered()) {
+    // Before what it may read at any time: the rest of what it reads now.
+    const Range share = reader.shares.current(file.tensors);
+    if (share.begin != reader.current_begin) reader.current = {};
+    reader.current_begin = share.begin;
+    if (const auto piece = missing(id, file, reader.session, share, &reader.current)) return piece;
+  }
+  for (const Range& range : expected(file, reader)) {
+    if (!reader.predicted()) reader.cursor = {};  // places of which each may come first
+    if (const auto piece = missing(id, file, reader.session, range, &reader.cursor)) return piece;
+  }
+  return std::nullopt;
+}
+
+// True: a read was begun.
+bool StridePlanner::plan_one(FileId id, PlannedFile& file, StridedReader& reader, uint64_t now_ns,
+                             std::vector<PlannedRead>* reads) {
+  const Accounts::Session* session = accounts_.find(reader.session);
+  if (session == nullptr || !session->prefetch || session->options.size != 0) return false;
+  if (!active(reader, kIdleNs, now_ns)) return false;
+  if (!reader.predicted() && file.tracker.random()) return false;
+  const std::optional<Range> piece = next(id, file, reader);
+  if (!piece) return false;
+  if (!accounts_.room(reader.session, piece->length())) {
+    accounts_.set_starved(true);
+    return false;
+  }
+  queue_.start({id, reader.session, kStrideStream, *piece}, now_ns, reads);
+  reader.begun += piece->length();
+  return true;
+}
+
+// In turns, so that no reader waits until all that another one is expected to read was begun.
 void StridePlanner::plan(uint64_t mount_id, uint64_t now_ns, std::vector<PlannedRead>* reads) {
-  Mount& mount = queue_.mounts().at(mount_id);
+  const Mount& mount = queue_.mounts().at(mount_id);
   for (auto& [id, file] : files_) {
-    if (file.mount != mount_id || !file.usable || !file.coverage.holes()) continue;
-    for (auto& [reader_id, reader] : file.readers) {
-      const Accounts::Session* session = accounts_.find(reader.session);
-      if (session == nullptr || !session->prefetch || session->options.size != 0) continue;
-      if (!active(reader, kIdleNs, now_ns)) continue;
-      const bool predicted = reader.strides.predicted();
-      if (!predicted && file.tracker.random()) continue;
-      const uint64_t block =
-          predicted ? std::max<uint64_t>(mount.model.block(), kPredictedRead) : mount.model.block();
-      while (mount.idle(now_ns) != 0) {
-        const std::optional<Range> piece = next(id, file, reader, block);
-        if (!piece) break;
-        if (!accounts_.room(reader.session, piece->length())) {
-          accounts_.set_starved(true);
-          break;
-        }
-        queue_.start({id, reader.session, kStrideStream, *piece}, now_ns, reads);
-        reader.frontier = piece->end;
+    if (file.mount != mount_id || !file.usable || !leads(file)) continue;
+    for (bool more = true; more;) {
+      more = false;
+      for (auto& [reader_id, reader] : file.readers) {
+        if (mount.idle(now_ns) == 0) return;
+        more |= plan_one(id, file, reader, now_ns, reads);
       }
     }
   }
 }
 
 bool StridePlanner::predicts(const PlannedFile& file, uint64_t now_ns) {
-  return file.coverage.holes() &&
+  return leads(file) &&
          std::any_of(file.readers.begin(), file.readers.end(), [&](const auto& entry) {
-           return entry.second.strides.predicted() && active(entry.second, kIdleNs, now_ns);
+           return entry.second.predicted() && active(entry.second, kIdleNs, now_ns);
          });
+}
+
+bool StridePlanner::whole(const PlannedFile& file) {
+  if (file.tensors.empty()) return true;
+  return !file.shared && std::any_of(file.readers.begin(), file.readers.end(),
+                                     [](const auto& entry) { return entry.second.shares.known(); });
 }
 
 bool StridePlanner::needed(const PlannedFile& file, Range range, uint64_t idle_ns,
                            uint64_t now_ns) {
-  if (!file.coverage.holes()) return false;
+  if (!leads(file)) return false;
   for (const auto& [id, reader] : file.readers) {
     if (!active(reader, idle_ns, now_ns)) continue;
-    for (const Range& part : reader.strides.expected(kMostWindow)) {
+    if (reader.shares.partial() && reader.shares.unordered()) return true;
+    for (const Range& part : ahead(file, reader, kMostWindow)) {
       if (part.begin < range.end && range.begin < part.end) return true;
     }
   }
@@ -124,9 +193,9 @@ bool StridePlanner::needed(const PlannedFile& file, Range range, uint64_t idle_n
 }
 
 void StridePlanner::watch(const PlannedFile& file, std::vector<ObservedStream>* out) {
-  if (!file.coverage.holes()) return;
+  if (!leads(file)) return;
   for (const auto& [id, reader] : file.readers) {
-    const std::vector<Range> expected = reader.strides.expected(kLeastWindow);
+    const std::vector<Range> expected = ahead(file, reader, kLeastWindow);
     ObservedStream at{reader.strides.position(), 0, reader.strides.rate(), true};
     at.frontier = at.position;
     for (const Range& range : expected) at.frontier += range.length();

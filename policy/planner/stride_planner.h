@@ -1,6 +1,6 @@
-// Reading ahead of each reader by itself, in files of which readers leave much out: the runs that
-// it is expected to read next, and nothing between them. Everywhere else streams read ahead
-// (stream_planner.h). Pure: time is an argument; one thread.
+// Reading ahead of each reader by itself, in files of which readers leave much out: the runs or the
+// shares of tensors that it is expected to read next, and nothing between them. Everywhere else
+// streams read ahead (stream_planner.h). Pure: time is an argument; one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,32 @@ class StridePlanner {
   StridePlanner(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files)
       : residency_(*residency), accounts_(*accounts), queue_(*queue), files_(*files) {}
 
+  // Its readers are read ahead of one by one.
+  static bool leads(const PlannedFile& file) { return file.coverage.holes() || file.shared; }
+  static void note_shared(PlannedFile& file);  // after readers have left
+
+  // The file's tensors are known from now on.
+  static void on_tensors(PlannedFile& file);
   // REQUIRES: the access is exact. True: it was expected.
   static bool on_read(PlannedFile& file, const Access& access);
   void plan(uint64_t mount, uint64_t now_ns, std::vector<PlannedRead>* reads);
 
   // What some reader of the file will read next is known.
   static bool predicts(const PlannedFile& file, uint64_t now_ns);
+  // Nothing says that its readers read parts of tensors.
+  static bool whole(const PlannedFile& file);
   // A reader of the file is expected to read the range.
   static bool needed(const PlannedFile& file, Range range, uint64_t idle_ns, uint64_t now_ns);
   // Where readers are, and where they are expected.
   static void watch(const PlannedFile& file, std::vector<ObservedStream>* out);
 
  private:
-  std::optional<Range> next(FileId id, PlannedFile& file, StridedReader& reader, uint64_t block);
+  bool plan_one(FileId id, PlannedFile& file, StridedReader& reader, uint64_t now_ns,
+                std::vector<PlannedRead>* reads);
+  std::optional<Range> next(FileId id, PlannedFile& file, StridedReader& reader);
+  std::optional<Range> missing(FileId id, PlannedFile& file, SessionId session, Range range,
+                               StridedReader::Cursor* cursor);
+  std::vector<Range> expected(const PlannedFile& file, const StridedReader& reader) const;
   uint64_t window(const PlannedFile& file, const StridedReader& reader) const;
 
   Residency& residency_;

@@ -30,6 +30,7 @@ class Strides {
   std::vector<Range> expected(uint64_t most) const;
   bool predicted() const { return !pattern_.empty(); }
 
+  const std::vector<Range>& runs() const { return runs_; }  // the furthest, in the file's order
   uint64_t position() const { return runs_.empty() ? 0 : runs_.back().end; }  // bytes
   uint64_t last_ns() const { return last_ns_; }
   double rate() const { return rate_; }  // bytes per second that it reads; 0: not known

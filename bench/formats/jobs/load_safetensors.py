@@ -1,5 +1,6 @@
 """Loads safetensors files one after the other: load_safetensors.py ORDER FILE... ORDER is header, name,
-shuffled, threads, or rank/ranks, for a process of a tensor-parallel job, which reads its rows of every tensor."""
+shuffled, threads, or rank/ranks, for a process of a tensor-parallel job, which reads its rows of every tensor; the
+latter may be followed by an order: 1/4:name."""
 import random
 import sys
 import threading
@@ -11,7 +12,8 @@ from timed import Load
 
 order, paths = sys.argv[1], sys.argv[2:]
 THREADS = 8
-rank, ranks = (int(word) for word in order.split("/")) if "/" in order else (0, 1)
+part, _, order = order.rpartition(":") if ":" in order or "/" not in order else (order, "", "header")
+rank, ranks = (int(word) for word in part.split("/")) if part else (0, 1)
 
 
 def rows_of(file, name):

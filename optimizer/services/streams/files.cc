@@ -2,6 +2,7 @@
 
 #include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
+#include "optimizer/io/weights.h"
 
 namespace sluice::optimizer {
 
@@ -122,7 +123,20 @@ void Files::opened(FileId id, Reopened result) {
   file.state = FileEntry::State::kReady;
   plans_->scheduler.file_usable(id, true);
   say(Level::kInfo, "file {}: {} ({} bytes)", number(id), file.path, file.size);
+  if (may_be_weights(file.path)) read_header(file);
   if (on_ready) on_ready(file);
+}
+
+void Files::read_header(const FileEntry& file) {
+  read_started(file.id);
+  base_->executor.run(file.device, [this, mailbox = base_->loop.mailbox(), id = file.id,
+                                    fd = file.fd.get(), size = file.size] {
+    auto tensors = std::make_shared<policy::TensorList>(read_tensors(fd, size));
+    mailbox->post([this, id, tensors] {
+      if (!tensors->empty()) plans_->scheduler.streams().on_tensors(id, std::move(*tensors));
+      read_ended(id);
+    });
+  });
 }
 
 void Files::turn_off(FileEntry& file, const std::string& why) {

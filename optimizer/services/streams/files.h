@@ -89,6 +89,7 @@ class Files : public policy::Residency {
 
  private:
   void opened(policy::FileId id, Reopened result);
+  void read_header(const FileEntry& file);
   void turn_off(FileEntry& file, const std::string& why);
   void close_if_idle(FileEntry& file);
   void test_open(FileEntry& file, policy::Range range);

@@ -87,6 +87,16 @@ def tensors(folder, count, draw):
                    os.path.join(folder, f"{number:03}.pt"))
 
 
+def weights(folder, count, draw):
+    """Tensors of 4 MiB, with the header of safetensors and without one."""
+    header = json.dumps({f"layers.{number}.weight": {"dtype": "U8", "shape": [1024, 4096], "data_offsets":
+                                                     [number << 22, number + 1 << 22]} for number in range(count)})
+    tensors = [draw.randbytes(4 << 20) for _ in range(count)]
+    put(os.path.join(folder, "model.safetensors"),
+        len(header).to_bytes(8, "little") + header.encode() + b"".join(tensors))
+    put(os.path.join(folder, "model.bin"), b"".join(tensors))
+
+
 def pictures(folder, count, draw):
     from PIL import Image
     for number in range(count):

@@ -3,11 +3,13 @@ scripts without a loader do."""
 import csv
 import io
 import json
+import mmap
 import os
 import pickle
 import random
 import sys
 import zipfile
+import zlib
 
 from job import Job
 
@@ -71,7 +73,33 @@ def epoch_memmap(job, folder, draw):
         job.see(float(rows[batch].sum(dtype="float64")))
 
 
-EPOCHS = {"pickle": whole_files(read_pickle), "small": whole_files(read_small),
+def parts(name, choose):
+    """Of a file of tensors, mapped: the parts that choose(count, draw) gives as (begin, length), in 4 MiB."""
+    def epoch(job, folder, draw):
+        with open(os.path.join(folder, name), "rb") as file, \
+                mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+            start, count = len(memory) % (4 << 20), len(memory) >> 22
+            for begin, length in choose(count, draw):
+                at = start + int(begin * (4 << 20))
+                job.see(zlib.crc32(memory[at:at + int(length * (4 << 20))]))
+    return epoch
+
+
+def rows(count, _):
+    return [(number + 0.25, 0.25) for number in range(count)]
+
+
+def some(count, draw):
+    return [(draw.randrange(count * 4) / 4, 0.25) for _ in range(count // 2)]
+
+
+def beginning(count, _):
+    return [(0, count * 0.3)]
+
+
+EPOCHS = {"rows": parts("model.safetensors", rows), "rows-bin": parts("model.bin", rows),
+          "some": parts("model.bin", some), "beginning": parts("model.bin", beginning),
+          "pickle": whole_files(read_pickle), "small": whole_files(read_small),
           "lines": whole_files(read_lines), "csv": whole_files(read_csv),
           "torch": whole_files(read_torch), "zip": epoch_zip, "memmap": epoch_memmap}
 

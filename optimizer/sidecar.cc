@@ -33,6 +33,7 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       histories_(in_.service),
       transfers_(in_.service, options.no_uring),
       streams_(in_.service, &histories_),
+      sequels_(in_.service),
       samples_{HarmControl(in_.service),
                {in_.service, &locations_.records, &histories_, &importance_, &samples_.harm},
                {in_.service, &locations_.stored, &locations_.records, &limits_}},
@@ -80,6 +81,7 @@ void Sidecar::turn() {
   in_.base.loop.turn(in_.base.loop.timeout_ns(lifetime_.patience_ns()));
   transfers_.finish_if_any();
   streams_.observe(now_ns());
+  sequels_.look();
   importance_.begin_epoch();
   pump(now_ns());
   in_.sessions.set_idle(transfers_.idle() && in_.plans.stage.mounts().in_flight() == 0);
@@ -161,6 +163,7 @@ void Sidecar::on_ended(SessionId id) {
   in_.plans.samples.leave(id);
   in_.plans.importance.remove_session(id);
   in_.plans.scheduler.retention().remove_session(id);
+  sequels_.remove_session(id);
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);

@@ -9,6 +9,7 @@
 #include "optimizer/services/samples/sample_requests.h"
 #include "optimizer/services/stage/stage_requests.h"
 #include "optimizer/services/status.h"
+#include "optimizer/services/streams/sequels.h"
 #include "optimizer/services/streams/streams.h"
 
 namespace sluice::optimizer {
@@ -59,6 +60,7 @@ class Sidecar {
   Histories histories_;
   Transfers transfers_;
   Streams streams_;
+  Sequels sequels_;
   SampleServices samples_;
   StageRequests stage_requests_;
   Lifetime lifetime_;

@@ -23,15 +23,17 @@ struct PlannedRead {
   Range range;
 };
 
-// Reads for no stream: of a file that is read whole, and for readers that are followed one by one.
+// Reads for no stream: of a file that is read whole, for readers that are followed one by one, and
+// of a file that follows another one.
 inline constexpr uint32_t kSweepStream = UINT32_MAX;
 inline constexpr uint32_t kStrideStream = UINT32_MAX - 1;
+inline constexpr uint32_t kSequelStream = UINT32_MAX - 2;
 
 // A read to be started, or in flight.
 struct Request {
   FileId file{};
   SessionId session{};
-  uint32_t stream = 0;  // 0: for samples; kSweepStream, kStrideStream
+  uint32_t stream = 0;  // 0: for samples; kSequelStream and above: as above
   Range range;
   uint64_t gathered = 0;  // bytes of it whose records waited for each other
   // Set by MountQueue::start():

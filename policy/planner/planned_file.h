@@ -21,13 +21,14 @@ namespace sluice::policy {
 // say so.
 inline constexpr uint32_t kInstantRun = 16;
 
+// How far reading ahead has come in ranges that follow each other in the file.
+struct Cursor {
+  uint64_t frontier = 0;  // before this offset all is in memory or on its way
+  uint64_t probed = 0;    // no page before this offset was cached at the last probe
+};
+
 // A reader that is read ahead of by itself (stride_planner.h).
 struct StridedReader {
-  // How far reading ahead has come in ranges that follow each other in the file.
-  struct Cursor {
-    uint64_t frontier = 0;  // before this offset all is in memory or on its way
-    uint64_t probed = 0;    // no page before this offset was cached at the last probe
-  };
   Strides strides;
   Shares shares;        // of files whose tensors are known
   SessionId session{};  // of its last access
@@ -63,6 +64,9 @@ struct PlannedFile {
   bool shared = false;                        // some reader reads parts of its tensors
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
+  FileId sequel{};                    // is read after this one; FileId{}: none is known
+  bool sequel_asked = false;          // half of it was read
+  Cursor sequel_cursor;               // while this is a sequel
   std::map<uint32_t, Planned> plans;  // by stream
   std::map<SessionId, Lap> laps;      // by session
   std::set<SessionId> users;          // sessions

@@ -161,6 +161,7 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   }
   planned.plan.on_reader(stream, input(file, stream));
   move_reader(access.reader, id, stream.id);
+  sequels_.on_step(id, file, stream);
 }
 
 // What readers have moved over with this access: all up to the stream's new position; in a file
@@ -332,6 +333,7 @@ void StreamPlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
       }
     }
     strides_.plan(mount_id, now_ns, reads);
+    sequels_.plan(mount_id, now_ns, reads);
     sweep(mount_id, now_ns, reads);
   }
 }
@@ -350,7 +352,7 @@ void StreamPlanner::on_filled(PlannedFile& file, const Request& request, uint64_
 
 void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range got) {
   const Stream* stream = file.tracker.find(request.stream);
-  if (request.stream >= kStrideStream) {
+  if (request.stream >= kSequelStream) {
     for (const Range& piece : file.coverage.not_read(got)) {
       accounts_.charge(request.session,
                        file.pages.on(PageEvent::kPrefetched, piece, request.session).bytes);

@@ -13,6 +13,7 @@
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
 #include "policy/planner/planned_file.h"
+#include "policy/planner/sequel_planner.h"
 #include "policy/planner/stride_planner.h"
 #include "policy/util/ids.h"
 
@@ -37,12 +38,14 @@ class StreamPlanner {
         accounts_(*accounts),
         queue_(*queue),
         files_(*files),
-        strides_(residency, accounts, queue, files) {}
+        strides_(residency, accounts, queue, files),
+        sequels_(residency, accounts, queue, files) {}
 
   void on_access(FileId file, const Access& access);
   void on_random(FileId file);
   // `by_page`: the session reads the file through a mapping without kernel read-ahead.
   void on_advised(FileId file, SessionId session, bool by_page);
+  SequelPlanner& sequels() { return sequels_; }
   // What the header of a file of weights says.
   void on_tensors(FileId file, TensorList tensors);
   void on_unmapped(FileId file, Range range);  // by a reader
@@ -103,6 +106,7 @@ class StreamPlanner {
   MountQueue& queue_;
   PlannedFiles& files_;
   StridePlanner strides_;
+  SequelPlanner sequels_;
   // By reader: the file and stream in which it was last.
   std::unordered_map<uint64_t, std::pair<FileId, uint32_t>> last_stream_;
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "protocol/page.h"
-
 namespace sluice::policy {
 namespace {
 
@@ -13,9 +11,8 @@ constexpr uint64_t kLeastWindow = 16 * kMiB;
 constexpr uint64_t kMostWindow = 128 * kMiB;
 constexpr double kWindowSeconds = 0.3;
 constexpr uint64_t kShare = 4;               // divisor: what one reader may take of the budget
-constexpr uint64_t kLeastRead = 512 << 10;   // bytes, at least
 constexpr uint64_t kIdleNs = 2'000'000'000;  // a reader that paused for longer expects nothing
-constexpr uint16_t kTaken = kReading | kReady | kFound | kBehind;
+constexpr uint64_t kBeginning = 8;  // divisor of the file's size: this part is its beginning
 constexpr uint64_t kUnordered = 8;  // times what was read: the most that is read ahead
 constexpr size_t kWatched = 3;      // expected runs
 
@@ -36,6 +33,18 @@ std::vector<Range> ahead(const PlannedFile& file, const StridedReader& reader, u
 
 }  // namespace
 
+// Another pass: what was read in the one before may have been evicted. Not for readers that follow
+// each other through the file.
+void StridePlanner::begin_again(PlannedFile& file, uint64_t reader, Range range) {
+  const auto known = file.readers.find(reader);
+  if (!leads(file) || known == file.readers.end() || file.readers.size() > 1) return;
+  if (range.end > file.size / kBeginning || !file.coverage.read().contains(range)) return;
+  if (known->second.strides.position() < file.size / 2) return;
+  file.readers.clear();
+  file.coverage = {};
+  file.shared = false;
+}
+
 bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
   const auto known = file.readers.find(access.reader);
   if (known == file.readers.end() && file.readers.size() >= kMaxReaders) {
@@ -44,9 +53,10 @@ bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
           return a.second.strides.last_ns() < b.second.strides.last_ns();
         }));
   }
+  const Range range{access.offset, access.offset + access.length};
+  begin_again(file, access.reader, range);
   StridedReader& reader = file.readers[access.reader];
   reader.session = access.session;
-  const Range range{access.offset, access.offset + access.length};
   const bool expected = reader.predicted();
   bool changed = !reader.strides.on_read(range, access.time_ns) && !reader.shares.partial();
   if (!file.tensors.empty() && reader.shares.on_read(file.tensors, range, access.time_ns)) {
@@ -92,43 +102,19 @@ std::vector<Range> StridePlanner::expected(const PlannedFile& file,
                                 most - std::min(most, reader.begun));
 }
 
-// The first piece of the range that is not in memory, nor on its way: at most one block.
-std::optional<Range> StridePlanner::missing(FileId id, PlannedFile& file, SessionId session,
-                                            Range range, StridedReader::Cursor* cursor) {
-  const uint64_t block = std::max<uint64_t>(queue_.of(file).model.block(), kLeastRead);
-  const uint64_t end = std::min((range.end + kPage - 1) / kPage * kPage, file.size);
-  uint64_t& at = cursor->frontier;
-  at = std::max(at, range.begin / kPage * kPage);
-  while (at < end) {
-    const uint64_t begin = at;
-    Range piece{at, std::min((at / block + 1) * block, end)};
-    for (const auto& some :
-         {file.coverage.read().pieces_in(piece), file.pages.pieces(piece, kTaken)}) {
-      if (some.empty()) continue;
-      if (some.front().begin <= at) at = std::max(at, some.front().end);
-      piece.end = std::min(piece.end, std::max(some.front().begin, begin));
-    }
-    if (at != begin) continue;
-    const uint64_t cached = cached_at(residency_, id, piece, end, &cursor->probed);
-    if (cached == 0) return piece;
-    accounts_.count(session, SessionMetric::already_cached_bytes,
-                    file.pages.on(PageEvent::kFoundCached, {at, at + cached}).bytes);
-    at += cached;
-  }
-  return std::nullopt;
-}
-
 std::optional<Range> StridePlanner::next(FileId id, PlannedFile& file, StridedReader& reader) {
   if (reader.shares.partial() && reader.shares.unordered()) {
     // Before what it may read at any time: the rest of what it reads now.
     const Range share = reader.shares.current(file.tensors);
     if (share.begin != reader.current_begin) reader.current = {};
     reader.current_begin = share.begin;
-    if (const auto piece = missing(id, file, reader.session, share, &reader.current)) return piece;
+    if (const auto piece = gaps_.next(id, file, reader.session, share, &reader.current))
+      return piece;
   }
   for (const Range& range : expected(file, reader)) {
     if (!reader.predicted()) reader.cursor = {};  // places of which each may come first
-    if (const auto piece = missing(id, file, reader.session, range, &reader.cursor)) return piece;
+    if (const auto piece = gaps_.next(id, file, reader.session, range, &reader.cursor))
+      return piece;
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policy/planner/accounts.h"
+#include "policy/planner/gaps.h"
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_file.h"
 #include "policy/streams/observer.h"
@@ -18,7 +19,7 @@ namespace sluice::policy {
 class StridePlanner {
  public:
   StridePlanner(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files)
-      : residency_(*residency), accounts_(*accounts), queue_(*queue), files_(*files) {}
+      : accounts_(*accounts), queue_(*queue), files_(*files), gaps_(residency, accounts, queue) {}
 
   // Its readers are read ahead of one by one.
   static bool leads(const PlannedFile& file) { return file.coverage.holes() || file.shared; }
@@ -40,18 +41,17 @@ class StridePlanner {
   static void watch(const PlannedFile& file, std::vector<ObservedStream>* out);
 
  private:
+  static void begin_again(PlannedFile& file, uint64_t reader, Range range);
   bool plan_one(FileId id, PlannedFile& file, StridedReader& reader, uint64_t now_ns,
                 std::vector<PlannedRead>* reads);
   std::optional<Range> next(FileId id, PlannedFile& file, StridedReader& reader);
-  std::optional<Range> missing(FileId id, PlannedFile& file, SessionId session, Range range,
-                               StridedReader::Cursor* cursor);
   std::vector<Range> expected(const PlannedFile& file, const StridedReader& reader) const;
   uint64_t window(const PlannedFile& file, const StridedReader& reader) const;
 
-  Residency& residency_;
   Accounts& accounts_;
   MountQueue& queue_;
   PlannedFiles& files_;
+  Gaps gaps_;
 };
 
 }  // namespace sluice::policy

@@ -33,6 +33,7 @@ class Sweep {
   std::optional<Range> next(const IntervalSet& read, const PageLedger& pages, uint64_t size,
                             uint64_t block);
   // What next() gave is cached already, or is being read now. REQUIRES: from the last next().
+  uint64_t position() const { return cursor_; }  // all before it was read, or is there
   void skip(Range piece) { cursor_ = piece.end; }
   void start(Range piece);
 

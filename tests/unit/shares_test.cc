@@ -265,6 +265,15 @@ TEST_F(SharedWeights, AllRanksReadAllOnce) {
   EXPECT_LE(seconds(), static_cast<double>(model_.size) / 200e6 * 1.1);
 }
 
+TEST_F(SharedWeights, ASecondPassIsReadAheadOfAsTheFirst) {
+  world_.scheduler.accounts().set_budget(2 * model_.size);
+  read_shares(world_, model_, order_, {0});
+  world_.cache[FileId{1}].clear();  // evicted
+  const double first = seconds();
+  EXPECT_GE(read_shares(world_, model_, order_, {0}), model_.size / 4);
+  EXPECT_LE(seconds() - first, static_cast<double>(model_.size) / 4 / 200e6 * 1.25);
+}
+
 TEST_F(SharedWeights, AFewTensorsReadLittleMore) {
   order_.resize(4);
   const uint64_t asked = read_shares(world_, model_, order_, {1});

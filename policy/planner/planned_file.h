@@ -62,11 +62,13 @@ struct PlannedFile {
   std::map<uint64_t, StridedReader> readers;  // by reader, of exact accesses; bounded
   TensorList tensors;                         // of a file of weights; empty: not known
   bool shared = false;                        // some reader reads parts of its tensors
+  IntervalSet unreadable;                     // what reads for no stream failed to read
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe
   FileId sequel{};                    // is read after this one; FileId{}: none is known
   bool sequel_asked = false;          // half of it was read
   Cursor sequel_cursor;               // while this is a sequel
+  uint64_t sequel_until_ns = 0;       // until then it is likely to be read soon
   std::map<uint32_t, Planned> plans;  // by stream
   std::map<SessionId, Lap> laps;      // by session
   std::set<SessionId> users;          // sessions

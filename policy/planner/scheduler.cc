@@ -154,6 +154,9 @@ void Scheduler::on_done(uint64_t token, uint64_t bytes, int error, uint64_t now_
   file->pages.on(PageEvent::kReadEnded, request.range);
   streams_.on_ended(*file, request);
   if (error != 0) accounts_.count(request.session, SessionMetric::read_errors, 1);
+  if ((error != 0 || bytes == 0) && request.stream >= kSequelStream) {
+    file->unreadable.add(request.range);  // or it would be read again at once
+  }
   if (accounts_.find(request.session) == nullptr || bytes == 0) return;
   const Range got{request.range.begin, request.range.begin + bytes};
   if (note_instant(*file, request, got, instant)) return;

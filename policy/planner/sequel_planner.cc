@@ -64,14 +64,12 @@ void SequelPlanner::plan(uint64_t mount_id, uint64_t now_ns, std::vector<Planned
     if (!next.usable || next.mount != mount_id) continue;
     const std::optional<SessionId> session = ending(file, now_ns);
     if (!session) continue;
+    next.sequel_until_ns = now_ns + kActiveNs;
     const Range wanted{0, std::min(next.size, window(next, *session))};
     while (mount.idle(now_ns) != 0) {
       const auto piece = gaps_.next(at->first, next, *session, wanted, &next.sequel_cursor);
       if (!piece) break;
-      if (!accounts_.room(*session, piece->length())) {
-        accounts_.set_starved(true);
-        break;
-      }
+      if (!accounts_.room(*session, piece->length())) break;
       queue_.start({at->first, *session, kSequelStream, *piece}, now_ns, reads);
     }
   }

@@ -45,13 +45,14 @@ bool StreamPlanner::needed(const PlannedFile& file, Range range, uint64_t idle_n
     if (planned != file.plans.end()) end = std::max(end, planned->second.plan.target());
     if (range.end + kDropSlack > tail && range.begin < end) return true;
   }
-  return StridePlanner::needed(file, range, idle_ns, now_ns);
+  return false;
 }
 
 void StreamPlanner::drop_behind(FileId id, PlannedFile& file, uint64_t now_ns,
                                 std::vector<PlannedDrop>* drops) {
+  const bool leads = StridePlanner::leads(file);  // then a run behind is all that will be there
   for_each_step(file.pages.pieces(kBehind), [&](Range step) {
-    if (step.end % kDropStep != 0 && step.end != file.size) return;
+    if (step.end % kDropStep != 0 && step.end != file.size && !leads) return;
     if (file.mapped && !file.pages.contains(step, kUnmapped)) return;
     if (needed(file, step, kStreamIdleNs, now_ns)) return;
     drops->push_back({id, {step.begin / kPage * kPage, step.end}});
@@ -75,8 +76,9 @@ void StreamPlanner::drop_orphans(const std::map<FileId, IntervalSet>& wanted, ui
   for (auto& [id, file] : files_) {
     if (is_swept(file, now_ns)) continue;
     const auto samples = wanted.find(id);
+    const IntervalSet expected = StridePlanner::needed(file, kOrphanIdleNs, now_ns);
     for_each_step(file.pages.pieces(kReady), [&, id = id, &file = file](Range step) {
-      if (needed(file, step, kOrphanIdleNs, now_ns)) return;
+      if (expected.covered(step) != 0 || needed(file, step, kOrphanIdleNs, now_ns)) return;
       if (samples != wanted.end() && samples->second.covered(step) != 0) return;
       drops->push_back({id, step});
       for (const SessionId owner : file.pages.owners()) {

@@ -37,7 +37,7 @@ PlanInput StreamPlanner::input(const PlannedFile& file, const Stream& stream) co
 }
 
 // The readers have moved over `range`: the prefetched part was of use, the rest came late.
-void StreamPlanner::pass(PlannedFile& file, Range range, const Stream& stream, bool expected,
+void StreamPlanner::pass(PlannedFile& file, Range range, SessionId session, bool expected,
                          uint64_t now_ns) {
   uint64_t used = 0;
   const auto use = [&](const PageLedger::Changed& changed) {
@@ -51,12 +51,12 @@ void StreamPlanner::pass(PlannedFile& file, Range range, const Stream& stream, b
     }
   }
   const uint64_t found = use(file.pages.on(PageEvent::kPassed, range));
-  accounts_.hit(stream.session, demand(file, stream.session, used));
-  note_pass(file, stream.session, range, used + found);
+  accounts_.hit(session, demand(file, session, used));
+  note_pass(file, session, range, used + found);
   const uint64_t late = range.length() - used - found;
-  accounts_.missed(stream.session, demand(file, stream.session, late));
+  accounts_.missed(session, demand(file, session, late));
   if (late == 0 || !expected) return;
-  accounts_.count(stream.session, SessionMetric::late_bytes, late);
+  accounts_.count(session, SessionMetric::late_bytes, late);
   // Where a prefetch is in flight the reader waits for that, and sends storage no request.
   if (late > file.pages.covered(range, kReading)) queue_.of(file).model.on_stall(now_ns);
 }
@@ -152,32 +152,36 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   for (const uint32_t stream : evicted) leave(id, file, stream);
   const std::vector<Range> parts = passed(file, access, outcome);
   note_step(file, access, outcome, parts);
+  const bool known = StridePlanner::leads(file) ? follows : !outcome.begun && !outcome.merged;
+  for (const Range& part : parts) {
+    pass(file, part, access.session, known && file.usable && session->prefetch, access.time_ns);
+  }
   if (outcome.stream == nullptr) return;
   const Stream& stream = *outcome.stream;
   Planned& planned = file.plans.try_emplace(stream.id, options).first->second;
-  const bool known = StridePlanner::leads(file) ? follows : !outcome.begun && !outcome.merged;
-  for (const Range& part : parts) {
-    pass(file, part, stream, known && file.usable && session->prefetch, access.time_ns);
-  }
   planned.plan.on_reader(stream, input(file, stream));
   move_reader(access.reader, id, stream.id);
   sequels_.on_step(id, file, stream);
 }
 
-// What readers have moved over with this access: all up to the stream's new position; in a file
-// with holes, only what was read now and not before.
+// What readers have moved over with this access: all up to the stream's new position; where they
+// are read ahead of one by one, only what was read now and not before, or was read ahead again.
 std::vector<Range> StreamPlanner::passed(PlannedFile& file, const Access& access,
                                          const Tracker::Outcome& outcome) {
   const Stream* stream = outcome.stream;
   if (access.kind != Access::Kind::kTrip) {
-    const std::vector<Range> fresh =
-        file.coverage.add({access.offset, access.offset + access.length});
+    const Range range{access.offset, access.offset + access.length};
+    IntervalSet fresh;
+    for (const Range& part : file.coverage.add(range)) fresh.add(part);
     if (stream != nullptr && stream->confirmed) {
       const uint64_t jumped = access.offset - std::min(access.offset, outcome.before);
       file.coverage.judge({stream->begin, stream->position}, jumped,
                           queue_.of(file).model.cost().worth());
     }
-    if (StridePlanner::leads(file)) return fresh;
+    if (StridePlanner::leads(file)) {
+      for (const Range& part : file.pages.pieces(range, kReady)) fresh.add(part);
+      return fresh.pieces();
+    }
   }
   if (stream == nullptr || stream->position <= outcome.before) return {};
   return {{outcome.before, stream->position}};
@@ -218,6 +222,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
     file.tracker.remove_process(pid);
     std::erase_if(file.readers, [pid](const auto& entry) { return entry.first >> 32 == pid; });
     StridePlanner::note_shared(file);
+    if (file.readers.empty()) file.coverage = {};  // another process reads all of it anew
   }
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }
@@ -232,7 +237,7 @@ void StreamPlanner::settle(PlannedFile& file, SessionId session, uint64_t now_ns
     const double seconds = static_cast<double>(now_ns - std::min(now_ns, stream.last_ns)) / 1e9;
     const auto run = static_cast<uint64_t>(std::min(stream.rate * seconds, 1e15));
     const uint64_t end = std::min(stream.opened, stream.position + run);
-    if (end > stream.position) pass(file, {stream.position, end}, stream, false, now_ns);
+    if (end > stream.position) pass(file, {stream.position, end}, stream.session, false, now_ns);
   }
   file.laps.erase(session);
 }
@@ -353,7 +358,12 @@ void StreamPlanner::on_filled(PlannedFile& file, const Request& request, uint64_
 void StreamPlanner::on_arrived(PlannedFile& file, const Request& request, Range got) {
   const Stream* stream = file.tracker.find(request.stream);
   if (request.stream >= kSequelStream) {
-    for (const Range& piece : file.coverage.not_read(got)) {
+    IntervalSet coming;
+    for (const Range& piece : file.coverage.not_read(got)) coming.add(piece);
+    for (const Stream& one : file.tracker.streams()) {
+      if (!one.exact) coming.remove({one.begin, one.position});
+    }
+    for (const Range& piece : coming.pieces()) {
       accounts_.charge(request.session,
                        file.pages.on(PageEvent::kPrefetched, piece, request.session).bytes);
     }

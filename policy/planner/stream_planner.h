@@ -73,8 +73,8 @@ class StreamPlanner {
 
   uint64_t passes(SessionId session) const;  // SessionView's
   std::vector<StreamView> views() const;
-  // Where the file's readers are, and how far ahead of them it is read.
-  std::vector<ObservedStream> observed(FileId file) const;
+  // Where streams of the file and this reader are, and how far ahead of them it is read.
+  std::vector<ObservedStream> observed(FileId file, uint64_t reader) const;
 
  private:
   using Planned = PlannedFile::Planned;
@@ -86,7 +86,7 @@ class StreamPlanner {
 
   Demand demand(const PlannedFile& file, SessionId session, uint64_t bytes) const;
   PlanInput input(const PlannedFile& file, const Stream& stream) const;
-  void pass(PlannedFile& file, Range range, const Stream& stream, bool expected, uint64_t now_ns);
+  void pass(PlannedFile& file, Range range, SessionId session, bool expected, uint64_t now_ns);
   void note_pass(PlannedFile& file, SessionId session, Range range, uint64_t in_memory);
   void note_begin(PlannedFile& file, const Access& access);
   void note_step(PlannedFile& file, const Access& access, const Tracker::Outcome& outcome,

@@ -32,7 +32,7 @@ std::vector<StreamView> StreamPlanner::views() const {
   return out;
 }
 
-std::vector<ObservedStream> StreamPlanner::observed(FileId id) const {
+std::vector<ObservedStream> StreamPlanner::observed(FileId id, uint64_t reader) const {
   std::vector<ObservedStream> out;
   const auto at = files_.find(id);
   if (at == files_.end()) return out;
@@ -42,7 +42,7 @@ std::vector<ObservedStream> StreamPlanner::observed(FileId id) const {
         planned == at->second.plans.end() ? 0 : planned->second.plan.frontier();
     out.push_back({stream.position, frontier, stream.rate, stream.confirmed});
   }
-  StridePlanner::watch(at->second, &out);
+  StridePlanner::watch(at->second, reader, &out);
   return out;
 }
 

@@ -52,6 +52,7 @@ bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
         file.readers.begin(), file.readers.end(), [](const auto& a, const auto& b) {
           return a.second.strides.last_ns() < b.second.strides.last_ns();
         }));
+    note_shared(file);
   }
   const Range range{access.offset, access.offset + access.length};
   begin_again(file, access.reader, range);
@@ -96,8 +97,8 @@ std::vector<Range> StridePlanner::expected(const PlannedFile& file,
   }
   // In no order that is known: bounded by what was read, and as most of it may stay for long, by
   // half of the budget.
-  const uint64_t most =
-      std::min(kUnordered * reader.shares.bytes(), accounts_.budget(reader.session) / 2);
+  const uint64_t read = reader.shares.bytes();
+  const uint64_t most = read + std::min(kUnordered * read, accounts_.budget(reader.session) / 2);
   return reader.shares.expected(file.tensors, reader.cursor.frontier,
                                 most - std::min(most, reader.begun));
 }
@@ -105,9 +106,11 @@ std::vector<Range> StridePlanner::expected(const PlannedFile& file,
 std::optional<Range> StridePlanner::next(FileId id, PlannedFile& file, StridedReader& reader) {
   if (reader.shares.partial() && reader.shares.unordered()) {
     // Before what it may read at any time: the rest of what it reads now.
-    const Range share = reader.shares.current(file.tensors);
+    Range share = reader.shares.current(file.tensors);
     if (share.begin != reader.current_begin) reader.current = {};
     reader.current_begin = share.begin;
+    const uint64_t most = std::max(reader.current.frontier, share.begin) + window(file, reader);
+    share.end = std::min(share.end, most);
     if (const auto piece = gaps_.next(id, file, reader.session, share, &reader.current))
       return piece;
   }
@@ -126,6 +129,7 @@ bool StridePlanner::plan_one(FileId id, PlannedFile& file, StridedReader& reader
   if (session == nullptr || !session->prefetch || session->options.size != 0) return false;
   if (!active(reader, kIdleNs, now_ns)) return false;
   if (!reader.predicted() && file.tracker.random()) return false;
+  if (file.instant >= kInstantRun) return false;  // all of it seems to be cached
   const std::optional<Range> piece = next(id, file, reader);
   if (!piece) return false;
   if (!accounts_.room(reader.session, piece->length())) {
@@ -165,30 +169,29 @@ bool StridePlanner::whole(const PlannedFile& file) {
                                      [](const auto& entry) { return entry.second.shares.known(); });
 }
 
-bool StridePlanner::needed(const PlannedFile& file, Range range, uint64_t idle_ns,
-                           uint64_t now_ns) {
-  if (!leads(file)) return false;
+IntervalSet StridePlanner::needed(const PlannedFile& file, uint64_t idle_ns, uint64_t now_ns) {
+  IntervalSet out;
+  if (file.sequel_until_ns > now_ns) out.add({0, file.sequel_cursor.frontier});
+  if (!leads(file)) return out;
   for (const auto& [id, reader] : file.readers) {
     if (!active(reader, idle_ns, now_ns)) continue;
-    if (reader.shares.partial() && reader.shares.unordered()) return true;
-    for (const Range& part : ahead(file, reader, kMostWindow)) {
-      if (part.begin < range.end && range.begin < part.end) return true;
-    }
+    if (reader.shares.partial() && reader.shares.unordered()) out.add({0, file.size});
+    for (const Range& part : ahead(file, reader, kMostWindow)) out.add(part);
   }
-  return false;
+  return out;
 }
 
-void StridePlanner::watch(const PlannedFile& file, std::vector<ObservedStream>* out) {
-  if (!leads(file)) return;
-  for (const auto& [id, reader] : file.readers) {
-    const std::vector<Range> expected = ahead(file, reader, kLeastWindow);
-    ObservedStream at{reader.strides.position(), 0, reader.strides.rate(), true};
-    at.frontier = at.position;
-    for (const Range& range : expected) at.frontier += range.length();
-    out->push_back(at);
-    for (size_t i = 0; i < std::min(expected.size(), kWatched); ++i) {
-      out->push_back({expected[i].begin, expected[i].end, 0, true});
-    }
+void StridePlanner::watch(const PlannedFile& file, uint64_t id, std::vector<ObservedStream>* out) {
+  const auto known = file.readers.find(id);
+  if (!leads(file) || known == file.readers.end()) return;
+  const StridedReader& reader = known->second;
+  const std::vector<Range> expected = ahead(file, reader, kLeastWindow);
+  ObservedStream at{reader.strides.position(), 0, reader.strides.rate(), true};
+  at.frontier = at.position;
+  for (const Range& range : expected) at.frontier += range.length();
+  out->push_back(at);
+  for (size_t i = 0; i < std::min(expected.size(), kWatched); ++i) {
+    out->push_back({expected[i].begin, expected[i].end, 0, true});
   }
 }
 

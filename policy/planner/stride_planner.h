@@ -35,10 +35,10 @@ class StridePlanner {
   static bool predicts(const PlannedFile& file, uint64_t now_ns);
   // Nothing says that its readers read parts of tensors.
   static bool whole(const PlannedFile& file);
-  // A reader of the file is expected to read the range.
-  static bool needed(const PlannedFile& file, Range range, uint64_t idle_ns, uint64_t now_ns);
-  // Where readers are, and where they are expected.
-  static void watch(const PlannedFile& file, std::vector<ObservedStream>* out);
+  // What readers of the file are expected to read; of a sequel, what is there already.
+  static IntervalSet needed(const PlannedFile& file, uint64_t idle_ns, uint64_t now_ns);
+  // Where the reader is, and where it is expected.
+  static void watch(const PlannedFile& file, uint64_t reader, std::vector<ObservedStream>* out);
 
  private:
   static void begin_again(PlannedFile& file, uint64_t reader, Range range);

@@ -21,8 +21,12 @@ bool Coverage::full() const { return read_.size() >= kMostPieces; }
 
 std::vector<Range> Coverage::add(Range range) {
   std::vector<Range> fresh = not_read(range);
-  if (full()) return fresh;
-  since_ += read_.add(range);
+  if (full()) {  // in so many places that nothing is to be concluded: anew
+    read_.clear();
+    holes_ = false;
+  }
+  read_.add(range);
+  since_ += range.length();
   return fresh;
 }
 
@@ -39,7 +43,7 @@ std::vector<Range> Coverage::not_read(Range range) const {
 
 void Coverage::judge(Range span, uint64_t jumped, uint64_t worth) {
   const uint64_t gap = std::max(kLeastGap, worth);
-  if (full() || (jumped <= gap && (!holes_ || since_ < kStep))) return;
+  if (jumped <= gap && (!holes_ || since_ < kStep)) return;
   since_ = 0;
   if (span.length() > kSpan) span.begin = span.end - kSpan;
   uint64_t unread = 0;

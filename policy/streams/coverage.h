@@ -29,7 +29,7 @@ class Coverage {
   bool full() const;
 
   IntervalSet read_;
-  uint64_t since_ = 0;  // bytes read since the last judgement
+  uint64_t since_ = 0;  // bytes read since the last judgement, also those that were read before
   bool holes_ = false;
 };
 

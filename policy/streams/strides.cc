@@ -5,9 +5,8 @@
 namespace sluice::policy {
 namespace {
 
-constexpr uint64_t kMargin = 16 << 10;  // around a predicted run: as much may each be longer
-constexpr size_t kPredicted = 2;        // times the runs that were the same a period ago
-constexpr uint64_t kFirstTrust = 1 << 20;
+constexpr uint64_t kMargin = 16 << 10;        // around a predicted run: as much may each be longer
+constexpr size_t kPredicted = 2;              // times the runs that were the same a period ago
 constexpr uint64_t kTrust = 4;                // times the bytes of the reader's first runs
 constexpr uint64_t kLeastTrust = 64 << 10;    // of a run that is longer than usual
 constexpr size_t kUsual = 9;                  // runs whose median is the usual length
@@ -88,7 +87,7 @@ bool Strides::follow(uint64_t begin) {
     }
     at_ = at;
     begin_ = begin;
-    matched_ += i;
+    matched_ = std::min(matched_ + i, kRuns);
     return true;
   }
   return false;
@@ -149,9 +148,10 @@ uint64_t Strides::usual_length() const {
 
 // How far a run of `length` bytes is expected to go on if nothing says where it ends.
 uint64_t Strides::trusted(uint64_t length) const {
-  if (runs_.size() <= kFew) return std::max(kFirstTrust, kTrust * length);
+  if (runs_.size() <= kFew) return kTrust * length;
   const uint64_t usual = usual_length();
-  return usual > length ? usual - length : std::max(kLeastTrust, length - usual);
+  if (usual > length) return usual - length;
+  return std::max(std::min(kLeastTrust, length), length - usual);
 }
 
 std::vector<Range> Strides::expected(uint64_t most) const {
@@ -165,7 +165,8 @@ std::vector<Range> Strides::expected(uint64_t most) const {
     for (const auto& [place, number] : places_) {
       const auto run = std::find_if(runs_.begin(), runs_.end(),
                                     [at = place](const Range& one) { return one.end >= at; });
-      if (run != runs_.end()) add(run->end, run->end + trusted(run->length()));
+      if (run == runs_.end() || run->begin > place) continue;
+      add(run->end, run->end + trusted(run->length()));
     }
     return out;
   }
@@ -174,6 +175,7 @@ std::vector<Range> Strides::expected(uint64_t most) const {
   for (size_t i = 1; i <= kPredicted * matched_ && most > 0; ++i) {
     const Step& next = pattern_[(at_ + i) % pattern_.size()];
     begin = {begin.begin + next.stride, begin.end + next.most};
+    begin.end = std::min(begin.end, begin.begin + kBlur);
     add(begin.begin - std::min(begin.begin, kMargin), begin.end + next.length + kMargin);
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "protocol/page.h"
 
@@ -10,14 +11,14 @@ namespace {
 
 constexpr uint64_t kKiB = 1024;
 // Smaller tensors say nothing about shares, and are expected whole.
-constexpr uint64_t kLeast = 512 * kKiB;
+constexpr uint64_t kLeast = 1024 * kKiB;
 constexpr uint64_t kEdge = 2 * Shares::kBlur;  // of a tensor: touched beside its neighbour
 constexpr uint64_t kLeftNs = 20'000'000;       // a tensor that was not touched for so long was left
 constexpr uint64_t kTurnsNs = 500'000'000;
 constexpr unsigned kMostRanks = 64;
 constexpr double kSame = 0.001;
-constexpr size_t kMostExpected = 4096;  // tensors
-constexpr double kWhole = 0.9;          // a greater share is all of a tensor
+constexpr size_t kMostExpected = 512;  // tensors
+constexpr double kWhole = 0.9;         // a greater share is all of a tensor
 
 bool tells(const Tensor& tensor) { return tensor.rows && tensor.bytes.length() >= kLeast; }
 
@@ -68,6 +69,7 @@ void Shares::touch_again(Open* open, Range part, uint64_t time_ns) {
   open->judged = false;
   by_kind_.clear();
   usual_.reset();
+  unlearned_ = true;
 }
 
 void Shares::touch(const TensorList& tensors, size_t tensor, Range part, uint64_t time_ns) {
@@ -163,10 +165,12 @@ bool Shares::on_read(const TensorList& tensors, Range range, uint64_t time_ns) {
   const bool before = unordered();
   auto at = first_after(tensors, range.begin);
   for (; at != tensors.end() && at->bytes.begin < range.end; ++at) {
+    if (!tells(*at)) continue;
     touch(tensors, static_cast<size_t>(at - tensors.begin()),
           {std::max(range.begin, at->bytes.begin), std::min(range.end, at->bytes.end)}, time_ns);
   }
-  return judge(tensors, time_ns) || before != unordered();
+  const bool judged = judge(tensors, time_ns);
+  return std::exchange(unlearned_, false) || judged || before != unordered();
 }
 
 std::optional<Range> Shares::guess(const TensorList& tensors) const {

@@ -78,6 +78,7 @@ class Shares {
   std::map<uint32_t, Learned> by_kind_;
   std::optional<Share> usual_;  // what was learned last
   bool partial_ = false;
+  bool unlearned_ = false;           // since the last call of on_read()
   size_t last_ = 0, furthest_ = 0;   // tensors that were begun
   size_t touched_ = 0;               // the tensor that was touched last
   uint64_t begins_ = 0, heads_ = 0;  // tensors; of these, first pages that were touched alone

@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kDepth = 2;  // of what holds values: the file, a tensor, its shape
 constexpr const char* kNotes = "__metadata__";
 
 // The name with "#" for each number.
@@ -55,7 +56,13 @@ uint64_t safetensors_header(std::string_view begin, uint64_t size) {
 
 TensorList parse_safetensors(std::string_view header, uint64_t size) {
   const uint64_t begin = kSafetensorsBegin + header.size();
-  const json all = json::parse(header.begin(), header.end(), nullptr, false);
+  // Values that no header has are not built.
+  const auto wanted = [](int depth, json::parse_event_t event, const json&) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    return !opens || (depth == 0 ? event == json::parse_event_t::object_start : depth <= kDepth);
+  };
+  const json all = json::parse(header.begin(), header.end(), wanted, false);
   if (!all.is_object() || all.size() > kMostTensors || begin > size) return {};
   TensorList out;
   std::map<std::string, uint32_t> kinds;

@@ -20,8 +20,8 @@ struct Tensor {
 using TensorList = std::vector<Tensor>;  // in the file's order, none overlaps another
 
 inline constexpr size_t kMostTensors = 1 << 18;
-inline constexpr uint64_t kMostHeader = 16 << 20;  // bytes
-inline constexpr size_t kSafetensorsBegin = 8;     // bytes before the header
+inline constexpr uint64_t kMostHeader = 4 << 20;  // bytes
+inline constexpr size_t kSafetensorsBegin = 8;    // bytes before the header
 
 // The length in bytes of the header that follows the first kSafetensorsBegin bytes of a file of
 // `size` bytes; 0: it is no safetensors file, or the header is longer than kMostHeader.

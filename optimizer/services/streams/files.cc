@@ -1,5 +1,7 @@
 #include "optimizer/services/streams/files.h"
 
+#include <new>
+
 #include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
 #include "optimizer/io/weights.h"
@@ -131,7 +133,11 @@ void Files::read_header(const FileEntry& file) {
   read_started(file.id);
   base_->executor.run(file.device, [this, mailbox = base_->loop.mailbox(), id = file.id,
                                     fd = file.fd.get(), size = file.size] {
-    auto tensors = std::make_shared<policy::TensorList>(read_tensors(fd, size));
+    auto tensors = std::make_shared<policy::TensorList>();
+    try {
+      *tensors = read_tensors(fd, size);
+    } catch (const std::bad_alloc&) {  // the file is followed by what is read of it
+    }
     mailbox->post([this, id, tensors] {
       if (!tensors->empty()) plans_->scheduler.streams().on_tensors(id, std::move(*tensors));
       read_ended(id);

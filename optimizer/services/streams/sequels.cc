@@ -16,7 +16,10 @@ using policy::SessionId;
 void Sequels::look() {
   for (const SequelPlanner::Begun& begun : plans_->scheduler.streams().sequels().take_begun()) {
     const FileEntry* file = files_->find(begun.file);
+    const auto session = sessions_->all().find(begun.session);
     if (file == nullptr || file->state != FileEntry::State::kReady) continue;
+    if (session == sessions_->all().end()) continue;
+    if (session->second->files.size() >= Session::kMaxFiles) continue;
     const std::string before = std::exchange(last_[begun.session], file->path);
     const auto names = policy::shard_names(file->path);
     if (!names || names->after.empty()) continue;
@@ -36,14 +39,18 @@ void Sequels::look() {
 void Sequels::found(FileId before, SessionId id, const std::string& path, Beside beside) {
   const FileEntry* file = files_->find(before);
   const auto session = sessions_->all().find(id);
-  // Its descriptor is then closed here: the file was opened without waiting a moment ago.
-  if (file == nullptr || session == sessions_->all().end()) return;
-  if (session->second->files.size() >= Session::kMaxFiles) return;
+  if (file == nullptr || session == sessions_->all().end()) {
+    // Closing a descriptor can block like any call on the mount.
+    base_->executor.run(beside.about.st_dev,
+                        [fd = std::make_shared<UniqueFd>(std::move(beside.fd))] { fd->reset(); });
+    return;
+  }
   protocol::File request{};
   request.device = beside.about.st_dev;
   request.inode = beside.about.st_ino;
   request.size = static_cast<uint64_t>(beside.about.st_size);
   const FileEntry& next = files_->use(id, request, path, std::move(beside.fd), now_ns());
+  session->second->files.insert(next.id);
   plans_->scheduler.streams().sequels().set(before, next.id);
   say(Level::kDebug, "file {}: {} is expected to follow", number(before), path);
 }

@@ -248,8 +248,11 @@ void Streams::observe(uint64_t now) {
       const uint64_t begin = now_ns();
       const uint64_t used = thread_ns();
       count_faults(*session, mapping, begin);
-      const bool seen = mapping.observer.poll(
-          *mapping.table, plans_->scheduler.streams().observed(mapping.file), begin, &found);
+      const bool seen =
+          mapping.observer.poll(*mapping.table,
+                                plans_->scheduler.streams().observed(
+                                    mapping.file, static_cast<uint64_t>(mapping.pid) << 32),
+                                begin, &found);
       // Not the time that passed: others may have run meanwhile.
       mapping.observer.spent(thread_ns() - used, now_ns());
       // As with read events: accesses in a shuffled order do not predict the next one.

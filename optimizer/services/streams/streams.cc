@@ -17,7 +17,6 @@ using policy::Access;
 using policy::Accounts;
 using policy::FileId;
 using policy::number;
-using policy::ObservedStream;
 using policy::Observer;
 using policy::PageTable;
 using policy::SessionId;

@@ -222,7 +222,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
     file.tracker.remove_process(pid);
     std::erase_if(file.readers, [pid](const auto& entry) { return entry.first >> 32 == pid; });
     StridePlanner::note_shared(file);
-    if (file.readers.empty()) file.coverage = {};  // another process reads all of it anew
+    if (file.readers.empty()) file.coverage = {};  // what they read may be evicted before the next
   }
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });
 }

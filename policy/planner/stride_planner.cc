@@ -20,7 +20,7 @@ bool active(const StridedReader& reader, uint64_t idle_ns, uint64_t now_ns) {
   return now_ns - std::min(now_ns, reader.strides.last_ns()) <= idle_ns;
 }
 
-// Where order tells what comes next.
+// What follows, where the order is known.
 std::vector<Range> ahead(const PlannedFile& file, const StridedReader& reader, uint64_t most) {
   if (reader.shares.partial() && !reader.shares.unordered()) {
     return reader.shares.expected(file.tensors, 0, most);

@@ -21,7 +21,7 @@ bool Coverage::full() const { return read_.size() >= kMostPieces; }
 
 std::vector<Range> Coverage::add(Range range) {
   std::vector<Range> fresh = not_read(range);
-  if (full()) {  // in so many places that nothing is to be concluded: anew
+  if (full()) {  // in so many places that nothing is to be concluded
     read_.clear();
     holes_ = false;
   }

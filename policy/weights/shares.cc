@@ -10,7 +10,7 @@ namespace sluice::policy {
 namespace {
 
 constexpr uint64_t kKiB = 1024;
-// Smaller tensors say nothing about shares, and are expected whole.
+// Smaller tensors say nothing about shares, and are expected whole, as vectors are.
 constexpr uint64_t kLeast = 1024 * kKiB;
 constexpr uint64_t kEdge = 2 * Shares::kBlur;  // of a tensor: touched beside its neighbour
 constexpr uint64_t kLeftNs = 20'000'000;       // a tensor that was not touched for so long was left
@@ -20,7 +20,7 @@ constexpr double kSame = 0.001;
 constexpr size_t kMostExpected = 512;  // tensors
 constexpr double kWhole = 0.9;         // a greater share is all of a tensor
 
-bool tells(const Tensor& tensor) { return tensor.rows && tensor.bytes.length() >= kLeast; }
+bool is_shared(const Tensor& tensor) { return tensor.rows && tensor.bytes.length() >= kLeast; }
 
 double bytes_of(uint64_t count) { return static_cast<double>(count); }
 
@@ -47,7 +47,8 @@ TensorList::const_iterator first_after(const TensorList& tensors, uint64_t offse
 
 std::optional<uint64_t> likely_end(const TensorList& tensors, uint64_t begin) {
   const auto at = first_after(tensors, begin);
-  if (at == tensors.end() || !tells(*at) || begin < at->bytes.begin + kEdge) return std::nullopt;
+  if (at == tensors.end() || !is_shared(*at) || begin < at->bytes.begin + kEdge)
+    return std::nullopt;
   const double length = bytes_of(at->bytes.length());
   const double low = bytes_of(begin - at->bytes.begin) / length;
   const auto exact = fraction(low, low + bytes_of(Shares::kBlur + kPage) / length);
@@ -146,7 +147,7 @@ bool Shares::judge(const TensorList& tensors, uint64_t time_ns) {
   bool changed = false;
   for (Open& one : open_) {
     const Tensor& tensor = tensors[one.tensor];
-    if (one.judged || !tells(tensor)) continue;
+    if (one.judged || !is_shared(tensor)) continue;
     const bool whole = one.touched.begin <= tensor.bytes.begin + kEdge &&
                        one.touched.end + kEdge >= tensor.bytes.end;
     if (!whole && !left(one, time_ns)) continue;
@@ -165,7 +166,7 @@ bool Shares::on_read(const TensorList& tensors, Range range, uint64_t time_ns) {
   const bool before = unordered();
   auto at = first_after(tensors, range.begin);
   for (; at != tensors.end() && at->bytes.begin < range.end; ++at) {
-    if (!tells(*at)) continue;
+    if (!is_shared(*at)) continue;
     touch(tensors, static_cast<size_t>(at - tensors.begin()),
           {std::max(range.begin, at->bytes.begin), std::min(range.end, at->bytes.end)}, time_ns);
   }
@@ -182,7 +183,7 @@ std::optional<Range> Shares::guess(const TensorList& tensors) const {
 }
 
 Range Shares::share_in(const Tensor& tensor) const {
-  if (!tells(tensor)) return tensor.bytes;
+  if (!is_shared(tensor)) return tensor.bytes;
   const auto known = by_kind_.find(tensor.kind);
   const Share share = known == by_kind_.end() ? *usual_ : known->second.share;
   const double length = bytes_of(tensor.bytes.length());

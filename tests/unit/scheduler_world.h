@@ -32,6 +32,18 @@ struct World : Simulator {
   }
 };
 
+// A reader of a mapping comes to `piece` of file 1 and waits for it, and its page table is looked
+// at. Adds to *asked what its own faults read, in bytes. Returns the time.
+inline uint64_t read_mapped(Simulator& world, policy::Range piece, uint64_t reader, uint64_t time,
+                            uint64_t* asked) {
+  *asked += piece.length() - world.cached(FileId{1}, piece);
+  time = world.demand(FileId{1}, piece, time);
+  world.access(FileId{1}, {policy::Access::Kind::kSeen, piece.begin, piece.length(), time,
+                           reader << 32, SessionId{1}});
+  world.advance_to(time);
+  return time;
+}
+
 enum class Signs { kTrips, kReads };
 
 // Reads [begin, end) of file 1 at `rate`, telling as a library would. Returns seconds.

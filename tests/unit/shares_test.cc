@@ -224,11 +224,7 @@ uint64_t read_shares(test::World& world, const Model& model, const std::vector<s
         const Range piece{
             (share.begin + at) / 4096 * 4096,
             (std::min(share.begin + at + 256 * kKiB, share.end) + 4095) / 4096 * 4096};
-        asked += piece.length() - world.cached(FileId{1}, piece);
-        time = world.demand(FileId{1}, piece, time);
-        world.access(FileId{1}, {Access::Kind::kSeen, piece.begin, piece.length(), time,
-                                 (rank + 1) << 32, SessionId{1}});
-        world.advance_to(time);
+        time = test::read_mapped(world, piece, rank + 1, time, &asked);
       }
     }
   }

@@ -212,11 +212,7 @@ uint64_t read_as_ranks(test::World& world, uint64_t tensor, const std::vector<ui
       for (const uint64_t rank : ranks) {
         const uint64_t from = begin + rank * tensor / 4 + at;
         const Range piece{from, from + 256 * kKiB};
-        asked += piece.length() - world.cached(FileId{1}, piece);
-        time = world.demand(FileId{1}, piece, time);
-        world.access(FileId{1}, {Access::Kind::kSeen, piece.begin, piece.length(), time,
-                                 (rank + 1) << 32, SessionId{1}});
-        world.advance_to(time);
+        time = test::read_mapped(world, piece, rank + 1, time, &asked);
       }
     }
   }

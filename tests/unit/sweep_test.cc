@@ -131,11 +131,7 @@ uint64_t read_shuffled(test::World& world, size_t tensors, size_t read) {
   for (const uint64_t tensor : order) {
     for (uint64_t at = tensor * kTensor; at < (tensor + 1) * kTensor; at += 256 << 10) {
       const Range piece{at, at + (256 << 10)};
-      asked += piece.length() - world.cached(FileId{1}, piece);
-      time = world.demand(FileId{1}, piece, time);
-      world.access(FileId{1},
-                   {Access::Kind::kSeen, at, piece.length(), time, 1ULL << 32, SessionId{1}});
-      world.advance_to(time);
+      time = test::read_mapped(world, piece, 1, time, &asked);
     }
   }
   return asked;

@@ -10,7 +10,7 @@ import tempfile
 
 from bench.lib import jobs
 from bench.lib.bench import must_agree_on
-from bench.lib.place import TOP, Failed, Skipped, is_root, program
+from bench.lib.place import TOP, Failed, program
 from bench.lib.storage import SlowMount, touch_memory
 
 LINK = 200  # MB/s, of the one link
@@ -58,10 +58,9 @@ def read_below(folder):
     return size
 
 
-def drop_caches(source):
-    """Nothing of any mount is cached, but what the storage stand-in shows: that is its disk."""
-    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as control:
-        control.write("3")
+def drop_cached(mount, source):
+    """Nothing of the mount is cached, and all that the storage stand-in shows: that is its disk."""
+    mount.drop_cached()
     read_below(source)
 
 
@@ -114,7 +113,7 @@ def epochs(bench, source, profile, count, sluice, job=load_files):
         with Loader(job(mount.folder, count), sluice) as loader:
             for _ in range(count):
                 loader.ready()
-                drop_caches(source)
+                drop_cached(mount, source)
                 read.append(mount.stats()["totals"]["read_bytes"])
                 loader.go()
             passes = loader.passes()
@@ -126,18 +125,12 @@ def epochs(bench, source, profile, count, sluice, job=load_files):
     return passes
 
 
-def need_root():
-    if not is_root():
-        raise Skipped("dropping dentries needs root")
-
-
 def rate(one):
     """MB/s over the link: what was retained from an epoch before does not count."""
     return min(one["bytes"], one["asked"]) / one["seconds"] / 1e6
 
 
 def run(bench):
-    need_root()
     source = data(bench)
     ours, plain = {name: [] for name in PROFILES}, {"busy": [], "cloud": []}
     wanted = [name for name in PROFILES
@@ -168,7 +161,6 @@ def run(bench):
 
 def best_workers(bench):
     """Against the plain loader with as many workers as suit the mount best."""
-    need_root()
     source = data(bench)
     window = SMALL_WINDOW if bench.request.small else WINDOW
     few = PLAIN_WORKERS[:2] if bench.request.small else PLAIN_WORKERS
@@ -188,7 +180,6 @@ def best_workers(bench):
 
 
 def memory(bench):
-    need_root()
     source = data(bench)
     size = read_below(source)
     fifth, two = [], []
@@ -213,7 +204,7 @@ def two_jobs(bench, source):
                     Loader(load_files(mount.folder, 1, 4), sluice) as two:
                 one.ready()
                 two.ready()
-                drop_caches(source)
+                drop_cached(mount, source)
                 before = mount.stats()["totals"]["read_bytes"]
                 one.go()
                 two.go()

@@ -121,6 +121,11 @@ class SlowMount:
         with open(os.path.join(self.folder, ".slowfs-stats"), encoding="utf-8") as text:
             return json.load(text)
 
+    def drop_cached(self):
+        """Nothing of this mount is cached; other mounts keep what is cached of them."""
+        with open(os.path.join(self.folder, ".slowfs-drop"), "rb"):
+            pass
+
 
 class LoopDisk:
     """An ext4 of its own in a file on a loop device, which a cgroup limits to so many MB/s.

@@ -81,9 +81,11 @@ int attributes(int fd, const std::string& path, struct stat* out, FileKey* key) 
 
 namespace {
 
-struct stat stats_attributes() {
+bool is_virtual(uint64_t node) { return node == Inodes::kStats || node == Inodes::kDrop; }
+
+struct stat virtual_attributes(uint64_t node) {
   struct stat out {};
-  out.st_ino = Inodes::kStats;
+  out.st_ino = node;
   out.st_mode = S_IFREG | 0444;
   out.st_nlink = 1;
   clock_gettime(CLOCK_REALTIME, &out.st_mtim);
@@ -111,9 +113,10 @@ void init(void* userdata, fuse_conn_info* connection) {
 void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   Filesystem& fs = filesystem(request);
   fuse_entry_param entry{};
-  if (parent == Inodes::kRoot && std::strcmp(name, kStatsName) == 0) {
-    entry.ino = Inodes::kStats;
-    entry.attr = stats_attributes();
+  const bool stats = std::strcmp(name, kStatsName) == 0;
+  if (parent == Inodes::kRoot && (stats || std::strcmp(name, kDropName) == 0)) {
+    entry.ino = stats ? Inodes::kStats : Inodes::kDrop;
+    entry.attr = virtual_attributes(entry.ino);
     if (fuse_req_ctx(request)->pid == fs.measuring_tid) fs.wait_for(now_ns() + kMeasuredNs, 0);
     fuse_reply_entry(request, &entry);
     return;
@@ -148,8 +151,8 @@ void forget_many(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
 
 void getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
   Filesystem& fs = filesystem(request);
-  if (node == Inodes::kStats) {
-    const struct stat out = stats_attributes();
+  if (is_virtual(node)) {
+    const struct stat out = virtual_attributes(node);
     fuse_reply_attr(request, &out, 0);
     return;
   }
@@ -211,7 +214,7 @@ void statfs_(fuse_req_t request, fuse_ino_t) {
 
 void access_(fuse_req_t request, fuse_ino_t node, int mask) {
   Filesystem& fs = filesystem(request);
-  if (node == Inodes::kStats) {
+  if (is_virtual(node)) {
     fuse_reply_err(request, (mask & W_OK) != 0 ? EROFS : 0);
     return;
   }

@@ -14,11 +14,13 @@
 #include "bench/slowfs/settings.h"
 
 struct fuse_lowlevel_ops;
+struct fuse_session;
 
 namespace sluice::slowfs {
 
-// Name of the virtual file in the root.
+// Names of the virtual files in the root.
 inline constexpr const char* kStatsName = ".slowfs-stats";
+inline constexpr const char* kDropName = ".slowfs-drop";
 
 // One mount. Constant after construction but for the members that guard themselves. Lives as
 // long as the session whose userdata it is.
@@ -42,6 +44,7 @@ struct Filesystem {
   const uint64_t read_ns;
   const uint64_t started_ns;
   std::function<void()> on_mounted;  // called once the kernel knows what the mount can do
+  fuse_session* session = nullptr;   // not owned; set before the first request
   Service service;
   // The thread that measures the overhead; its calls are neither counted nor delayed.
   std::atomic<int> measuring_tid{0};

@@ -67,6 +67,14 @@ int Inodes::open_copy(uint64_t node) const {
   return fcntl(found->second.open.back(), F_DUPFD_CLOEXEC, 0);
 }
 
+std::vector<std::pair<uint64_t, std::string>> Inodes::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<uint64_t, std::string>> all;
+  all.reserve(nodes_.size());
+  for (const auto& [number, node] : nodes_) all.emplace_back(number, node.path);
+  return all;
+}
+
 size_t Inodes::size() const {
   const std::lock_guard lock(mutex_);
   return nodes_.size();

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace sluice::slowfs {
@@ -25,7 +26,8 @@ struct FileKey {
 class Inodes {
  public:
   static constexpr uint64_t kRoot = 1;   // FUSE_ROOT_ID
-  static constexpr uint64_t kStats = 2;  // the virtual file
+  static constexpr uint64_t kStats = 2;  // the virtual files
+  static constexpr uint64_t kDrop = 3;
   static constexpr uint64_t kFirst = 16;
 
   // The path relative to SOURCE, "." for the root; empty if the node is not known. Any thread.
@@ -52,6 +54,9 @@ class Inodes {
   int open_copy(uint64_t node) const;
 
   size_t size() const;
+
+  // All nodes that the kernel holds, with their paths; the root is not one of them. Any thread.
+  std::vector<std::pair<uint64_t, std::string>> all() const;
 
  private:
   struct Node {

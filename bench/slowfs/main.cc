@@ -174,6 +174,7 @@ int answer_requests(const Settings& settings, int root, int ready_fd) {
       fuse_session_new(&arguments, &operations(), sizeof(fuse_lowlevel_ops), &fs);
   fuse_opt_free_args(&arguments);
   if (session == nullptr) return 1;
+  fs.session = session;
   if (fuse_session_mount(session, settings.mountpoint.c_str()) != 0) {
     fuse_session_destroy(session);
     return 1;

@@ -77,7 +77,14 @@ void open_file(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
     fuse_reply_err(request, EROFS);
     return;
   }
-  if (node == Inodes::kStats) {
+  if (node == Inodes::kDrop) {
+    if (fs.settings.threads < 2) {  // nothing would answer what the kernel waits for meanwhile
+      fuse_reply_err(request, EOPNOTSUPP);
+      return;
+    }
+    drop_cached(fs);
+    fi->direct_io = 1;
+  } else if (node == Inodes::kStats) {
     file->figures = fs.figures();
     fi->direct_io = 1;
   } else {

@@ -52,6 +52,11 @@ void read_folder_plus(fuse_req_t request, fuse_ino_t node, size_t size, off_t of
                       fuse_file_info* fi);
 void release_folder(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi);
 
+// Drops what the kernel caches of the mount: pages, attributes, and names but those that do not
+// exist. Waits for reads in flight, so other threads must answer requests. Not while a folder is
+// locked for a request of the caller.
+void drop_cached(const Filesystem& fs);
+
 // The backing file's descriptor of an open regular file.
 int file_descriptor(const fuse_file_info& fi);
 

@@ -33,7 +33,8 @@ latency; every read waits the read latency and then its turn on the one link. Cl
 
 Signals: SIGHUP writes the stats file, SIGUSR1 hangs every read, SIGUSR2 releases them (and
 ends --hang-after), SIGTERM and SIGINT unmount. MOUNTPOINT/.slowfs-stats, which no listing
-shows, reads as the current figures at no delay, while reads hang too.)";
+shows, reads as the current figures at no delay, while reads hang too. Opening
+MOUNTPOINT/.slowfs-drop, hidden likewise, drops what the kernel caches of this mount.)";
 
 bool report_error(const std::string& text) {
   std::cerr << "slowfs: " << text << '\n';

@@ -15,10 +15,15 @@ import sys
 import tempfile
 
 import slowfs_harness
-from slowfs_harness import (KIB, MIB, ROOT, SLOWFS, Direct, Failure, claim, done, ended, fork, missing,
+from slowfs_harness import (KIB, MIB, ROOT, SLOWFS, Direct, Failure, at_once, claim, done, ended, fork, missing,
                             running, until)
 
 sys.dont_write_bytecode = True
+
+
+def drop(mount):
+    with open(mount.path(".slowfs-drop"), "rb"):
+        pass
 
 
 class Contents(slowfs_harness.Checks):
@@ -87,6 +92,38 @@ class Contents(slowfs_harness.Checks):
                 missing(mount.path(name))
             until(lambda: mount.stats()["nodes"] == 0, "500 removed files are forgotten")
         os.rmdir(folder)
+
+    def check_drop(self):
+        """Opening .slowfs-drop drops this mount's pages, attributes and names, and no other's; also while
+        others read and look up."""
+        names = [f"folder/{number}" for number in range(300)]
+        keep = ("--entry-timeout", 1000, "--attr-timeout", 1000)
+
+        def read_all(mount):
+            before = mount.stats()["totals"]
+            for name in names:
+                with open(mount.path(name), "rb", buffering=0) as file:
+                    claim(file.read() == name.split("/")[1].encode(), "bytes")
+            after = mount.stats()["totals"]
+            return after["lookup"] - before["lookup"], after["read_bytes"] - before["read_bytes"]
+
+        with self.mount(*keep) as mount, self.mount(*keep) as other:
+            first = read_all(mount)
+            claim(first[0] >= 301 and first[1] > 0, f"{first} when nothing was cached")
+            claim(read_all(other) == first, "the other mount was read differently")
+            claim(read_all(mount) == (0, 0), "names and pages are not cached")
+            drop(mount)
+            claim(read_all(mount) == first, "not all was dropped")
+            claim(read_all(other) == (0, 0), "another mount lost what it had cached")
+        with self.mount(*keep, "--latency", 1) as mount:
+            at_once(4, lambda number: [drop(mount) for _ in range(20)] if number == 0 else
+                    [read_all(mount) for _ in range(2)])
+        with self.mount("--threads", 1) as mount:
+            try:
+                drop(mount)
+                claim(False, "dropped with one thread")
+            except OSError as why:
+                claim(why.errno == errno.EOPNOTSUPP, str(why))
 
     def check_read_only(self):
         """Whatever would write fails with EROFS."""

@@ -8,7 +8,7 @@ from bench.lib.bench import ratios
 from bench.lib.icache_speed import MEMORY, MOUNT, OURS, TIMED, EPOCHS, data
 from bench.lib.icache_training import printed
 from bench.lib.place import TOP, Failed, program
-from bench.lib.staged import need_root, read_below
+from bench.lib.staged import read_below
 from bench.lib.storage import SlowMount, touch_memory
 
 SIMULATED = ["icache_multi_job", "icache_multi_job_importance", "icache_multi_job_probed",
@@ -80,7 +80,6 @@ def two(bench, source, size, wanted, **settings):
 
 
 def live(bench):
-    need_root()
     source, _, size = data(bench)
     runs = bench.rounds({"needed": lambda: two(bench, source, size, "needed"),
                          "shade": lambda: two(bench, source, size, "shade", policy="shade")},

@@ -7,7 +7,6 @@ queue's. Here all have it, the same bytes of memory for it and for what they ret
 from bench.lib.bench import ratios
 from bench.lib.icache_speed import EPOCHS, MODELS, OURS, ROUNDS, TIMED, data, decisions, under_sluice
 from bench.lib.place import Failed
-from bench.lib.staged import need_root
 
 SELECTS = OURS["sluice iis"]
 SYSTEMS = {"base": {"policy": "lru"}, "iis": {"policy": "lru", **SELECTS}, "quiver": {"policy": "quiver"},
@@ -29,7 +28,6 @@ def checked(one, count, settings):
 
 
 def run(bench):
-    need_root()
     source, count, size = data(bench)
     # Computing-oriented importance sampling fetches all, and computes as much as the others select.
     selected = decisions(bench, source, count, size)["base"]["computed"]

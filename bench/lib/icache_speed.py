@@ -14,7 +14,7 @@ import tempfile
 from bench.lib import jobs, train
 from bench.lib.bench import ratios
 from bench.lib.place import TOP, program
-from bench.lib.staged import LINK, PROFILES, files_below, need_root, read_below
+from bench.lib.staged import LINK, PROFILES, files_below, read_below
 from bench.lib.storage import SlowMount, touch_memory
 
 SYSTEMS = ["default", "base", "quiver", "coordl", "ilfu", "iis", "hc", "icache", "oracle"]
@@ -144,7 +144,6 @@ def by_workers(bench, source, size, systems):
 
 
 def run(bench):
-    need_root()
     source, count, size = data(bench)
     systems = decisions(bench, source, count, size)
     runs = {}

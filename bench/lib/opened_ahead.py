@@ -39,7 +39,6 @@ def slow(bench, ground, source, copies, count):
 
 
 def run(bench):
-    staged.need_root()
     source = os.path.join(staged.data(bench), "class-0")
     count = 20 if bench.request.small else COUNT
     raw = {}

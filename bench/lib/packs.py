@@ -6,7 +6,7 @@ import tempfile
 from bench.lib import icache_speed
 from bench.lib.bench import ratios
 from bench.lib.icache_speed import MODELS, OURS
-from bench.lib.staged import PROFILES, need_root
+from bench.lib.staged import PROFILES
 
 PROVIDES = ["packs_speedup_exact", "packs_speedup_iis", "packs_read_share"]
 # A storage that is slower than disks are.
@@ -15,7 +15,6 @@ KINDS = {"exact": OURS["sluice exact"], "iis": OURS["sluice"]}
 
 
 def run(bench):
-    need_root()
     source, _, size = icache_speed.data(bench)
 
     def job(kind, packs):

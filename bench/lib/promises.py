@@ -8,7 +8,6 @@ import threading
 
 from bench.lib import jobs
 from bench.lib.place import TOP, Failed, program
-from bench.lib.staged import need_root
 from bench.lib.storage import SlowMount
 
 LIVE = {"h": "h_hits", "exact": "l_exact", "substituted": "l_substituted"}
@@ -99,7 +98,6 @@ def measured(bench, setting):
 
 
 def run(bench):
-    need_root()
     settings = SETTINGS[1:2] if bench.request.small else SETTINGS
     rounds = [[measured(bench, setting) for setting in settings] for _ in range(bench.request.rounds)]
     bench.record(PROVIDES[0], [one.read_again / one.promised for each in rounds for one in each])

@@ -69,7 +69,6 @@ def missing(kind):
 
 
 def run(bench):
-    staged.need_root()
     if any(importlib.util.find_spec(module) is None for module in ("numpy", "h5py")):
         raise Skipped(f"{sys.executable} has no NumPy or no h5py")
     kinds = [kind for kind in FORMS if bench.wants(f"window_share_{kind}", f"window_speedup_{kind}")]

@@ -176,17 +176,18 @@ def run(commands, sluice=None, cpu=None, cgroup=None, settings=None):
         for job in jobs:
             await_end(job)
         wall = time.monotonic() - started
-        printed = []
+        printed, said = [], []
         for job in jobs:
             out, err = job.communicate()
             if job.returncode:
                 raise Failed(f"{' '.join(job.args)}: status {job.returncode}: {err.strip()}")
             printed.append(json.loads(out))
+            said.append(err.strip())
     result = Run(wall=wall, ranks=printed)
     if sluice:
         result.optimizer = sluice.usage()
         if not result.optimizer:
-            raise Failed("the job ran without an optimizer")
+            raise Failed("the job ran without an optimizer" + "".join(f"\n{err}" for err in said if err))
         with contextlib.suppress(OSError, ValueError):
             with open(sluice.report_path, encoding="utf-8") as text:
                 result.report = json.load(text)

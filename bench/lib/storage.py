@@ -38,7 +38,7 @@ def touch_memory(size):
 
 
 def mounted(folder):
-    escaped = folder.replace(" ", "\\040")
+    escaped = os.path.realpath(folder).replace(" ", "\\040")  # build/ may be a link
     with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
         return any(line.split()[4] == escaped for line in mounts)
 

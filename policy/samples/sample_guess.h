@@ -1,5 +1,6 @@
 // A rule for what all samples of a dataset consist of, guessed from a few observed ones: the input
-// and the result of the methods of guessing (key_guess.h, row_guess.h). Pure; one thread.
+// and the result of the methods of guessing (key_guess.h, row_guess.h,
+// ordered_rows.h). Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,14 @@ struct Observation {
 
 // How observations match predictions. `exact`: an observed part is the record itself; otherwise it
 // may extend beyond it on both sides, and parts that begin below `header` count as nothing.
-// `finer`: the prediction is more precise than the observations.
+// `finer`: the prediction is more precise than the observations. `wider`: what is predicted may
+// extend beyond the record; an observation that has half of it agrees. `partial`: for some samples
+// more observations would give a prediction.
 struct GuessMatch {
   bool exact = true;
   bool finer = false;
+  bool wider = false;
+  bool partial = false;
   uint64_t header = 0;
 };
 
@@ -47,6 +52,7 @@ class SampleGuess {
   // later observation is wrong for all samples.
   bool agrees(const Observation& seen) const;
   bool is_finer() const { return match_.finer; }
+  bool is_partial() const { return match_.partial; }
 
  private:
   std::string name_;

@@ -14,6 +14,7 @@
 #include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
 #include "policy/samples/key_guess.h"
+#include "policy/samples/ordered_rows.h"
 #include "policy/samples/row_guess.h"
 
 namespace sluice::optimizer {
@@ -23,6 +24,7 @@ using policy::Datasets;
 using policy::Extent;
 using policy::FileId;
 using policy::guess_keys;
+using policy::guess_ordered_rows;
 using policy::guess_rows;
 using policy::Guessing;
 using policy::kEnoughSeen;
@@ -37,6 +39,7 @@ namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kPatience = 4;          // the next guess waits for so many times the samples
+constexpr uint64_t kPatienceForMore = 2;   // where a guess leaves samples out
 constexpr uint64_t kSlice = 1 << 15;       // samples learned per turn of the core thread
 constexpr size_t kMostObserved = 1 << 16;  // samples that one guess uses
 constexpr uint64_t kMostDeclaredBytes = 256 << 20;  // of keys that wait for their files
@@ -202,10 +205,10 @@ void RecordLocator::seen(DatasetId id, uint64_t index) {
       if (!exact.empty())
         plans_->samples.datasets().refine(id, index, {exact.begin(), exact.end()});
     }
-    return;
+    if (dataset.guess && !dataset.guess->is_partial()) return;
   }
   if (dataset.seen < dataset.next_try || dataset.trying || set->known() == set->samples()) return;
-  dataset.next_try = dataset.seen * kPatience;
+  dataset.next_try = dataset.seen * (dataset.guess ? kPatienceForMore : kPatience);
   try_guess(id, dataset);
 }
 
@@ -227,7 +230,7 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
   }
   auto observed = std::make_shared<std::vector<Observation>>();
   FileId file{};
-  bool follows_no_key = false;  // whole files, or several files
+  bool whole = false, several = false;  // files
   set.for_each_known([&](uint64_t i) {
     const std::span<const Extent> parts = set.parts(i);
     if (set.source(i) != Source::kSeen) return true;
@@ -236,11 +239,13 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
     if (followed != kNoFile && files_->find(followed) == nullptr) return true;
     if (file == kNoFile) file = followed;
     const auto other = [file](const Extent& part) { return part.file != file; };
-    follows_no_key = followed == kNoFile || std::any_of(parts.begin(), parts.end(), other);
-    if (!follows_no_key) observed->push_back({i, {parts.begin(), parts.end()}});
-    return !follows_no_key && observed->size() < kMostObserved;
+    whole = std::any_of(parts.begin(), parts.end(),
+                        [](const Extent& part) { return part.file.is_whole(); });
+    several |= std::any_of(parts.begin(), parts.end(), other);
+    if (!whole) observed->push_back({i, {parts.begin(), parts.end()}});
+    return !whole && observed->size() < kMostObserved;
   });
-  if (follows_no_key) {
+  if (whole) {
     dataset.next_try = kNever;
     return;
   }
@@ -257,8 +262,12 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
   found->records = dataset.records;
   with_file(
       *entry,
-      [found, observed, file, size = entry->size, samples = set.samples(), most = limits()](
-          int fd, const std::atomic<bool>& stop) {
+      [found, observed, file, several, size = entry->size, samples = set.samples(),
+       most = limits()](int fd, const std::atomic<bool>& stop) {
+        if (several) {
+          found->guessing = guess_ordered_rows(samples, *observed);
+          return;
+        }
         if (found->records == nullptr && seems_lmdb(fd)) {
           found->records = list_records(fd, stop, most, &found->why);
         }
@@ -266,6 +275,9 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
           found->guessing = guess_keys(*found->records, file, samples, *observed);
         } else if (found->why.empty()) {
           found->guessing = guess_rows(size, file, samples, *observed);
+          if (found->guessing.state == Guessing::State::kNone) {
+            found->guessing = guess_ordered_rows(samples, *observed);
+          }
         }
       },
       [this, id, file, found] { guessed(id, file, std::move(*found)); });

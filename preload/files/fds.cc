@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "preload/base/keep_errno.h"
@@ -20,6 +21,11 @@ namespace sluice::preload {
 namespace {
 
 constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before the optimizer is asked
+// The kernel takes no more of a call of readahead() than the mount's own read-ahead, 128 KiB unless
+// it was set.
+constexpr off_t kRequest = 128 << 10;
+constexpr size_t kMostRequested =
+    64 << 20;  // of a large read: more would be in the way of other pages
 constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
 
 constinit FdEntry g_fds[kMaxFds];
@@ -120,14 +126,17 @@ void look_at(int fd, FdEntry& entry) {
   entry.use.store(FdUse::kPossible, std::memory_order_release);
 }
 
-// After a read of a kUnknown descriptor. True: its use is known now, and the caller counts the
-// read.
-bool look_after_read(int fd, FdEntry& entry, uint64_t bytes, size_t wanted) {
+// After a read of a kUnknown descriptor, which ended at `end` (0: at its own offset). True: its use
+// is known now, and the caller counts the read.
+bool look_after_read(int fd, FdEntry& entry, uint64_t bytes, size_t wanted, uint64_t end) {
   if (in_seen_vfork_child()) return false;
   const uint64_t seen = entry.seen.load(std::memory_order_relaxed) + bytes;
   if (seen < kDecideAfter) {
-    // A short read: the end of a small file, or not a regular file.
-    if (bytes < wanted) entry.use.store(FdUse::kOther, std::memory_order_relaxed);
+    // A short read ends at the end of the file: of a small one, or no regular one, unless it began
+    // after a seek, as reading a zip archive does.
+    const bool small =
+        end != 0 ? end < kDecideAfter : !entry.jumped.load(std::memory_order_relaxed);
+    if (bytes < wanted && small) entry.use.store(FdUse::kOther, std::memory_order_relaxed);
     entry.seen.store(seen, std::memory_order_relaxed);
     return false;
   }
@@ -157,6 +166,8 @@ void fd_opened(int fd, int flags) {
   entry.pending.store(0, std::memory_order_relaxed);
   entry.seen.store(0, std::memory_order_relaxed);
   entry.expected.store(0, std::memory_order_relaxed);
+  entry.jumped.store(false, std::memory_order_relaxed);
+  entry.waits.store(true, std::memory_order_relaxed);
   entry.use.store(readable ? FdUse::kUnknown : FdUse::kOther, std::memory_order_release);
   if (readable && follows_any()) {
     const KeepErrno keep;
@@ -195,7 +206,34 @@ void fd_copied(int from, int to) {
   target.pending.store(0, std::memory_order_relaxed);
   target.seen.store(0, std::memory_order_relaxed);
   target.expected.store(0, std::memory_order_relaxed);
+  target.jumped.store(false, std::memory_order_relaxed);
+  target.waits.store(source->waits.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void fd_large_read(int fd, off_t offset, size_t size) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || !entry->waits.load(std::memory_order_relaxed)) return;
+  if (in_seen_vfork_child()) return;
+  const KeepErrno keep;
+  if (is_unknown(*entry)) look_at(fd, *entry);
+  if (entry->use.load(std::memory_order_acquire) == FdUse::kPossible) {
+    if (process_is_new()) process_after_fork();
+    decide(fd, *entry);
+  }
+  if (entry->use.load(std::memory_order_acquire) != FdUse::kFollowed) return;
+  if (offset < 0) offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (offset < 0) return;
+  const off_t end = offset + static_cast<off_t>(std::min(size, kMostRequested));
+  for (off_t at = offset; at < end; at += kRequest) {
+    sys::call(SYS_readahead, fd, at, std::min(kRequest, end - at));
+  }
+}
+
+void fd_large_read_ended(int fd, bool waited) {
+  FdEntry* entry = data_fd(fd);
+  if (entry == nullptr || entry->waits.load(std::memory_order_relaxed) == waited) return;
+  entry->waits.store(waited, std::memory_order_relaxed);
 }
 
 void fd_read(int fd, ssize_t bytes, size_t wanted) {
@@ -203,13 +241,15 @@ void fd_read(int fd, ssize_t bytes, size_t wanted) {
   if (entry == nullptr || bytes <= 0) return;
   const KeepErrno keep;
   const auto length = static_cast<uint64_t>(bytes);
-  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted, 0)) return;
   if (was_left_alone(*entry, bytes)) return;
   if (current_sample() != 0 && entry->use.load(std::memory_order_acquire) == FdUse::kFollowed) {
     const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
     if (end >= bytes) part(*entry, static_cast<uint64_t>(end - bytes), bytes);
   }
-  if (!due(fd, *entry, length, false)) return;
+  const bool jumped = entry->jumped.load(std::memory_order_relaxed) &&
+                      entry->jumped.exchange(false, std::memory_order_relaxed);
+  if (!due(fd, *entry, length, jumped)) return;
   // The offset is read from the kernel once an event, not tracked through every call.
   const long end = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (sys::failed(end)) return;
@@ -223,7 +263,7 @@ void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
   const KeepErrno keep;
   const auto begin = static_cast<uint64_t>(offset);
   const auto length = static_cast<uint64_t>(bytes);
-  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted)) return;
+  if (is_unknown(*entry) && !look_after_read(fd, *entry, length, wanted, begin + length)) return;
   if (was_left_alone(*entry, bytes)) return;
   const uint64_t expected = entry->expected.exchange(begin + length, std::memory_order_relaxed);
   const bool jumped = expected != begin;
@@ -233,9 +273,21 @@ void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted) {
   report_read(fd, *entry, begin + length, entry->pending.exchange(0, std::memory_order_relaxed));
 }
 
-void fd_sought(int fd) {
+off_t fd_offset(int fd) {
+  const FdEntry* entry = data_fd(fd);
+  if (entry == nullptr) return -1;
+  const FdUse use = entry->use.load(std::memory_order_relaxed);
+  if (use != FdUse::kFollowed && use != FdUse::kPossible) return -1;
+  const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  return sys::failed(offset) ? -1 : offset;
+}
+
+void fd_sought(int fd, off_t before, off_t now) {
   FdEntry* entry = data_fd(fd);
-  if (entry != nullptr) entry->pending.store(0, std::memory_order_relaxed);
+  if (entry == nullptr) return;
+  if (before < 0 ? !is_unknown(*entry) : now == before) return;
+  entry->pending.store(0, std::memory_order_relaxed);
+  entry->jumped.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::preload

@@ -19,7 +19,7 @@ namespace sluice::preload {
 
 inline constexpr int kMaxFds = 65536;
 
-enum class FdUse : uint32_t {
+enum class FdUse : uint8_t {
   kOther = 0,     // never data, or opened by a call that no hook saw
   kPossible = 1,  // large enough; decided at the first reads
   kFollowed = 2,
@@ -29,6 +29,8 @@ enum class FdUse : uint32_t {
 
 struct FdEntry {
   std::atomic<FdUse> use{FdUse::kOther};
+  std::atomic<bool> jumped{false};  // the offset was moved since the last read
+  std::atomic<bool> waits{true};    // large reads: the last one waited for storage
   std::atomic<uint32_t> file{0};
   std::atomic<uint64_t> device{0};
   std::atomic<uint64_t> inode{0};
@@ -52,11 +54,25 @@ void fd_closed(int fd);
 void fds_closed(unsigned first, unsigned last);
 void fd_copied(int from, int to);
 
+// Calls that read so many bytes are large: what they are about to read can be requested as a whole.
+inline constexpr size_t kLargeRead = 256 << 10;
+// Before a large read, at the descriptor's own offset if `offset` is negative. Where the file is
+// followed and the last large read waited, requests the range from the kernel, which alone would
+// request no more of it at a time than it reads ahead (128 KiB), one after the other. errno is
+// preserved.
+void fd_large_read(int fd, off_t offset, size_t size);
+void fd_large_read_ended(int fd, bool waited);
+
 // After `bytes` of `wanted` bytes were read, at the descriptor's own offset or at `offset`. Fewer
 // than `wanted` mean the end of the file. errno is preserved.
 void fd_read(int fd, ssize_t bytes, size_t wanted);
 void fd_read_at(int fd, ssize_t bytes, off_t offset, size_t wanted);
-// After the descriptor's offset was moved: later reads form a new run.
-void fd_sought(int fd);
+// The descriptor's offset before a seek, for fd_sought(); -1 where its runs are not followed. errno
+// is preserved.
+off_t fd_offset(int fd);
+// After a seek but one that only asks for the offset, as Python's tell() does. Where it moved the
+// offset, or may have if `before` is -1, the next read begins a run and is reported at once, as one
+// of pread() is. errno is preserved.
+void fd_sought(int fd, off_t before, off_t now);
 
 }  // namespace sluice::preload

@@ -1,4 +1,6 @@
 // Reading. No logic: call, report, preserve errno.
+#include <type_traits>
+
 #include "preload/base/real.h"
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
@@ -33,12 +35,14 @@ ssize_t was_read_at(const ReadWatch& watch, int fd, ssize_t bytes, off_t offset,
 template <typename Call>
 ssize_t reading(int fd, size_t wanted, Call call) {
   const StagedUse use(fd);
-  const ReadWatch watch(fd);
+  ReadWatch watch(fd);
+  watch.large_read(fd, -1, wanted);
   return was_read(watch, fd, call(), wanted);
 }
 template <typename Call>
 ssize_t reading_at(int fd, off_t offset, size_t wanted, Call call) {
-  const ReadWatch watch(fd);
+  ReadWatch watch(fd);
+  if (offset >= 0) watch.large_read(fd, offset, wanted);
   return was_read_at(watch, fd, call(), offset, wanted);
 }
 // After a transfer out of `fd`, at its own offset or at *offset, which the call has advanced.
@@ -60,7 +64,8 @@ size_t read_stream(FILE* file, size_t size, size_t items, Call call) {
   size_t wanted = 0;
   if (!__builtin_mul_overflow(size, items, &wanted) && wanted <= before) return call();
   const int fd = fileno_unlocked(file);
-  const ReadWatch watch(fd);
+  ReadWatch watch(fd);
+  watch.large_read(fd, -1, wanted - before);
   const size_t got = call();
   const auto bytes = static_cast<ssize_t>(got * size + buffered(file) - before);
   if (bytes > 0) {
@@ -77,8 +82,10 @@ off_t seeking(int fd, off_t offset, int whence, Call call) {
   constexpr off_t kFar = 1LL << 40;
   if (whence > SEEK_END || offset > kFar) use_original(fd);
   const StagedUse use(fd);
+  const bool asks = whence == SEEK_CUR && offset == 0;
+  const off_t before = asks ? -1 : fd_offset(fd);
   const off_t result = call();
-  fd_sought(fd);
+  if (result >= 0 && !asks) fd_sought(fd, before, result);
   return result;
 }
 
@@ -142,10 +149,23 @@ SLUICE_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
 SLUICE_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
   return seeking(fd, offset, whence, [&] { return REAL(lseek64)(fd, offset, whence); });
 }
-#define SEEK_STREAM(result, name, parameters, arguments) \
-  SLUICE_EXPORT result name parameters {                 \
-    fd_sought(fileno_unlocked(file));                    \
-    return REAL(name) arguments;                         \
+// Within the buffer such a call moves nothing.
+template <typename Call>
+auto seeking_stream(FILE* file, Call call) {
+  const int fd = fileno_unlocked(file);
+  const off_t before = fd_offset(fd);
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    fd_sought(fd, before, fd_offset(fd));
+  } else {
+    const auto result = call();
+    fd_sought(fd, before, fd_offset(fd));
+    return result;
+  }
+}
+#define SEEK_STREAM(result, name, parameters, arguments)               \
+  SLUICE_EXPORT result name parameters {                               \
+    return seeking_stream(file, [&] { return REAL(name) arguments; }); \
   }
 SEEK_STREAM(int, fseek, (FILE * file, long offset, int whence), (file, offset, whence))
 SEEK_STREAM(int, fseeko, (FILE * file, off_t offset, int whence), (file, offset, whence))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from bench.formats.rows import FAR, GROUNDS, GROUPS, LINK, PYTHON, ROWS
+from bench.formats.rows import FAR, GROUNDS, GROUPS, LINK, MAKERS, PYTHON, ROWS
 from bench.formats import table as tables
 from bench.lib import conditions, figures, jobs
 from bench.lib.bench import must_agree_on
@@ -17,8 +17,6 @@ from bench.lib.storage import SlowMount, call, read_through, remove_leftovers, t
 
 DATA = os.path.join(BUILD, "bench-data", "formats")
 GROUP_LIMIT = 2400  # seconds: no round of a group begins that might end later
-LAYERS, FILES = 20, 8000  # 1.3 GB of weights, 1.0 GB of files
-SMALL_LAYERS, SMALL_FILES = 1, 400
 MAKE_LIMIT = 600  # seconds
 
 
@@ -61,22 +59,23 @@ class Place:
 class Runner:
     def __init__(self, small):
         self.small = small
-        self.layers, self.files = (SMALL_LAYERS, SMALL_FILES) if small else (LAYERS, FILES)
-        self.weights = os.path.join(DATA, f"weights-{self.layers}")
+        self.sizes = {maker: sizes[small] for maker, sizes in MAKERS.items()}
+
+    def made(self, maker):
+        return os.path.join(DATA, f"{maker}-{self.sizes[maker]}")
 
     def source(self, row):
-        return os.path.join(DATA, f"files-{self.files}") if row.data == "files" else os.path.join(self.weights, row.data)
+        return os.path.join(self.made(row.maker), row.data)
 
     def make(self, rows):
-        missing = {row.data: self.source(row) for row in rows if not os.path.exists(self.source(row))}
-        if "files" in missing:
-            whole = missing.pop("files")
-            make_data("make_files.py", whole + ".partial", str(self.files))
-            os.rename(whole + ".partial", whole)
-        if missing:
-            partial = self.weights + ".partial"
-            make_data("make_weights.py", partial, str(self.layers), *sorted(missing))
-            os.makedirs(self.weights, exist_ok=True)
+        for maker, size in self.sizes.items():
+            missing = {row.data: self.source(row) for row in rows
+                       if row.maker == maker and not os.path.exists(self.source(row))}
+            if not missing:
+                continue
+            partial = self.made(maker) + ".partial"
+            make_data(f"make_{maker}.py", partial, str(size), *sorted(missing))
+            os.makedirs(self.made(maker), exist_ok=True)
             for kind, folder in missing.items():
                 os.rename(os.path.join(partial, kind), folder)
             os.rmdir(partial)
@@ -109,6 +108,7 @@ class Runner:
 
 def make_data(script, partial, *arguments):
     subprocess.run(["rm", "-rf", partial], check=True)
+    os.makedirs(partial)
     made = subprocess.run([PYTHON, os.path.join(TOP, "bench", "formats", script), partial, *arguments],
                           capture_output=True, text=True, timeout=MAKE_LIMIT, check=False)
     if made.returncode:
@@ -194,7 +194,7 @@ def record(table, complete):
     for name, some in values.items():
         entry = figures.summary(name, some)
         figures.merge(os.path.join(BUILD, "bench.json"), {name: entry})
-        size = "1.0 GB" if name.startswith("files_") else "1.3 GB"
+        size = "1.3 GB" if name.startswith("load_") else "1.0 GB"
         conditions.note_as(tables.RAW, name, f"{len(some)} rounds of bench/formats, {size}, {LINK} MB/s")
         print("formats: " + figures.describe(name, entry))
 

@@ -1,4 +1,4 @@
-"""Makes image files of random pixels: make_files.py FOLDER COUNT. In FOLDER: images/, under random names;
+"""Makes image files of random pixels: make_files.py FOLDER COUNT bmp. In FOLDER/bmp: images/, under random names;
 numbered/ and classes/, the same files by number and by class; labels.csv, with a line for each of them."""
 import os
 import random
@@ -31,4 +31,4 @@ def make(folder, count):
             print(f"{name},{label}", file=table)
 
 
-make(sys.argv[1], int(sys.argv[2]))
+make(os.path.join(sys.argv[1], sys.argv[3]), int(sys.argv[2]))

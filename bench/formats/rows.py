@@ -12,12 +12,16 @@ FAR, NEAR = "10 ms", "0.5 ms"
 GROUNDS = {FAR: 10, NEAR: 0.5, "3 ms": 3, "2 ms": 2}  # latency of each request, in milliseconds
 
 
+# What makes the data of rows: make_X.py FOLDER SIZE KIND..., and how much of it: 1.0 to 1.3 GB, and for a smoke test.
+MAKERS = {"weights": (20, 1), "files": (8000, 400), "datasets": (8000, 400)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     name: str
     job: str
     words: tuple  # the job's arguments; {files} are the data's, {folder} is where they are
-    data: str  # folder of make_weights.py's; "files" is make_files.py's
+    data: str  # the folder of it that its maker makes
     group: str
     needs: str = "safetensors"  # module
     figure: str = ""  # at 10 ms, unless the row says on which ground; of rows with the same figure the least
@@ -25,6 +29,7 @@ class Row:
     ranks: int = 1
     settings: tuple = ()  # of the environment
     peer: bool = False  # a loader that was made for it: measured without Sluice only
+    maker: str = "weights"  # of MAKERS
 
     def commands(self, mount):
         files = sorted(path for path in glob.glob(os.path.join(mount, "*")) if not path.endswith(".json"))
@@ -45,8 +50,13 @@ def safetensors(name, order, data="single", group="safetensors", **more):
 
 
 def files(kind, needs="torch"):
-    return Row(f"files, {kind}", "train_files.py", (kind, "{folder}"), "files", "files", needs,
-               "files_any_first_epoch_link_share", grounds=("2 ms",), settings=(("OMP_NUM_THREADS", "1"),))
+    return Row(f"files, {kind}", "train_files.py", (kind, "{folder}"), "bmp", "files", needs,
+               "files_any_first_epoch_link_share", grounds=("2 ms",), settings=(("OMP_NUM_THREADS", "1"),), maker="files")
+
+
+def dataset(name, kind, needs, figure, data="", **more):
+    return Row(name, "read_dataset.py", (kind, "{folder}"), data or kind, "datasets", needs, figure + "_link_share",
+               settings=(("OMP_NUM_THREADS", "1"),), maker="datasets", **more)
 
 
 SHARE = "load_safetensors_link_share"
@@ -79,5 +89,13 @@ ROWS = [
         peer=True, grounds=(FAR,)),
     files("list"), files("dict"), files("frame", "pandas"), files("rule"), files("csv"), files("subclass"),
     files("imagefolder", "datasets"), files("nested"),
+    dataset("WebDataset, shards shuffled", "tar", "webdataset", "webdataset"),
+    dataset("TFRecord, shards shuffled", "tfrecord", "torch", "tfrecord"),
+    dataset("Parquet, in order", "parquet", "pyarrow", "parquet"),
+    dataset("Parquet, row groups shuffled", "parquet-shuffled", "pyarrow", "parquet_shuffled", "parquet"),
+    dataset("datasets, Arrow, shuffled", "arrow", "datasets", "arrow"),
+    dataset("HDF5, shuffled", "hdf5", "h5py", "hdf5"),
+    dataset("Zarr, shuffled", "zarr", "zarr", "zarr"),
+    dataset("PyPI's lmdb, shuffled", "lmdb", "lmdb", "lmdb_wheel", grounds=("2 ms",)),
 ]
 GROUPS = list(dict.fromkeys(row.group for row in ROWS))

@@ -43,7 +43,7 @@ def check(place, ground, python, kind, workers, method="fork", in_time=True):
 
 def check_once(place, ground, python, kind, workers, method, in_time):
     what = f"{kind}, {workers} workers by {method}, {python}"
-    argv = [python, "-W", "ignore", JOB, kind, ground.path, str(workers), method]
+    argv = [python, "-W", "ignore", JOB, kind, ground.folder("bmp"), str(workers), method]
     report = os.path.join(place.work, "report")
     own = {"HF_HOME": os.path.join(place.work, "hf"), "HF_HUB_OFFLINE": "1"}
     # Not one of the harness's settings: the job runs by the defaults.
@@ -75,7 +75,7 @@ def test(place):
         harness.skip("no Python with PyTorch")
     cases = [(python, kind, workers) for kind in KINDS for workers in (0, 2) for python in pythons]
     with Ground(place, "mount", "1") as ground:
-        subprocess.run([sys.executable, MAKE, ground.source, str(FILES)], check=True)
+        subprocess.run([sys.executable, MAKE, ground.source, str(FILES), "bmp"], check=True)
         for python, kind, workers in harness.in_turn(cases, 4):
             if kind in NEEDS and lacks(python, NEEDS[kind]):
                 print(f"{kind} with {python} is skipped: no {NEEDS[kind]} there (scripts/setup formats)")

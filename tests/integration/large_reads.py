@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# test: timeout=120
+# test: timeout=300
 """What a large read is about to read is requested as a whole on slow storage, in whatever way it is read, and the bytes
 are the file's; once the file is in memory nothing is requested any more."""
 import json
@@ -90,14 +90,16 @@ def test(place):
     with slowfs_harness.Mount(place.folder, source) as mount:
         with open(mount.path("data"), "rb") as file:
             file.read()
-        trace = os.path.join(place.work, "trace")
-        done = place.run(["strace", "-f", "-e", "trace=readahead", "-o", trace, *argv("pread", mount.path("data"), 16)],
-                         **OWN)
-        claim(done.returncode == 0, done.stderr)
-        with open(trace, encoding="utf-8", errors="replace") as text:
-            calls = re.findall(r"readahead\(", text.read())
-        # The first piece is requested; another where the machine was so busy that its read took longer.
-        claim(len(calls) < 16 * PIECE // REQUEST // 2, f"{len(calls)} requests of what is in memory")
+        def few_requests():
+            """On a busy machine a read of what is in memory may take as long as one of storage."""
+            trace = os.path.join(place.work, "trace")
+            done = place.run(["strace", "-f", "-e", "trace=readahead", "-o", trace,
+                              *argv("pread", mount.path("data"), 16)], **OWN)
+            claim(done.returncode == 0, done.stderr)
+            with open(trace, encoding="utf-8", errors="replace") as text:
+                return len(re.findall(r"readahead\(", text.read())) < 16 * PIECE // REQUEST // 2
+
+        until(few_requests, 90, "what is in memory is not requested")
 
 
 if __name__ == "__main__":

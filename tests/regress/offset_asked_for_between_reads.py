@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # test: timeout=120
 """A reader that asked for its offset between reads, as Python's tell() does, was taken for one that jumps: what it read
-was not reported, and nothing was read ahead. Neither was what a reader read that did jump."""
+was not reported, and nothing was read ahead. Neither was what a reader read that did jump, nor one that began at the
+end of the file, as of a zip archive."""
 import json
 import os
 import shutil
@@ -17,6 +18,10 @@ JOB = f"""
 import os, sys
 kind, total = sys.argv[1], 0
 with open(sys.argv[2], "rb", buffering=0) as file:
+    if kind == "archive":
+        file.seek(-22, os.SEEK_END)
+        file.read(4096)
+        file.seek(0)
     while True:
         if kind == "asks":
             at = file.tell()
@@ -40,7 +45,7 @@ def test(place):
     with open(os.path.join(source, "data"), "wb") as file:
         file.write(os.urandom(SIZE))
     own = {"SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_DATASET": None, "SLUICE_REPORT": report}
-    for kind in ("reads", "asks", "stays", "jumps"):
+    for kind in ("reads", "asks", "stays", "archive", "jumps"):
         expected = place.run([sys.executable, "-c", JOB, kind, os.path.join(source, "data")], library=None).stdout
         with slowfs_harness.Mount(place.folder, source, "--read-latency", "2") as mount:
             done = place.run([sys.executable, "-c", JOB, kind, mount.path("data")], **own)

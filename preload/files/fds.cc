@@ -167,7 +167,7 @@ void fd_opened(int fd, int flags) {
   entry.seen.store(0, std::memory_order_relaxed);
   entry.expected.store(0, std::memory_order_relaxed);
   entry.jumped.store(false, std::memory_order_relaxed);
-  entry.waits.store(true, std::memory_order_relaxed);
+  entry.cached.store(false, std::memory_order_relaxed);
   entry.use.store(readable ? FdUse::kUnknown : FdUse::kOther, std::memory_order_release);
   if (readable && follows_any()) {
     const KeepErrno keep;
@@ -207,13 +207,13 @@ void fd_copied(int from, int to) {
   target.seen.store(0, std::memory_order_relaxed);
   target.expected.store(0, std::memory_order_relaxed);
   target.jumped.store(false, std::memory_order_relaxed);
-  target.waits.store(source->waits.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  target.cached.store(source->cached.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 void fd_large_read(int fd, off_t offset, size_t size) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || !entry->waits.load(std::memory_order_relaxed)) return;
+  if (entry == nullptr || entry->cached.load(std::memory_order_relaxed)) return;
   if (in_seen_vfork_child()) return;
   const KeepErrno keep;
   if (is_unknown(*entry)) look_at(fd, *entry);
@@ -232,8 +232,8 @@ void fd_large_read(int fd, off_t offset, size_t size) {
 
 void fd_large_read_ended(int fd, bool waited) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || entry->waits.load(std::memory_order_relaxed) == waited) return;
-  entry->waits.store(waited, std::memory_order_relaxed);
+  if (entry == nullptr || entry->cached.load(std::memory_order_relaxed) != waited) return;
+  entry->cached.store(!waited, std::memory_order_relaxed);
 }
 
 void fd_read(int fd, ssize_t bytes, size_t wanted) {

@@ -27,10 +27,11 @@ enum class FdUse : uint8_t {
   kUnknown = 4,    // opened for reading, and not examined yet
 };
 
+// Zero at first, as all of the table is: it is to take memory only where it is used.
 struct FdEntry {
   std::atomic<FdUse> use{FdUse::kOther};
   std::atomic<bool> jumped{false};  // the offset was moved since the last read
-  std::atomic<bool> waits{true};    // large reads: the last one waited for storage
+  std::atomic<bool> cached{false};  // the last large read did not wait for storage
   std::atomic<uint32_t> file{0};
   std::atomic<uint64_t> device{0};
   std::atomic<uint64_t> inode{0};

@@ -47,6 +47,11 @@ class Installed(unittest.TestCase):
             symbols = os.path.join(folder, ".debug", file + ".debug")
             self.assertIn(".debug_info", output("readelf", "-SW", symbols))
 
+    def test_tables_of_the_library_are_zero_at_first(self):
+        """Every process maps it: what its tables hold at first is not read from the file."""
+        data = output("size", os.path.join(PREFIX, "lib/libsluice.so")).splitlines()[1].split()[1]
+        self.assertLess(int(data), 1 << 19)
+
     def test_every_program_says_the_one_version(self):
         with open(os.path.join(TOP, "protocol", "program_version.h"), encoding="utf-8") as header:
             version = re.search(r'kProgramVersion = "([^"]+)"', header.read()).group(1)

@@ -153,6 +153,9 @@ def measure(options, rows):
     except BlockingIOError:
         raise Failed("another scripts/bench-formats is measuring") from None
     remove_leftovers(DATA)
+    for row in rows:
+        if row.figure:
+            figures.figure_of(row.figure)  # fails now rather than when all is measured
     runner = Runner(options.small)
     table, broken = tables.Table(), []
     for group in dict.fromkeys(row.group for row in rows):

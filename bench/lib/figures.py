@@ -297,6 +297,17 @@ ELSEWHERE = {
         "ratio", 0.85, "the first epoch over 8,000 image files of 130 KB, cold with Sluice, 2 ms and 200 MB/s, 8 workers,"
         " in the least of eight differently written datasets: rate / the lesser of the link's and the job's own with"
         " all in memory", True),
+    "webdataset_link_share": Figure(
+        "ratio", 0.85, "the first epoch over 8,000 samples of 130 KB in tar shards that are shuffled, by WebDataset, cold"
+        " with Sluice, 10 ms and 200 MB/s, 4 workers: rate / the lesser of the link's and the job's own with all in"
+        " memory", True),
+    "tfrecord_link_share": Figure("ratio", 0.85, "the same in TFRecord shards that are shuffled", True),
+    "parquet_link_share": Figure("ratio", 0.85, "the same in Parquet files, their row groups in order", True),
+    "parquet_shuffled_link_share": Figure("ratio", 0.70, "the same, row groups of 2.6 MB shuffled", True),
+    "arrow_link_share": Figure("ratio", 0.85, "the same shuffled in mapped Arrow files, by datasets", True),
+    "hdf5_link_share": Figure("ratio", 0.70, "the same shuffled in an HDF5 dataset, a chunk each, by h5py", True),
+    "zarr_link_share": Figure("ratio", 0.70, "the same shuffled in a Zarr array, a chunk each", True),
+    "lmdb_wheel_link_share": Figure("ratio", 0.90, "the same shuffled in LMDB, by PyPI's lmdb, 2 ms", True),
     "formats_worst": Figure(
         "ratio", 1.03, "the worst row of bench/formats, start of the job to its end: with Sluice / without"),
 }

@@ -26,9 +26,15 @@ constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before the optimizer 
 constexpr off_t kRequest = 128 << 10;
 constexpr size_t kMostRequested =
     64 << 20;  // of a large read: more would be in the way of other pages
-constexpr uint64_t kEventBytes = 256 << 10;  // bytes read between two events
+constexpr uint64_t kAskAgainAfter = 4 << 20;  // bytes read, where no optimizer answered
+constexpr uint64_t kEventBytes = 256 << 10;   // bytes read between two events
 
 constinit FdEntry g_fds[kMaxFds];
+
+// `seen` is below zero, that is, very large, after a question without an answer.
+bool is_too_early(uint64_t seen) {
+  return static_cast<int64_t>(seen) < static_cast<int64_t>(kDecideAfter);
+}
 
 bool same_file(int fd, const FdEntry& entry, struct stat* about) {
   return sys::call(SYS_fstat, fd, sys::word(about)) == 0 &&
@@ -37,16 +43,21 @@ bool same_file(int fd, const FdEntry& entry, struct stat* about) {
 }
 
 // After the first bytes were read: decides whether this is data. Sets kFollowed, kLeftAlone or
-// kOther.
+// kOther; where there was no answer it stays kPossible.
 bool decide(int fd, FdEntry& entry) {
   struct stat about;
   DataFile data;
   FollowedFile followed;
-  if (same_file(fd, entry, &about) && recognise(fd, about, false, &data) &&
-      follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed)) {
-    entry.file.store(followed.file, std::memory_order_relaxed);
-    entry.use.store(FdUse::kFollowed, std::memory_order_release);
-    return true;
+  if (same_file(fd, entry, &about) && recognise(fd, about, false, &data)) {
+    if (follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed)) {
+      entry.file.store(followed.file, std::memory_order_relaxed);
+      entry.use.store(FdUse::kFollowed, std::memory_order_release);
+      return true;
+    }
+    if (may_be_followed_later()) {  // an optimizer that others are starting, or that is busy
+      entry.seen.store(kDecideAfter - kAskAgainAfter, std::memory_order_relaxed);
+      return false;
+    }
   }
   entry.use.store(
       entry.file.load(std::memory_order_relaxed) != 0 ? FdUse::kLeftAlone : FdUse::kOther,
@@ -93,7 +104,7 @@ bool due(int fd, FdEntry& entry, uint64_t bytes, bool first) {
   if (entry.use.load(std::memory_order_acquire) == FdUse::kPossible) {
     // Counts all bytes, not only runs: records that are read at random are small.
     const uint64_t seen = entry.seen.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (seen < kDecideAfter || in_seen_vfork_child()) return false;
+    if (is_too_early(seen) || in_seen_vfork_child()) return false;
     if (process_is_new()) process_after_fork();
     return decide(fd, entry);
   }
@@ -217,7 +228,8 @@ void fd_large_read(int fd, off_t offset, size_t size) {
   if (in_seen_vfork_child()) return;
   const KeepErrno keep;
   if (is_unknown(*entry)) look_at(fd, *entry);
-  if (entry->use.load(std::memory_order_acquire) == FdUse::kPossible) {
+  const auto seen = static_cast<int64_t>(entry->seen.load(std::memory_order_relaxed));
+  if (entry->use.load(std::memory_order_acquire) == FdUse::kPossible && seen >= 0) {
     if (process_is_new()) process_after_fork();
     decide(fd, *entry);
   }

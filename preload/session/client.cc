@@ -242,6 +242,11 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
   return ask_about_file(fd, about, path, mapped, mode, out);
 }
 
+bool may_be_followed_later() {
+  Locked locked(g_session_lock);
+  return session_is_lost() ? may_connect() : is_put_off();
+}
+
 void session_after_fork() {
   g_session_lock.reset();
   g_long_lock.reset();

@@ -27,6 +27,10 @@ struct FollowedFile {
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
                  protocol::CheckpointMode mode, FollowedFile* out);
 
+// After follow_file() has returned false: whether it was for want of an answer, so that asking
+// later may help. Any thread, as follow_file().
+bool may_be_followed_later();
+
 // Whether the current session follows the file already, and as what. Sends no question; otherwise
 // as follow_file().
 bool follows(const struct stat& about, FollowedFile* out);

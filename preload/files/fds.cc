@@ -49,12 +49,14 @@ bool decide(int fd, FdEntry& entry) {
   DataFile data;
   FollowedFile followed;
   if (same_file(fd, entry, &about) && recognise(fd, about, false, &data)) {
-    if (follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed)) {
+    if (follow_file(fd, about, data.path, false, protocol::CheckpointMode::kStream, &followed,
+                    entry.asked.load(std::memory_order_relaxed))) {
       entry.file.store(followed.file, std::memory_order_relaxed);
       entry.use.store(FdUse::kFollowed, std::memory_order_release);
       return true;
     }
     if (may_be_followed_later()) {  // an optimizer that others are starting, or that is busy
+      entry.asked.store(true, std::memory_order_relaxed);
       entry.seen.store(kDecideAfter - kAskAgainAfter, std::memory_order_relaxed);
       return false;
     }
@@ -178,6 +180,7 @@ void fd_opened(int fd, int flags) {
   entry.seen.store(0, std::memory_order_relaxed);
   entry.expected.store(0, std::memory_order_relaxed);
   entry.jumped.store(false, std::memory_order_relaxed);
+  entry.asked.store(false, std::memory_order_relaxed);
   entry.cached.store(false, std::memory_order_relaxed);
   entry.use.store(readable ? FdUse::kUnknown : FdUse::kOther, std::memory_order_release);
   if (readable && follows_any()) {
@@ -218,6 +221,7 @@ void fd_copied(int from, int to) {
   target.seen.store(0, std::memory_order_relaxed);
   target.expected.store(0, std::memory_order_relaxed);
   target.jumped.store(false, std::memory_order_relaxed);
+  target.asked.store(source->asked.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.cached.store(source->cached.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.use.store(source->use.load(std::memory_order_relaxed), std::memory_order_release);
 }

@@ -31,6 +31,7 @@ enum class FdUse : uint8_t {
 struct FdEntry {
   std::atomic<FdUse> use{FdUse::kOther};
   std::atomic<bool> jumped{false};  // the offset was moved since the last read
+  std::atomic<bool> asked{false};   // whether it is followed; there was no answer
   std::atomic<bool> cached{false};  // the last large read did not wait for storage
   std::atomic<uint32_t> file{0};
   std::atomic<uint64_t> device{0};

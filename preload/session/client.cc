@@ -90,7 +90,7 @@ bool others_live(const protocol::Shared& shared) {
 }
 
 bool ask_about_file(int fd, const struct stat& about, const char* path, bool mapped,
-                    protocol::CheckpointMode mode, FollowedFile* out) {
+                    protocol::CheckpointMode mode, FollowedFile* out, bool again) {
   const protocol::File body = {g_session.id,
                                g_session.token,
                                about.st_dev,
@@ -108,7 +108,7 @@ bool ask_about_file(int fd, const struct stat& about, const char* path, bool map
       count(protocol::ClientMetric::passed_refused);
       g_no_files_before_ns = sys::now_ns() + kRefusedNs;
     } else {
-      count(protocol::ClientMetric::passed_no_optimizer);
+      if (!again) count(protocol::ClientMetric::passed_no_optimizer);
       back_off();
     }
     return false;
@@ -219,7 +219,7 @@ bool follows(const struct stat& about, FollowedFile* out) {
 }
 
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
-                 protocol::CheckpointMode mode, FollowedFile* out) {
+                 protocol::CheckpointMode mode, FollowedFile* out, bool again) {
   Locked locked(g_session_lock);
   const bool lost = session_is_lost();
   if (const FollowedFile* known = known_file(about); known != nullptr && !lost) {
@@ -227,19 +227,19 @@ bool follow_file(int fd, const struct stat& about, const char* path, bool mapped
     return true;
   }
   if (is_put_off()) {
-    count(protocol::ClientMetric::passed_no_optimizer);
+    if (!again) count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }
   if (lost && enter(Wanted::kStarted, false) != 0) {
     back_off();
-    count(protocol::ClientMetric::passed_no_optimizer);
+    if (!again) count(protocol::ClientMetric::passed_no_optimizer);
     return false;
   }
   if (sys::now_ns() < g_no_files_before_ns) {
     count(protocol::ClientMetric::passed_refused);
     return false;
   }
-  return ask_about_file(fd, about, path, mapped, mode, out);
+  return ask_about_file(fd, about, path, mapped, mode, out, again);
 }
 
 bool may_be_followed_later() {

@@ -23,9 +23,10 @@ struct FollowedFile {
 };
 
 // Passes a file to the optimizer, which is started if need be. False: pass through (counted).
-// The caller still owns `fd`. Not from a signal handler; any thread; blocks every signal meanwhile.
+// The caller still owns `fd`. `again`: this was asked before, so that a want of an answer is
+// counted already. Not from a signal handler; any thread; blocks every signal meanwhile.
 bool follow_file(int fd, const struct stat& about, const char* path, bool mapped,
-                 protocol::CheckpointMode mode, FollowedFile* out);
+                 protocol::CheckpointMode mode, FollowedFile* out, bool again = false);
 
 // After follow_file() has returned false: whether it was for want of an answer, so that asking
 // later may help. Any thread, as follow_file().

@@ -76,12 +76,8 @@ Totals collect() {
 }
 
 bool counted(const Totals& totals) {
-  for (uint32_t i = 0; i < kClientMetricCount; ++i) {
-    // Faults that the application itself caused do not mean that it read data.
-    const bool data = static_cast<ClientMetric>(i) != ClientMetric::faults_forwarded;
-    if (data && totals.client[i] != 0) return true;
-  }
-  return totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
+  return met_data(totals) || totals.of(ClientMetric::loop_waits) != 0 ||
+         totals.of(SessionMetric::trace_lost) != 0 || totals.of(SessionMetric::sample_hits) != 0 ||
          totals.of(SessionMetric::precached_bytes) != 0;  // for example of staged files
 }
 

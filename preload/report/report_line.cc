@@ -140,6 +140,8 @@ bool helped(const Totals& totals) {
   return false;
 }
 
+}  // namespace
+
 bool met_data(const Totals& totals) {
   for (uint32_t i = 0; i < kClientMetricCount; ++i) {
     switch (static_cast<ClientMetric>(i)) {
@@ -153,8 +155,6 @@ bool met_data(const Totals& totals) {
   }
   return false;
 }
-
-}  // namespace
 
 void say_line(const Totals& totals) {
   if (!helped(totals) && !met_data(totals)) {

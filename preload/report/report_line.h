@@ -19,6 +19,10 @@ struct Totals {
   }
 };
 
+// Whether the job's own counters show data, and not only of what any program may have: waits
+// (of reads of its own program, for example), faults.
+bool met_data(const Totals& totals);
+
 // Prints the line on the job's standard error; nothing for a job that read no data. Called once, by
 // the process that loaded the library, when it ends.
 void say_line(const Totals& totals);

@@ -24,7 +24,7 @@ def test(place):
         harness.skip("no Python with PyTorch")
     cases = [(kind, *workers) for kind in KINDS for workers in WORKERS]
     with Ground(place, "mount", "1") as ground:
-        subprocess.run([sys.executable, any_dataset.MAKE, ground.source, "300"], check=True)
+        subprocess.run([sys.executable, any_dataset.MAKE, ground.source, "300", "bmp"], check=True)
         for number, (kind, workers, method) in enumerate(harness.in_turn(cases, 5)):
             any_dataset.check(place, ground, pythons[number % len(pythons)], kind, workers, method, KINDS[kind])
 

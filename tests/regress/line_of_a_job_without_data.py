@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A job that met no data, but had SIGSEGV of its own (blocked, sent, handled), was followed by a line
-about what had been pre-cached."""
+about what had been pre-cached; and one that waited in a read, of its own program for example, left a report."""
 import os
 import sys
 
@@ -9,7 +9,7 @@ import harness
 from harness import claim
 
 JOB = """
-import os, signal
+import os, signal, time
 seen = []
 signal.signal(signal.SIGSEGV, lambda number, frame: seen.append(number))
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGSEGV])
@@ -18,6 +18,16 @@ print(len(seen), signal.SIGSEGV in signal.sigpending())
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGSEGV])
 os.kill(os.getpid(), signal.SIGSEGV)
 print(len(seen))
+os.mkfifo("slow")
+if os.fork() == 0:
+    with open("slow", "wb", 0) as slow:
+        slow.write(bytes(1000))
+        time.sleep(0.01)  # the wait
+        slow.write(bytes(1000))
+    os._exit(0)
+slow = os.open("slow", os.O_RDONLY)
+print([len(os.read(slow, 1000)) for _ in range(2)])
+os.unlink("slow")
 """
 
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "protocol/place.h"
 
@@ -69,20 +70,21 @@ bool Seat::lock(bool* busy, std::string* reason) {
   // An ending optimizer removes the lock file while it holds the lock. A lock on a file that is no
   // longer linked under its name protects nothing, so compare the inodes after locking.
   for (int attempt = 0; attempt < 100; ++attempt) {
-    lock_.reset(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!lock_) {
+    UniqueFd file(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) {
       *reason = error_text(lock_path_);
       return false;
     }
-    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       *busy = errno == EWOULDBLOCK;
       if (!*busy) *reason = error_text(lock_path_);
       return false;
     }
     struct stat held {
     }, named{};
-    if (fstat(lock_.get(), &held) == 0 && stat(lock_path_.c_str(), &named) == 0 &&
+    if (fstat(file.get(), &held) == 0 && stat(lock_path_.c_str(), &named) == 0 &&
         held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+      lock_ = std::move(file);  // only one that is held: leave() removes its file
       return true;
     }
   }

@@ -272,7 +272,8 @@ def unhealthy(place, folder):
 def substituted(place, folder):
     for workers, kind in harness.in_turn(((0, "plain"), (2, "plain"), (2, "forked")), 1):
         what = f"any, {kind}, {workers} workers"
-        epochs, said, status = run(place, folder, workers, kind, iis="warmup=2,substitute=any")
+        # With half of this, little is left for retained samples in each of two sessions.
+        epochs, said, status = run(place, folder, workers, kind, iis="warmup=2,substitute=any", SLUICE_MEMORY="4M")
         alike(epochs, what, in_order=False)
         last = importance(status, EPOCHS - 1)
         trained = sum(len(seen) for own in epochs for _, _, seen in own)

@@ -212,7 +212,7 @@ def modules(folder, count, draw):
 KINDS = {"hdf5": hdf5, "sqlite": sqlite, "tar": tar, "pickles": pickles, "arrays": arrays, "memmap": memmap,
          "tensors": tensors, "pictures": pictures, "small": small, "lmdb": lmdb, "csv": csv, "lines": lines,
          "zip": zip_, "text": text, "repository": repository, "sources": sources, "table": table,
-         "redis": redis, "documents": documents, "modules": modules}
+         "redis": redis, "documents": documents, "modules": modules, "weights": weights}
 
 
 def make(top, kind, count):

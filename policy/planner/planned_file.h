@@ -10,6 +10,7 @@
 #include "policy/planner/stream_plan.h"
 #include "policy/planner/sweep.h"
 #include "policy/streams/coverage.h"
+#include "policy/streams/descents.h"
 #include "policy/streams/strides.h"
 #include "policy/streams/tracker.h"
 #include "policy/util/ids.h"
@@ -30,6 +31,7 @@ struct Cursor {
 // A reader that is read ahead of by itself (stride_planner.h).
 struct StridedReader {
   Strides strides;
+  Descents descents;
   Shares shares;        // of files whose tensors are known
   SessionId session{};  // of its last access
   Cursor cursor;        // in what is expected
@@ -62,6 +64,7 @@ struct PlannedFile {
   std::map<uint64_t, StridedReader> readers;  // by reader, of exact accesses; bounded
   TensorList tensors;                         // of a file of weights; empty: not known
   bool shared = false;                        // some reader reads parts of its tensors
+  bool descended = false;                     // some reader reads it backwards, in part
   IntervalSet unreadable;                     // what reads for no stream failed to read
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe

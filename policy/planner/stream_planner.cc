@@ -146,13 +146,16 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   if (access.kind == Access::Kind::kSeen) {
     file.sweep.on_read({access.offset, access.offset + access.length});
   }
-  const bool follows = access.kind != Access::Kind::kTrip && StridePlanner::on_read(file, access);
+  StridePlanner::Match match;
+  if (access.kind != Access::Kind::kTrip) match = StridePlanner::on_read(file, access);
   std::vector<uint32_t> evicted;
-  const Tracker::Outcome outcome = file.tracker.on_access(access, &evicted);
+  const Tracker::Outcome outcome =
+      match.descent ? Tracker::Outcome{} : file.tracker.on_access(access, &evicted);
   for (const uint32_t stream : evicted) leave(id, file, stream);
   const std::vector<Range> parts = passed(file, access, outcome);
   note_step(file, access, outcome, parts);
-  const bool known = StridePlanner::leads(file) ? follows : !outcome.begun && !outcome.merged;
+  const bool known =
+      StridePlanner::leads(file) ? match.expected : !outcome.begun && !outcome.merged;
   for (const Range& part : parts) {
     pass(file, part, access.session, known && file.usable && session->prefetch, access.time_ns);
   }

@@ -25,6 +25,7 @@ std::vector<Range> ahead(const PlannedFile& file, const StridedReader& reader, u
   if (reader.shares.partial() && !reader.shares.unordered()) {
     return reader.shares.expected(file.tensors, 0, most);
   }
+  if (reader.descents.active()) return reader.descents.expected(most);
   if (!reader.shares.known()) {
     if (const auto guess = reader.shares.guess(file.tensors)) return {*guess};
   }
@@ -45,7 +46,7 @@ void StridePlanner::begin_again(PlannedFile& file, uint64_t reader, Range range)
   file.shared = false;
 }
 
-bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
+StridePlanner::Match StridePlanner::on_read(PlannedFile& file, const Access& access) {
   const auto known = file.readers.find(access.reader);
   if (known == file.readers.end() && file.readers.size() >= kMaxReaders) {
     file.readers.erase(std::min_element(
@@ -58,15 +59,19 @@ bool StridePlanner::on_read(PlannedFile& file, const Access& access) {
   begin_again(file, access.reader, range);
   StridedReader& reader = file.readers[access.reader];
   reader.session = access.session;
-  const bool expected = reader.predicted();
+  Match match{reader.predicted() || reader.descents.active(), reader.descents.on_read(range)};
+  file.descended = std::any_of(file.readers.begin(), file.readers.end(),
+                               [](const auto& entry) { return entry.second.descents.active(); });
   bool changed = !reader.strides.on_read(range, access.time_ns) && !reader.shares.partial();
   if (!file.tensors.empty() && reader.shares.on_read(file.tensors, range, access.time_ns)) {
     note_shared(file);
     changed = true;
   }
-  if (!changed) return expected;
-  reader.cursor = {};
-  return false;
+  if (changed) {
+    reader.cursor = {};
+    match.expected = match.descent;
+  }
+  return match;
 }
 
 void StridePlanner::on_tensors(PlannedFile& file) {
@@ -115,7 +120,8 @@ std::optional<Range> StridePlanner::next(FileId id, PlannedFile& file, StridedRe
       return piece;
   }
   for (const Range& range : expected(file, reader)) {
-    if (!reader.predicted()) reader.cursor = {};  // places of which each may come first
+    if (!reader.predicted() || reader.descents.active())
+      reader.cursor = {};  // places of which each may come first
     if (const auto piece = gaps_.next(id, file, reader.session, range, &reader.cursor))
       return piece;
   }
@@ -128,7 +134,8 @@ bool StridePlanner::plan_one(FileId id, PlannedFile& file, StridedReader& reader
   const Accounts::Session* session = accounts_.find(reader.session);
   if (session == nullptr || !session->prefetch || session->options.size != 0) return false;
   if (!active(reader, kIdleNs, now_ns)) return false;
-  if (!reader.predicted() && file.tracker.random()) return false;
+  const bool ordered = reader.predicted() || reader.descents.active();
+  if (!ordered && file.tracker.random()) return false;
   if (file.instant >= kInstantRun) return false;  // all of it seems to be cached
   const std::optional<Range> piece = next(id, file, reader);
   if (!piece) return false;

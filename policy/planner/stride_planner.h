@@ -22,13 +22,19 @@ class StridePlanner {
       : accounts_(*accounts), queue_(*queue), files_(*files), gaps_(residency, accounts, queue) {}
 
   // Its readers are read ahead of one by one.
-  static bool leads(const PlannedFile& file) { return file.coverage.holes() || file.shared; }
+  static bool leads(const PlannedFile& file) {
+    return file.coverage.holes() || file.shared || file.descended;
+  }
   static void note_shared(PlannedFile& file);  // after readers have left
 
   // The file's tensors are known from now on.
   static void on_tensors(PlannedFile& file);
-  // REQUIRES: the access is exact. True: it was expected.
-  static bool on_read(PlannedFile& file, const Access& access);
+  struct Match {
+    bool expected = false;
+    bool descent = false;  // read backwards: no stream begins there
+  };
+  // REQUIRES: the access is exact.
+  static Match on_read(PlannedFile& file, const Access& access);
   void plan(uint64_t mount, uint64_t now_ns, std::vector<PlannedRead>* reads);
 
   // What some reader of the file will read next is known.

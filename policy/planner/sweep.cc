@@ -18,7 +18,9 @@ constexpr uint16_t kTaken = kReading | kReady | kFound | kBehind;
 
 Sweep::Run* Sweep::continued(Range range) {
   const auto at = std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& run) {
-    return range.begin + kGap >= run.range.end && range.begin <= run.range.end + kGap;
+    const bool after = range.begin + kGap >= run.range.end && range.begin <= run.range.end + kGap;
+    // A block that is copied from its end to its begin is one run.
+    return after || (range.end + kGap >= run.range.begin && range.end <= run.range.begin + kGap);
   });
   if (at == runs_.rend()) return nullptr;
   std::rotate(std::prev(at.base()), at.base(), runs_.end());
@@ -42,6 +44,10 @@ void Sweep::on_read(Range range) {
     run = &runs_.back();
   }
   const uint64_t before = run->range.length();
+  if (range.begin < run->range.begin) {
+    std::replace(recent_.begin(), recent_.end(), run->range.begin, range.begin);
+    run->range.begin = range.begin;
+  }
   run->range.end = std::max(run->range.end, range.end);
   const uint64_t length = run->range.length();
   furthest_ = std::max(furthest_, range.end);

@@ -61,6 +61,12 @@ TEST_F(SweepTest, ReadsOfSmallRecordsAreNoEvidence) {
   EXPECT_FALSE(sweep_.wanted());
 }
 
+// As the C library copies some large blocks.
+TEST_F(SweepTest, OneBlockReadBackwardsIsNoEvidence) {
+  for (uint64_t end = 40 * kTensor; end > 0; end -= kStep) on_read({end - kStep, end});
+  EXPECT_FALSE(sweep_.wanted());
+}
+
 TEST_F(SweepTest, ARunFarBehindTheFurthestIsEvidence) {
   read(90 * kTensor, kTensor);
   EXPECT_FALSE(sweep_.wanted());

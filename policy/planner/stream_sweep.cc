@@ -11,7 +11,7 @@ constexpr uint64_t kSweepRead = 512 << 10;
 // What readers want themselves waits behind all that is in flight: no more than keeps the link
 // full.
 constexpr uint64_t kLeastReads = 2;
-constexpr uint64_t kTrips = 2;  // times a round trip's bytes; with one the rate would not be found
+constexpr uint64_t kTrips = 4;  // times a round trip's bytes; with one the rate would not be found
 
 uint64_t round_trip_bytes(const StorageModel& model) {
   return static_cast<uint64_t>(model.bandwidth() * static_cast<double>(model.latency_ns()) / 1e9);

@@ -25,72 +25,21 @@ import array
 import ctypes
 import os
 
+from ._library import absolute, encode, found, integers
+
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
            "locate_extent", "locate_extents", "locate_files", "locate_keys", "locate_parts", "located", "publish_order",
            "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
            "take_opens", "waited", "wanted", "watch_opens"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
-LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
-         "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
-         "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
-         "sluice_take_opens")  # may be missing
 NO_LABEL = (1 << 32) - 1
 # How a request for a sample is answered: SLUICE_SERVED_* of protocol/sluice.h.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
 LARGEST_CALL = 65536  # paths or keys passed in one call: bounds the copies made for it
 
-
-def _find():
-    """The library's functions by name, with their C types; none if one not in LATER is missing."""
-    number, u32, u64, text = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
-    indices, texts = ctypes.c_void_p, ctypes.POINTER(text)
-    # Functions called for each sample hold the GIL: releasing it costs more than the call, which
-    # never waits. The others may wait, and release it.
-    cheap, waiting = ctypes.PyDLL(None), ctypes.CDLL(None)
-    table = (
-        (waiting, "sluice_dataset", (text, u64)),
-        (waiting, "sluice_order", (number, u32, u64, indices, u64, u32)),
-        (cheap, "sluice_begin", (number, u64)),
-        (cheap, "sluice_end", (number, u64)),
-        (waiting, "sluice_fetch_begin", (number,)),
-        (waiting, "sluice_fetch_end", (number,)),
-        (cheap, "sluice_wanted", ()),
-        (waiting, "sluice_locate_files", (number, u64, texts, u64)),
-        (waiting, "sluice_locate_parts", (number, u64, texts, u64, u32)),
-        (waiting, "sluice_located", (number,)),
-        (cheap, "sluice_watch_opens", (number,)),
-        (cheap, "sluice_take_opens", (indices, u64)),
-        (waiting, "sluice_locate_extent", (number, u64, text, u64, u64)),
-        (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
-        (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
-        (cheap, "sluice_importance", ()),
-        (waiting, "sluice_report_importance", (number, indices, indices, u64)),
-        (waiting, "sluice_report_labelled", (number, indices, indices, indices, u64)),
-        (waiting, "sluice_select", (number, u32, indices, u64)),
-        (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
-        (cheap, "sluice_selection", (indices,)),
-        (cheap, "sluice_rank_of", (text,)),
-        (cheap, "sluice_seed", (u64,)),
-        (cheap, "sluice_waited", (u64,)),
-        (cheap, "sluice_reads_for_others", ()),
-    )
-    found = {}
-    for library, name, types in table:
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            if name in LATER:
-                continue
-            return {}
-        function.argtypes, function.restype = types, number
-        found[name] = function
-    return found
-
-
-_found = _find()
 _OPENS = ctypes.create_string_buffer(32768)
-available = bool(_found)
+available = bool(found)
 
 
 def begin(_dataset, _index):
@@ -140,13 +89,13 @@ quick_begin, quick_end = begin, end
 
 if available:  # the C functions themselves, without a Python function around them
     quick_begin, quick_end = _untyped("sluice_begin"), _untyped("sluice_end")
-    _found["sluice_begin"].__doc__, _found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
-    begin, end = _found["sluice_begin"], _found["sluice_end"]
-    _found["sluice_fetch_begin"].__doc__ = fetch_begin.__doc__
-    _found["sluice_fetch_end"].__doc__ = fetch_end.__doc__
-    fetch_begin, fetch_end = _found["sluice_fetch_begin"], _found["sluice_fetch_end"]
-    _found["sluice_wanted"].__doc__ = wanted.__doc__
-    wanted = _found["sluice_wanted"]
+    found["sluice_begin"].__doc__, found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
+    begin, end = found["sluice_begin"], found["sluice_end"]
+    found["sluice_fetch_begin"].__doc__ = fetch_begin.__doc__
+    found["sluice_fetch_end"].__doc__ = fetch_end.__doc__
+    fetch_begin, fetch_end = found["sluice_fetch_begin"], found["sluice_fetch_end"]
+    found["sluice_wanted"].__doc__ = wanted.__doc__
+    wanted = found["sluice_wanted"]
 
 
 class sample:  # used like a function: with sample(dataset, index)
@@ -191,7 +140,7 @@ def dataset(name, samples):
     name gives the same number in every process of the job. 0 without the library."""
     if not available:
         return 0
-    return _found["sluice_dataset"](_text(name), samples)
+    return found["sluice_dataset"](encode(name), samples)
 
 
 def publish_order(number, epoch, indices, first=0, whole=False):
@@ -202,8 +151,8 @@ def publish_order(number, epoch, indices, first=0, whole=False):
     what was published for positions from `first` on. `whole`: the epoch ends after `indices`."""
     if not available:
         return 0
-    buffer, count = _integers(indices)
-    return _found["sluice_order"](number, epoch, first, ctypes.addressof(buffer), count,
+    buffer, count = integers(indices)
+    return found["sluice_order"](number, epoch, first, ctypes.addressof(buffer), count,
                                   ORDER_WHOLE if whole else 0)
 
 
@@ -215,8 +164,8 @@ def locate_files(number, first, paths):
         return 0
     here = os.getcwdb() + b"/"
     for start in range(0, len(paths), LARGEST_CALL):
-        encoded = _absolute(paths[start:start + LARGEST_CALL], here)
-        error = _found["sluice_locate_files"](
+        encoded = absolute(paths[start:start + LARGEST_CALL], here)
+        error = found["sluice_locate_files"](
             number, first + start, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded))
         if error < 0:
             return error
@@ -227,7 +176,7 @@ def locate_parts(number, first, *files):
     """Sample `first` + i is the whole files files[0][i], files[1][i], ...: up to four sequences of paths, as for
     locate_files, of equal length (of images and their masks, say). "" and None are no file; a sample without any stays
     unknown."""
-    if "sluice_locate_parts" not in _found or not files:
+    if "sluice_locate_parts" not in found or not files:
         return 0
     each, count = len(files), len(files[0])
     if any(len(some) != count for some in files):
@@ -238,8 +187,8 @@ def locate_parts(number, first, *files):
         paths = some[0] if each == 1 else [path for parts in zip(*some) for path in parts]
         if None in paths:
             paths = [path or "" for path in paths]
-        encoded = _absolute(paths, here)
-        error = _found["sluice_locate_parts"](
+        encoded = absolute(paths, here)
+        error = found["sluice_locate_parts"](
             number, first + start, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded) // each, each)
         if error < 0:
             return error
@@ -249,18 +198,18 @@ def locate_parts(number, first, *files):
 def located(number):
     """The percentage of the dataset's samples whose location is known by now, rounded down: declared, learned from
     what was read, or stored by an earlier run. Asks the optimizer."""
-    return _found["sluice_located"](number) if "sluice_located" in _found else 0
+    return found["sluice_located"](number) if "sluice_located" in found else 0
 
 
 def watch_opens(on):
     """Collects, or no longer, the names of the files that the calling thread opens for reading, as far as they may be
     samples: on a mount that is staged. False if that is not possible: one thread of a process at a time can."""
-    return "sluice_watch_opens" in _found and _found["sluice_watch_opens"](1 if on else 0) == 0
+    return "sluice_watch_opens" in found and found["sluice_watch_opens"](1 if on else 0) == 0
 
 
 def take_opens():
     """The absolute paths, as str, that were collected for the calling thread since the last call, in their order."""
-    size = _found["sluice_take_opens"](_OPENS, len(_OPENS))
+    size = found["sluice_take_opens"](_OPENS, len(_OPENS))
     return os.fsdecode(ctypes.string_at(_OPENS, size)).split("\0")[:-1] if size > 0 else []
 
 
@@ -268,8 +217,8 @@ def locate_extent(number, index, path, offset, length):
     """Sample `index` is the `length` bytes from byte `offset` on of the file `path`."""
     if not available:
         return 0
-    return _found["sluice_locate_extent"](
-        number, index, os.path.abspath(_text(path)), offset, length)
+    return found["sluice_locate_extent"](
+        number, index, os.path.abspath(encode(path)), offset, length)
 
 
 def locate_extents(number, first, path, offsets, lengths):
@@ -281,8 +230,8 @@ def locate_extents(number, first, path, offsets, lengths):
     offsets, lengths = array.array("Q", offsets), array.array("I", lengths)
     if len(offsets) != len(lengths):
         raise ValueError("not as many lengths as offsets")
-    return _found["sluice_locate_extents"](
-        number, first, os.path.abspath(_text(path)), offsets.buffer_info()[0],
+    return found["sluice_locate_extents"](
+        number, first, os.path.abspath(encode(path)), offsets.buffer_info()[0],
         lengths.buffer_info()[0], len(offsets))
 
 
@@ -291,11 +240,11 @@ def locate_keys(number, first, path, keys):
     of the LMDB file `path` (data.mdb); an empty key skips its sample."""
     if not available:
         return 0
-    path = os.path.abspath(_text(path))
+    path = os.path.abspath(encode(path))
     for start in range(0, len(keys), LARGEST_CALL):
         part = keys[start:start + LARGEST_CALL]
         lengths = (ctypes.c_uint32 * len(part))(*map(len, part))
-        error = _found["sluice_locate_keys"](number, first + start, path, b"".join(part),
+        error = found["sluice_locate_keys"](number, first + start, path, b"".join(part),
                                              ctypes.addressof(lengths), len(part))
         if error < 0:
             return error
@@ -305,17 +254,17 @@ def locate_keys(number, first, path, keys):
 def waited(nanoseconds):
     """The calling thread, a loop that takes what workers read, has waited so long, up to now, for
     its next batch. The stall of a job that calls this is these waits, otherwise its read times."""
-    return _found["sluice_waited"](nanoseconds) if "sluice_waited" in _found else 0
+    return found["sluice_waited"](nanoseconds) if "sluice_waited" in found else 0
 
 
 def reads_for_others():
     """This process and those it forks read for a loop in another process that calls waited()."""
-    return _found["sluice_reads_for_others"]() if "sluice_reads_for_others" in _found else 0
+    return found["sluice_reads_for_others"]() if "sluice_reads_for_others" in found else 0
 
 
 def importance():
     """The mode in SLUICE_IMPORTANCE: 0 off, 1 loss, 2 iis."""
-    return _found["sluice_importance"]() if "sluice_importance" in _found else 0
+    return found["sluice_importance"]() if "sluice_importance" in found else 0
 
 
 class _Rule(ctypes.Structure):  # sluice_selection_rule
@@ -328,7 +277,7 @@ def selection():
     of them on average. None unless SLUICE_IMPORTANCE is iis. Ranks that need equally many batches
     follow it."""
     rule = _Rule()
-    if "sluice_selection" not in _found or _found["sluice_selection"](ctypes.addressof(rule)) < 0:
+    if "sluice_selection" not in found or found["sluice_selection"](ctypes.addressof(rule)) < 0:
         return None
     return rule.warm_up, rule.full_every, rule.share
 
@@ -336,13 +285,13 @@ def selection():
 def rank_of(name):
     """Declares this process a rank of the job `name` (str or bytes, no NUL): ranks on one host with
     the same name train one model and share importance values. Call it before reporting any."""
-    return _found["sluice_rank_of"](_text(name)) if "sluice_rank_of" in _found else 0
+    return found["sluice_rank_of"](encode(name)) if "sluice_rank_of" in found else 0
 
 
 def seed(value):
     """The seed of the job's own random numbers, from which select() chooses samples unless the user
     has specified another. Its lowest 64 bits are used. Call it before the first select()."""
-    return _found["sluice_seed"](value % (1 << 64)) if "sluice_seed" in _found else 0
+    return found["sluice_seed"](value % (1 << 64)) if "sluice_seed" in found else 0
 
 
 def report_importance(number, ids, values, labels=None):
@@ -354,17 +303,17 @@ def report_importance(number, ids, values, labels=None):
     known; SLUICE_IMPORTANCE=iis:substitute=class uses them. No effect in mode off."""
     if not importance():
         return 0
-    indices, count = _integers(ids)
+    indices, count = integers(ids)
     values = array.array("d", values)
     if len(values) != count:
         raise ValueError("not as many values as ids")
     where = ctypes.addressof(indices), values.buffer_info()[0]
     if labels is None:
-        return _found["sluice_report_importance"](number, *where, count)
+        return found["sluice_report_importance"](number, *where, count)
     labels = array.array("I", [label if 0 <= label < NO_LABEL else NO_LABEL for label in labels])
     if len(labels) != count:
         raise ValueError("not as many labels as ids")
-    return _found["sluice_report_labelled"](number, *where, labels.buffer_info()[0], count)
+    return found["sluice_report_labelled"](number, *where, labels.buffer_info()[0], count)
 
 
 def select(number, epoch, candidates):
@@ -376,7 +325,7 @@ def select(number, epoch, candidates):
         return None
     chosen = bytearray(candidates)
     buffer = (ctypes.c_uint8 * len(chosen)).from_buffer(chosen)
-    error = _found["sluice_select"](number, epoch, ctypes.addressof(buffer), len(chosen))
+    error = found["sluice_select"](number, epoch, ctypes.addressof(buffer), len(chosen))
     return chosen if error == 0 else None
 
 
@@ -386,52 +335,13 @@ def serve(number, epoch, first, requested):
     Call it after select(), for the epoch's positions in order, each once, some thousands at a time.
     An epoch gets no sample twice unless it requests one twice. None: train what was requested,
     because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer."""
-    if importance() < 2 or "sluice_serve" not in _found:
+    if importance() < 2 or "sluice_serve" not in found:
         return None
     samples = array.array("Q", requested)
     how = bytearray(len(samples))
     if not samples:
         return samples, how
     buffer = (ctypes.c_uint8 * len(how)).from_buffer(how)
-    error = _found["sluice_serve"](number, epoch, first, samples.buffer_info()[0],
+    error = found["sluice_serve"](number, epoch, first, samples.buffer_info()[0],
                                    ctypes.addressof(buffer), len(samples))
     return (samples, how) if error == 0 else None
-
-
-def _text(value):
-    encoded = os.fsencode(value)
-    if b"\0" in encoded:
-        raise ValueError("embedded null byte")
-    return encoded
-
-
-def _encoded(paths):
-    """The paths as bytes. One encoding of all is ten times faster than one for each."""
-    try:
-        encoded = os.fsencode("\0".join(paths)).split(b"\0")
-    except TypeError:  # some are bytes or PathLike
-        return [_text(path) for path in paths]
-    if len(encoded) != len(paths):
-        raise ValueError("embedded null byte")
-    return encoded
-
-
-def _absolute(paths, here):
-    """The paths as bytes, and absolute, but for empty ones."""
-    encoded = _encoded(paths)
-    if all(path.startswith(b"/") for path in encoded):
-        return encoded
-    return [here + path if path[:1] not in (b"/", b"") else path for path in encoded]
-
-
-def _integers(indices):
-    """A ctypes array of 64-bit integers, over the same memory if possible, and its length."""
-    try:
-        view = memoryview(indices)
-        fits = view.ndim == 1 and view.c_contiguous and view.format in ("q", "Q", "l", "L")
-    except TypeError:
-        fits = False
-    if not fits or view.itemsize != 8:
-        view = memoryview(array.array("q", indices))
-    kind = ctypes.c_uint64 * len(view)
-    return (kind.from_buffer_copy(view) if view.readonly else kind.from_buffer(view)), len(view)

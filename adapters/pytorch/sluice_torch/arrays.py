@@ -87,7 +87,7 @@ def _file_at(begin, end):
             words = line.split(None, 5)
             first, last = (int(word, 16) for word in words[0].split(b"-"))
             if first <= begin < last:
-                return _file_of(words, first, begin) if end <= last else _several(
+                return file_of(words, first, begin) if end <= last else _several(
                     lines, words, first, begin, last, end)
     return None
 
@@ -97,7 +97,7 @@ _MEMORY = (b"/memfd:", b"/dev/shm/")
 
 def _several(lines, words, first, begin, last, end):
     """_file_at for a mapping whose parts have different protections: it has several lines."""
-    found = _file_of(words, first, begin)
+    found = file_of(words, first, begin)
     offset = int(words[2], 16) + last - first
     for line in lines:
         more = line.split(None, 5)
@@ -110,7 +110,9 @@ def _several(lines, words, first, begin, last, end):
     return None
 
 
-def _file_of(words, first, address):
+def file_of(words, first, address):
+    """(path, offset) of `address` in a mapping that begins at `first` and has the line `words` in the process's map;
+    None if that is no file."""
     if len(words) < 6 or words[4] == b"0":
         return None
     path = words[5].rstrip(b"\n").replace(b"\\012", b"\n")

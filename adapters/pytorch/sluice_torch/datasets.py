@@ -5,7 +5,7 @@ import os
 
 from torch.utils.data import dataset as torch_datasets
 
-from . import arrays, columns, guesses, learning, records, settings, tree
+from . import arrays, arrow, columns, guesses, learning, records, settings, tree
 from .bindings import sluice
 from .identity import IdentityMap
 
@@ -154,8 +154,8 @@ def _locate(known, dataset):
 
 
 def _locate_parts(known, dataset):
-    """Locates samples that are rows of a mapped array, or LMDB records with a list of keys. Returns the plain datasets
-    of which it could."""
+    """Locates samples that are rows of a mapped array or Arrow table, or LMDB records with a list of keys. Returns the
+    plain datasets of which it could."""
     located = []
     for first, part, indices in _parts(dataset):
         length = len(part)
@@ -164,6 +164,13 @@ def _locate_parts(known, dataset):
             located.append(part)
             sluice.locate_extents(known.number, first, rows.path,
                                   *rows.extents(range(length) if indices is None else indices))
+            continue
+        table = arrow.rows(part, length)
+        runs = table.runs(range(length) if indices is None else indices) if table is not None else ()
+        if runs:
+            located.append(part)
+            for position, path, offsets, lengths in runs:
+                sluice.locate_extents(known.number, first + position, path, offsets, lengths)
             continue
         found = records.keys(part, length)
         if found is not None:

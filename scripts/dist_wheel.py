@@ -25,8 +25,9 @@ def files_of(prefix, version):
         for name in names:
             path = os.path.join(parent, name)
             files["sluice/" + os.path.relpath(path, prefix)] = path
-    for name in ("__init__.py", "__main__.py"):
-        files["sluice/" + name] = os.path.join(prefix, PACKAGE, name)
+    for name in os.listdir(os.path.join(prefix, PACKAGE)):
+        if name.endswith(".py"):
+            files["sluice/" + name] = os.path.join(prefix, PACKAGE, name)
     files[f"sluice-{version}.data/data/share/man/man1/sluice.1"] = os.path.join(prefix, "share/man/man1/sluice.1")
     return files
 

@@ -46,9 +46,7 @@ def check_once(place, ground, python, kind, workers, method, in_time):
     argv = [python, "-W", "ignore", JOB, kind, ground.folder("bmp"), str(workers), method]
     report = os.path.join(place.work, "report")
     own = {"HF_HOME": os.path.join(place.work, "hf"), "HF_HUB_OFFLINE": "1"}
-    # Not one of the harness's settings: the job runs by the defaults.
-    settings = {"SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_DATASET": None, "SLUICE_REPORT": report,
-                "SLUICE_PLACES": "off", **own}
+    settings = {**stage_testing.by_default(report), **own}
     plain = place.run(argv, library=None, timeout=200, **own)
     claim(plain.returncode == 0, f"{what}: {plain.stderr}")
     under = place.run(argv, timeout=200, **settings)

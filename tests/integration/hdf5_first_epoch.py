@@ -52,13 +52,11 @@ def test(place):
     if not stage_testing.slow_mounts():
         harness.skip("no slow mounts here")
     report = os.path.join(place.work, "report.json")
-    settings = {"SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_DATASET": None, "SLUICE_PLACES": "off",
-                "SLUICE_REPORT": report}
     with Ground(place, "mount", 5) as ground:
         subprocess.run([sys.executable, "-c", MAKE, os.path.join(ground.source, "train.h5")], check=True)
         argv = [sys.executable, "-W", "ignore", "-c", JOB]
         plain = place.run([*argv, os.path.join(ground.source, "train.h5")], library=None)
-        done = place.run([*argv, os.path.join(ground.path, "train.h5")], timeout=300, **settings)
+        done = place.run([*argv, os.path.join(ground.path, "train.h5")], timeout=300, **stage_testing.by_default(report))
         claim(done.returncode == 0 and done.stdout == plain.stdout, done.stdout + done.stderr)
         harness.drive.end_optimizer(place.sockets)
     with open(report, encoding="utf-8") as text:

@@ -79,6 +79,12 @@ SETTINGS = {"SLUICE_STAGE": "always", "SLUICE_STALE": "1000", "SLUICE_DATASET": 
             "SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_MEMORY": "64M"}
 
 
+def by_default(report):
+    """Settings under which a job runs as for its user, from a first run on, and leaves its report."""
+    return {"SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_DATASET": None, "SLUICE_PLACES": "off",
+            "SLUICE_REPORT": report}
+
+
 def victim(name, *arguments):
     return [os.path.join(harness.BUILD, "victims", name), *arguments]
 

@@ -224,7 +224,7 @@ void StreamPlanner::remove_process(uint32_t pid) {
   for (auto& [id, file] : files_) {
     file.tracker.remove_process(pid);
     std::erase_if(file.readers, [pid](const auto& entry) { return entry.first >> 32 == pid; });
-    StridePlanner::note_shared(file);
+    StridePlanner::note_readers(file);
     if (file.readers.empty()) file.coverage = {};  // what they read may be evicted before the next
   }
   std::erase_if(last_stream_, [pid](const auto& entry) { return entry.first >> 32 == pid; });

@@ -53,18 +53,16 @@ StridePlanner::Match StridePlanner::on_read(PlannedFile& file, const Access& acc
         file.readers.begin(), file.readers.end(), [](const auto& a, const auto& b) {
           return a.second.strides.last_ns() < b.second.strides.last_ns();
         }));
-    note_shared(file);
   }
   const Range range{access.offset, access.offset + access.length};
   begin_again(file, access.reader, range);
   StridedReader& reader = file.readers[access.reader];
   reader.session = access.session;
   Match match{reader.predicted() || reader.descents.active(), reader.descents.on_read(range)};
-  file.descended = std::any_of(file.readers.begin(), file.readers.end(),
-                               [](const auto& entry) { return entry.second.descents.active(); });
+  note_readers(file);
   bool changed = !reader.strides.on_read(range, access.time_ns) && !reader.shares.partial();
   if (!file.tensors.empty() && reader.shares.on_read(file.tensors, range, access.time_ns)) {
-    note_shared(file);
+    note_readers(file);
     changed = true;
   }
   if (changed) {
@@ -82,9 +80,12 @@ void StridePlanner::on_tensors(PlannedFile& file) {
   }
 }
 
-void StridePlanner::note_shared(PlannedFile& file) {
-  file.shared = std::any_of(file.readers.begin(), file.readers.end(),
-                            [](const auto& entry) { return entry.second.shares.partial(); });
+void StridePlanner::note_readers(PlannedFile& file) {
+  file.shared = file.descended = false;
+  for (const auto& [id, reader] : file.readers) {
+    file.shared |= reader.shares.partial();
+    file.descended |= reader.descents.active();
+  }
 }
 
 uint64_t StridePlanner::window(const PlannedFile& file, const StridedReader& reader) const {

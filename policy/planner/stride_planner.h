@@ -25,7 +25,7 @@ class StridePlanner {
   static bool leads(const PlannedFile& file) {
     return file.coverage.holes() || file.shared || file.descended;
   }
-  static void note_shared(PlannedFile& file);  // after readers have left
+  static void note_readers(PlannedFile& file);  // after readers have left
 
   // The file's tensors are known from now on.
   static void on_tensors(PlannedFile& file);

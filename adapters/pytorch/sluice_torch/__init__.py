@@ -10,6 +10,7 @@
   columns, tree, rules, guesses  what a dataset has, how it is nested, what follows from it; what is taken for granted
   importance  losses, and epochs that select samples by them (SLUICE_IMPORTANCE)
   turns, ranks  how many samples ranks fetch then, equally many on all of them
+  collector leaves the garbage collector's counts as they were before the adapter was loaded
   settings  settings from the environment
 
 Two rules hold everywhere: the adapter draws no random number of the job and touches none of its

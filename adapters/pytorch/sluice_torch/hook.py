@@ -45,15 +45,20 @@ class _Finder:
             pass
 
 
+def _patch(module):
+    from sluice_torch import settings
+    try:
+        from sluice_torch import install
+        install.install(module)
+    except Exception as error:
+        settings.switch_off("this PyTorch is not known: %s" % error)
+
+
 def _install(module):
     try:
         sys.modules.setdefault(__package__, _package)
-        from sluice_torch import settings
-        try:
-            from sluice_torch import install
-            install.install(module)
-        except Exception as error:
-            settings.switch_off("this PyTorch is not known: %s" % error)
+        from sluice_torch import collector
+        collector.unnoticed(_patch, module)
     except Exception:  # the package is missing or broken: the job continues without it
         pass
 

@@ -57,7 +57,7 @@
   X(__readlink_chk) X(__readlinkat_chk) X(realpath) X(__realpath_chk) X(canonicalize_file_name) \
   X(chdir) X(chmod) X(fchmodat) \
   X(chown) X(lchown) X(fchownat) X(truncate) X(truncate64) X(utimensat) X(utimes) X(utime) \
-  X(opendir) X(mknod) X(mkfifo) X(mount) X(umount) X(umount2) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
+  X(opendir) X(fdopendir) X(readdir) X(readdir64) X(mknod) X(mkfifo) X(mount) X(umount) X(umount2) X(statfs) X(statfs64) X(getxattr) X(lgetxattr) \
   X(fgetxattr) X(setxattr) X(lsetxattr) X(fsetxattr) X(removexattr) X(lremovexattr) \
   X(fremovexattr) X(listxattr) X(llistxattr) X(memfd_create) X(setsockopt) X(bind) X(connect)
 #define SLUICE_HOOKS_IDENTITY(X) \
@@ -67,7 +67,7 @@
 // Functions of LMDB, which hooks/lmdb.cc resolves, and functions of this library
 // (hooks/samples.cc).
 #define SLUICE_HOOKS_OTHERS(X) \
-  X(mdb_get) X(mdb_cursor_get) \
+  X(mdb_get) X(mdb_cursor_get) X(mdb09_get) X(mdb09_cursor_get) X(mdb10_get) X(mdb10_cursor_get) \
   X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_fetch_begin) X(sluice_fetch_end) X(sluice_wanted) X(sluice_locate_files) \
   X(sluice_locate_extent) X(sluice_locate_extents) X(sluice_locate_keys) X(sluice_locate_parts) X(sluice_located) X(sluice_importance) \
   X(sluice_report_importance) X(sluice_report_labelled) X(sluice_select) X(sluice_serve) \

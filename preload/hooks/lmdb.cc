@@ -2,6 +2,10 @@
 // They are not in libc: the real ones are those that the caller would bind to without this library,
 // in the global scope or among the libraries that the caller's was loaded with (as for a Python
 // extension).
+//
+// PyPI's package lmdb contains LMDB; its extension refers to LMDB's functions by name, so hooks
+// come first. Up to 2 the names are LMDB's own; from 3 on it contains LMDB 0.9 and 1.0, with
+// prefixes of their own.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -28,7 +32,7 @@ struct Found {
   std::atomic<void*> real{nullptr};
 };
 constexpr size_t kMaxCallers = 64;
-constinit Found g_found[2][kMaxCallers];
+constinit Found g_found[6][kMaxCallers];
 
 void* search(const char* name, void* caller) {
   void* real = dlsym(RTLD_NEXT, name);
@@ -58,21 +62,36 @@ void* real_for(size_t which, const char* name, void* caller) {
   return real;
 }
 
-}  // namespace
-
-SLUICE_EXPORT int mdb_get(void* transaction, unsigned database, Value* key, Value* data) {
-  const auto real = reinterpret_cast<Get>(real_for(0, "mdb_get", __builtin_return_address(0)));
+int get(size_t which, const char* name, void* caller, void* transaction, unsigned database,
+        Value* key, Value* data) {
+  const auto real = reinterpret_cast<Get>(real_for(which, name, caller));
   if (real == nullptr) return ENOSYS;
   const int result = real(transaction, database, key, data);
   if (result == 0 && data != nullptr) sluice::preload::sample_memory(data->data, data->size);
   return result;
 }
 
-SLUICE_EXPORT int mdb_cursor_get(void* cursor, Value* key, Value* data, int operation) {
-  const auto real =
-      reinterpret_cast<CursorGet>(real_for(1, "mdb_cursor_get", __builtin_return_address(0)));
+int cursor_get(size_t which, const char* name, void* caller, void* cursor, Value* key, Value* data,
+               int operation) {
+  const auto real = reinterpret_cast<CursorGet>(real_for(which, name, caller));
   if (real == nullptr) return ENOSYS;
   const int result = real(cursor, key, data, operation);
   if (result == 0 && data != nullptr) sluice::preload::sample_memory(data->data, data->size);
   return result;
 }
+
+}  // namespace
+
+#define SLUICE_LMDB(which, prefix)                                                                 \
+  SLUICE_EXPORT int prefix##_get(void* transaction, unsigned database, Value* key, Value* data) {  \
+    return get(2 * (which), #prefix "_get", __builtin_return_address(0), transaction, database,    \
+               key, data);                                                                         \
+  }                                                                                                \
+  SLUICE_EXPORT int prefix##_cursor_get(void* cursor, Value* key, Value* data, int operation) {    \
+    return cursor_get(2 * (which) + 1, #prefix "_cursor_get", __builtin_return_address(0), cursor, \
+                      key, data, operation);                                                       \
+  }
+
+SLUICE_LMDB(0, mdb)
+SLUICE_LMDB(1, mdb09)
+SLUICE_LMDB(2, mdb10)

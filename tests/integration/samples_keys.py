@@ -75,9 +75,9 @@ for epoch in range({EPOCHS}):
 """
 
 
-def known(place, folder, kind, workers):
+def known(place, folder, kind, workers, python=sys.executable):
     """Samples of which it was known where they are when they were begun, in epochs."""
-    argv = [sys.executable, "-c", JOB, folder, kind, str(workers)]
+    argv = [python, "-W", "ignore", "-c", JOB, folder, kind, str(workers)]
     plain = place.run(argv, library=None, timeout=100)
     claim(plain.returncode == 0, plain.stderr)
     report = os.path.join(place.work, "report.json")

@@ -34,11 +34,13 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       transfers_(in_.service, options.no_uring),
       streams_(in_.service, &histories_),
       sequels_(in_.service),
+      scans_(in_.service),
+      starts_(in_.service),
       samples_{HarmControl(in_.service),
                {in_.service, &locations_.records, &histories_, &importance_, &samples_.harm},
                {in_.service, &locations_.stored, &locations_.records, &limits_}},
       stage_requests_(in_.service, &importance_, &limits_),
-      lifetime_(in_.service, seat),
+      lifetime_(in_.service, seat, &scans_, &starts_),
       status_(in_.service, seat->path(), &transfers_) {
   in_.sessions.callbacks.events = [this](Session& session, const std::vector<TakenEvent>& events) {
     on_events(session, events);
@@ -69,7 +71,9 @@ void Sidecar::run() {
   while (!in_.sessions.empty()) in_.sessions.end(in_.sessions.all().begin()->first);
   // The process that requested the stop may unmount next: wait for files to be closed.
   const uint64_t deadline = now_ns() + kCloseNs;
-  while (in_.files.closing() + in_.recordings.unsettled() + locations_.stored.unsettled() > 0 &&
+  while (in_.files.closing() + in_.recordings.unsettled() + locations_.stored.unsettled() +
+                 starts_.unsettled() >
+             0 &&
          now_ns() < deadline) {
     in_.base.loop.turn(kTurnNs);
     transfers_.finish_if_any();
@@ -164,6 +168,8 @@ void Sidecar::on_ended(SessionId id) {
   in_.plans.importance.remove_session(id);
   in_.plans.scheduler.retention().remove_session(id);
   sequels_.remove_session(id);
+  scans_.remove_session(id);
+  starts_.remove_session(id);
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);

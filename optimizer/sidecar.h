@@ -7,7 +7,9 @@
 #include "optimizer/services/lifetime.h"
 #include "optimizer/services/samples/sample_events.h"
 #include "optimizer/services/samples/sample_requests.h"
+#include "optimizer/services/scans.h"
 #include "optimizer/services/stage/stage_requests.h"
+#include "optimizer/services/starts.h"
 #include "optimizer/services/status.h"
 #include "optimizer/services/streams/sequels.h"
 #include "optimizer/services/streams/streams.h"
@@ -61,6 +63,8 @@ class Sidecar {
   Transfers transfers_;
   Streams streams_;
   Sequels sequels_;
+  Scans scans_;
+  Starts starts_;
   SampleServices samples_;
   StageRequests stage_requests_;
   Lifetime lifetime_;

@@ -19,7 +19,7 @@ $(call objects,$(PRELOAD_SRCS)): EXTRA_CXXFLAGS += $(PRELOAD_FLAGS)
 SMALL_FRAME := 2560
 ROOMY := preload/data/datasets.cc preload/startup/loader_settings.cc preload/startup/python_late.cc \
   preload/startup/python_settings.cc preload/report/report.cc preload/base/settings.cc preload/session/begin.cc \
-  preload/base/threads.cc preload/stage/leftover.cc \
+  preload/base/threads.cc preload/stage/leftover.cc preload/files/started.cc \
   $(addprefix preload/samples/,datasets.cc extents.cc importance.cc places.cc)
 ifeq ($(VARIANT),release)
 $(call objects,$(filter-out $(ROOMY),$(PRELOAD_SRCS))): \

@@ -96,6 +96,16 @@ enum class MessageKind : uint32_t {
   // used that a worker opened while it read a sample. Answered by kDone; if sample files are not
   // used in this way, only once no copy of the file can be opened any more.
   kFileUse = 27,
+  // job -> optimizer. Body Listed; one descriptor: a folder on slow storage that the job has
+  // opened, which took long. The optimizer may list folders beside it ahead of the job. Answered by
+  // kDone, or by kRefused if further reports are of no use for now.
+  kListed = 28,
+  // job -> optimizer. Body Start, then what identifies the command as text. What it opened on slow
+  // storage as it started last may be fetched ahead. Answered by kDone.
+  kStart = 29,
+  // job -> optimizer. Body Samples; one descriptor: a memfd with the same text and `count` absolute
+  // paths, each ended by a NUL: what the command opened as it started. Answered by kDone.
+  kStarted = 30,
 };
 
 struct MessageHeader {
@@ -227,6 +237,17 @@ struct UsedFile {
   uint32_t reserved;
 };
 
+struct Listed {
+  uint64_t session;
+  uint64_t token;
+  uint64_t took_ns;  // to open it, and to read its first entry
+};
+
+struct Start {
+  uint64_t session;
+  uint64_t token;
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
@@ -237,5 +258,6 @@ static_assert(sizeof(FileKnown) == 16 && sizeof(Bye) == 16 && sizeof(Record) == 
 static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Samples) == 64);
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 40 && sizeof(UsedFile) == 24);
+static_assert(sizeof(Listed) == 24 && sizeof(Start) == 16);
 
 }  // namespace sluice::protocol

@@ -41,6 +41,8 @@
   X(late_bytes, "bytes", "not yet prefetched when the reader arrived")                        \
   X(stall_avoided_ns, "ns", "estimate: additional waiting without Sluice")                    \
   X(stall_ns, "ns", "time that the job waited for data, unexplained waits included")          \
+  X(folders_listed, "count", "folders listed ahead of a job that walks through a tree")       \
+  X(start_files, "count", "files fetched ahead that the command opened as it started last")   \
   X(read_errors, "count", "reads that failed")                                                \
   X(streams_begun, "count", "sequential runs found")                                          \
   X(sample_hits, "count", "samples that were in memory when a worker began them")             \

@@ -110,8 +110,8 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
      "bytes that packs may take in the cache folder; 0: none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
-     "absolute folder that stores the locations of datasets' samples for the next run; `off`: "
-     "none, empty: `sluice` in the user's cache folder"},
+     "absolute folder that stores, for the next run, the locations of datasets' samples and what "
+     "commands open as they start; `off`: none, empty: `sluice` in the user's cache folder"},
     {Option::kSocket, "socket", "SLUICE_SOCKET", OptionKind::kText, false, "", 0, 0, "",
      "socket of the optimizer; empty: one per user, memory cgroup and mount namespace"},
     {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",

@@ -7,9 +7,9 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, link, noncached, opened_ahead, order,
-                       overhead, packs, pictures, promises, runs, samples, scale, slow, small, staged, sweep, torch2,
-                       train, window)
+from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, imports, link, noncached, opened_ahead, order,
+                       overhead, packs, pictures, promises, runs, samples, scale, scan, slow, small, staged, sweep,
+                       torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -37,6 +37,8 @@ GROUPS = [
     ("opened_ahead", opened_ahead.PROVIDES, opened_ahead.run),
     ("train", train.PROVIDES, train.run),
     ("order", order.PROVIDES, order.run),
+    ("scan", scan.PROVIDES, scan.run),
+    ("imports", imports.PROVIDES, imports.run),
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
     ("packs", packs.PROVIDES, packs.run),

@@ -49,7 +49,8 @@ std::string Filesystem::figures() const {
                      {"max_background", settings.max_background},
                      {"attr_timeout_s", settings.attr_timeout_s},
                      {"entry_timeout_s", settings.entry_timeout_s},
-                     {"keep_cache", settings.keep_cache}};
+                     {"keep_cache", settings.keep_cache},
+                     {"cache_folders", settings.cache_folders}};
   // Names need not be UTF-8.
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

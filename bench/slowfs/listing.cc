@@ -30,6 +30,21 @@ struct OpenFolder : Handle {
 
 OpenFolder& folder_of(const fuse_file_info& fi) { return handle_of<OpenFolder>(fi.fh); }
 
+// The folder of `node`; if it cannot be opened, none and *error.
+std::unique_ptr<OpenFolder> open_node(Filesystem& fs, fuse_ino_t node, int* error) {
+  auto folder = std::make_unique<OpenFolder>();
+  folder->path = fs.inodes.path(node);
+  *error = folder->path.empty() ? ESTALE : 0;
+  if (*error != 0) return nullptr;
+  const int fd =
+      openat(fs.root, folder->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  folder->stream = fd >= 0 ? fdopendir(fd) : nullptr;
+  if (folder->stream != nullptr) return folder;
+  *error = errno;
+  if (fd >= 0) close(fd);
+  return nullptr;
+}
+
 bool is_dots(const char* name) {
   return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
 }
@@ -62,13 +77,16 @@ size_t add_entry(fuse_req_t request, const OpenFolder& folder, const dirent& ite
   return fuse_add_direntry_plus(request, out, room, item.d_name, &entry, item.d_off);
 }
 
-void list(fuse_req_t request, size_t size, off_t offset, fuse_file_info* fi, bool plus) {
+void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* fi,
+          bool plus) {
   Metadata call(request, Kind::kReaddir);
-  OpenFolder& folder = folder_of(*fi);
+  std::unique_ptr<OpenFolder> unopened;  // the kernel opened it by itself: --cache-folders
   std::vector<char> out(size);
   size_t used = 0;
   int error = 0;
-  {
+  if (fi->fh == 0) unopened = open_node(filesystem(request), node, &error);
+  if (error == 0) {
+    OpenFolder& folder = unopened != nullptr ? *unopened : folder_of(*fi);
     const std::lock_guard lock(folder.mutex);
     if (offset != folder.position) {
       if (offset == 0) {
@@ -106,19 +124,13 @@ void list(fuse_req_t request, size_t size, off_t offset, fuse_file_info* fi, boo
 
 void open_folder(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
   Filesystem& fs = filesystem(request);
-  Metadata call(request, Kind::kOpendir);
-  auto folder = std::make_unique<OpenFolder>();
-  folder->path = fs.inodes.path(node);
-  int error = folder->path.empty() ? ESTALE : 0;
-  if (error == 0) {
-    const int fd =
-        openat(fs.root, folder->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    folder->stream = fd >= 0 ? fdopendir(fd) : nullptr;
-    if (folder->stream == nullptr) {
-      error = errno;
-      if (fd >= 0) close(fd);
-    }
+  if (fs.settings.cache_folders) {
+    fuse_reply_err(request, ENOSYS);  // the kernel asks no more, and caches listings
+    return;
   }
+  Metadata call(request, Kind::kOpendir);
+  int error = 0;
+  std::unique_ptr<OpenFolder> folder = open_node(fs, node, &error);
   call.wait();
   if (error != 0) {
     fuse_reply_err(request, error);
@@ -128,17 +140,18 @@ void open_folder(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
   if (fuse_reply_open(request, fi) != 0) fs.handles.remove(fi->fh);
 }
 
-void read_folder(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
-  list(request, size, offset, fi, false);
+void read_folder(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                 fuse_file_info* fi) {
+  list(request, node, size, offset, fi, false);
 }
 
-void read_folder_plus(fuse_req_t request, fuse_ino_t, size_t size, off_t offset,
+void read_folder_plus(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       fuse_file_info* fi) {
-  list(request, size, offset, fi, true);
+  list(request, node, size, offset, fi, true);
 }
 
 void release_folder(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
-  filesystem(request).handles.remove(fi->fh);
+  if (fi->fh != 0) filesystem(request).handles.remove(fi->fh);
   fuse_reply_err(request, 0);
 }
 

@@ -19,6 +19,7 @@ struct Settings {
   double attr_timeout_s = 1;      // seconds
   double entry_timeout_s = 1;     // seconds; names that do not exist are remembered as long
   bool keep_cache = true;         // page cache survives open()
+  bool cache_folders = false;     // the kernel caches listings, and opens folders by itself
   uint64_t hang_after = UINT64_MAX;  // bytes
   uint64_t fail_after = UINT64_MAX;  // bytes
   std::string stats;                 // absolute, or empty

@@ -83,6 +83,19 @@ struct FileUseMessage {
   protocol::UsedFile used{};
   std::string path;  // absolute
 };
+// kListed
+struct ListedMessage {
+  protocol::Listed listed{};
+};
+struct StartMessage {
+  protocol::Start start{};
+  std::string command;  // identifies it; any bytes but NUL
+};
+// kStarted. `count` and `bytes` are within the limits for one memfd, whose content is not checked
+// yet.
+struct StartedMessage {
+  protocol::Samples samples{};
+};
 struct StageMessage {
   protocol::StageAsked stage{};
 };
@@ -100,7 +113,8 @@ struct BadMessage {
 using Message =
     std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
                  DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, FileUseMessage,
-                 StageMessage, SettleMessage, RecordMessage, ImportanceMessage>;
+                 StageMessage, SettleMessage, RecordMessage, ImportanceMessage, ListedMessage,
+                 StartMessage, StartedMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

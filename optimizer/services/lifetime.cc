@@ -16,11 +16,13 @@ constexpr uint64_t kFirst = 5 * kSecond;  // the starting process has so long fo
 
 }  // namespace
 
-Lifetime::Lifetime(const Service& service, Seat* seat)
-    : Service(service), seat_(seat), idle_since_ns_(now_ns()) {
+Lifetime::Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts)
+    : Service(service), seat_(seat), scans_(scans), starts_(starts), idle_since_ns_(now_ns()) {
   base_->dispatcher.add<StopMessage, ByeMessage>(this);
   files_->on_all_closed = [this] { answer(false); };
   recordings_->on_settled = [this] { answer(false); };
+  scans_->on_all_closed = [this] { answer(false); };
+  starts_->on_all_closed = [this] { answer(false); };
 }
 
 void Lifetime::handle(const Peer& peer, const StopMessage& /*message*/,

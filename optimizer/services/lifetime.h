@@ -5,13 +5,16 @@
 #include <vector>
 
 #include "optimizer/daemon/seat.h"
+#include "optimizer/services/scans.h"
 #include "optimizer/services/service.h"
+#include "optimizer/services/starts.h"
 
 namespace sluice::optimizer {
 
 class Lifetime : Service {
  public:
-  Lifetime(const Service& service, Seat* seat);
+  // All outlive this.
+  Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts);
 
   void handle(const Peer& peer, const StopMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const ByeMessage& message, std::vector<UniqueFd> fds);
@@ -28,9 +31,13 @@ class Lifetime : Service {
   struct Waiter {
     uint64_t connection = 0, deadline_ns = 0;
   };
-  size_t closing() const { return files_->closing() + recordings_->unsettled(); }
+  size_t closing() const {
+    return files_->closing() + recordings_->unsettled() + scans_->closing() + starts_->closing();
+  }
 
   Seat* const seat_;
+  Scans* const scans_;
+  Starts* const starts_;
   std::vector<Waiter> waiters_;
   uint64_t idle_since_ns_;
 };

@@ -46,6 +46,8 @@ void publish_metrics(const SessionMap& sessions, const Recordings& recordings, P
     set(SessionMetric::events_seen, session->counts.events_seen);
     set(SessionMetric::events_bad, session->counts.events_bad);
     set(SessionMetric::mount_refused, session->counts.mounts_refused);
+    set(SessionMetric::folders_listed, session->counts.folders_listed);
+    set(SessionMetric::start_files, session->counts.start_files);
     const Recordings::Counts traced = recordings.counts(id);
     set(SessionMetric::trace_records, traced.recorded);
     set(SessionMetric::trace_lost, traced.lost);

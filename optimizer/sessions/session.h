@@ -81,9 +81,11 @@ struct Selection {
 
 struct SessionCounts {
   uint64_t events_seen = 0, events_bad = 0, mounts_refused = 0;
-  uint64_t paths_refused = 0;  // requests that name paths of another root or mount namespace
-  uint64_t fruitless = 0;      // unlocated samples read of late; a located one takes four off
-  ClientMetrics freed{};       // sums over freed slots
+  uint64_t start_files = 0;     // fetched ahead, that an earlier start opened
+  uint64_t folders_listed = 0;  // ahead of the job
+  uint64_t paths_refused = 0;   // requests that name paths of another root or mount namespace
+  uint64_t fruitless = 0;       // unlocated samples read of late; a located one takes four off
+  ClientMetrics freed{};        // sums over freed slots
 };
 
 struct Session {

@@ -45,6 +45,10 @@ struct ThreadState {
   bool watches_opens;
   // The state of samples/pages.cc for the sample: a PageWatch.
   uint8_t page_watch;
+  // The folder stream that the thread opened last and has not read from, and how long it took to
+  // open it (data/folders.h).
+  const void* folder;
+  uint64_t folder_ns;
   FaultMark faults;
   // A vfork child may be running in this thread: process.h.
   bool vforked;

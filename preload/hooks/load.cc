@@ -10,6 +10,7 @@
 #include "preload/base/log.h"
 #include "preload/base/real.h"
 #include "preload/cells/arm.h"
+#include "preload/files/started.h"
 #include "preload/session/events.h"
 #include "preload/startup/startup.h"
 
@@ -28,6 +29,7 @@ extern "C" {
 
 __attribute__((visibility("hidden"), used)) void* sluice_before_dlopen(const char* path, int mode) {
   sluice::preload::library_is_loaded(path);
+  sluice::preload::start_loads(path);
   if ((mode & RTLD_DEEPBIND) != 0) hooks_bypassed();
   return reinterpret_cast<void*>(REAL(dlopen));
 }

@@ -9,6 +9,7 @@
 #include "preload/cells/retry.h"
 #include "preload/files/fds.h"
 #include "preload/files/read_watch.h"
+#include "preload/files/started.h"
 #include "preload/samples/places.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
@@ -45,9 +46,11 @@ int opened_path(int folder, const char* path, int flags, Call call) {
     file_seen(staged, folder, path);
     return staged;
   }
+  const StartWatch start_watch((flags & (O_DIRECTORY | O_PATH)) == 0 && !writes(flags));
   const ReadWatch watch;
   const int fd = opened(retrying(call, {path}), flags);
   watch.done();
+  start_watch.opened(fd, folder, path);
   if (fd < 0) return fd;
   staged_fd_closed(fd);  // the number's last file was closed by a call that no hook saw
   if (writes(flags)) {
@@ -99,9 +102,11 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
       REAL(close)(staged);
     }
   }
+  const StartWatch start_watch(only_reads(mode));
   const ReadWatch watch;
   FILE* file = retrying(call, {path});
   watch.done();
+  if (file != nullptr) start_watch.opened(fileno_unlocked(file), AT_FDCWD, path);
   return stream_opened(file, path);
 }
 

@@ -4,6 +4,7 @@
 
 #include "preload/base/real.h"
 #include "preload/cells/retry.h"
+#include "preload/data/folders.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
@@ -67,7 +68,6 @@ CHANGING(int, utimensat, d, p, (int d, Path p, const struct timespec t[2], int f
          t)
 CHANGING(int, utimes, kHere, p, (Path p, const struct timeval t[2]), (p, t), p, t)
 CHANGING(int, utime, kHere, p, (Path p, const struct utimbuf* t), (p, t), p, t)
-RETRIED(DIR*, opendir, (Path p), (p), p)
 RETRIED(int, mknod, (Path p, mode_t m, dev_t d) noexcept, (p, m, d), p)
 RETRIED(int, mkfifo, (Path p, mode_t m) noexcept, (p, m), p)
 ASKING(int, statfs, kHere, p, (Path p, struct statfs* s), (p, s), p)
@@ -87,6 +87,21 @@ RETRIED(int, setsockopt, (int d, int l, int o, const void* v, socklen_t n) noexc
         (d, l, o, v, n), v)
 RETRIED(int, bind, (int d, const struct sockaddr* a, socklen_t n) noexcept, (d, a, n), a)
 RETRIED(int, connect, (int d, const struct sockaddr* a, socklen_t n), (d, a, n), a)
+
+SLUICE_EXPORT DIR* opendir(Path p) {
+  const FolderWatch watch;
+  DIR* folder = retrying([&] { return REAL(opendir)(p); }, {p});
+  watch.opened(folder);
+  return folder;
+}
+SLUICE_EXPORT DIR* fdopendir(int fd) {
+  const FolderWatch watch;
+  DIR* folder = REAL(fdopendir)(fd);
+  watch.opened(folder);
+  return folder;
+}
+SLUICE_EXPORT dirent* readdir(DIR* folder) { return read_folder(folder, REAL(readdir)); }
+SLUICE_EXPORT dirent64* readdir64(DIR* folder) { return read_folder(folder, REAL(readdir64)); }
 
 // Two paths that name other files afterwards.
 #define RENAMING(name, parameters, arguments, from, p, to, q)      \

@@ -9,6 +9,7 @@
 #include "preload/base/real.h"
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
+#include "preload/files/started.h"
 #include "preload/samples/datasets.h"
 #include "preload/samples/opens.h"
 #include "preload/samples/pages.h"
@@ -45,7 +46,10 @@ uint64_t key_of(int dataset, uint64_t index) {
 }  // namespace
 
 SLUICE_EXPORT int sluice_dataset(const char* name, uint64_t samples) {
-  return declared(0, [&] { return declare_dataset(name, samples); });
+  return declared(0, [&] {
+    start_ends();  // what is opened from now on is data
+    return declare_dataset(name, samples);
+  });
 }
 
 SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,

@@ -12,6 +12,7 @@
 #include "preload/base/start_page.h"
 #include "preload/base/sys.h"
 #include "preload/data/left_alone.h"
+#include "preload/files/started.h"
 #include "preload/report/report_file.h"
 #include "preload/report/report_line.h"
 #include "preload/report/report_merge.h"
@@ -146,6 +147,7 @@ void write_file(const Totals& totals, const char* path) {
 }
 
 void end_run() {
+  start_ends();
   send_seen_files(true);
   note_faults();
   end_session();

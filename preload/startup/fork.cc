@@ -6,6 +6,7 @@
 #include "preload/base/sys.h"
 #include "preload/cells/observed.h"
 #include "preload/cells/renew.h"
+#include "preload/files/started.h"
 #include "preload/handler/actions.h"
 #include "preload/handler/mapping.h"
 #include "preload/handler/mask.h"
@@ -65,6 +66,7 @@ void process_after_fork() {
   renewal_after_fork();
   datasets_after_fork();
   places_after_fork();
+  start_after_fork();
   page_watch_after_fork();
 }
 

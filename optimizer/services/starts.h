@@ -1,0 +1,51 @@
+// Fetches what a command opened as it started last, as soon as it starts again: code and libraries
+// on a network mount are opened one after the other, each with some round trips. Lists are stored
+// where locations of samples are. Core thread only; files are read by threads of an executor of its
+// own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "optimizer/services/service.h"
+#include "policy/samples/place_list.h"
+#include "policy/util/ids.h"
+
+namespace sluice::optimizer {
+
+class Starts : Service {
+ public:
+  explicit Starts(const Service& service);
+
+  void handle(const Peer& peer, const StartMessage& message, std::vector<UniqueFd> fds);
+  void handle(const Peer& peer, const StartedMessage& message, std::vector<UniqueFd> fds);
+  // Stops fetching for it.
+  void remove_session(policy::SessionId session);
+  // How many threads hold mounts of sessions that have ended.
+  size_t closing() const;
+  std::function<void()> on_all_closed;  // the last of these has ended
+  // How many threads make lists, or store them. A job that ends does not wait for them.
+  size_t unsettled() const;
+
+ private:
+  static constexpr unsigned kThreads = 32;  // of all mounts
+
+  // Shared with the threads: a start that is fetched, and a list that is made.
+  struct Fetch;
+  struct Making;
+
+  Session* may_use(const Peer& peer, uint64_t id, uint64_t token);
+  void loaded(policy::SessionId session, policy::PlaceList list);
+  void store(const std::shared_ptr<Making>& making);
+  // Runs `work` in a thread, then `done` on the core thread; kNoSession: for a list.
+  void run(policy::SessionId session, std::function<void()> work, std::function<void()> done);
+
+  Executor threads_{kThreads, kThreads};
+  std::map<policy::SessionId, std::shared_ptr<Fetch>> fetches_;
+  std::map<policy::SessionId, unsigned> running_;  // threads
+};
+
+}  // namespace sluice::optimizer

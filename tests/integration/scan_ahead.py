@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+# test: timeout=200
+"""Jobs that walk through a tree on a slow mount find its folders listed, and see what they see without Sluice; those
+that look into a folder or two start nothing. A folder that changes meanwhile is seen as it is."""
+import json
+import os
+import shutil
+import sys
+
+import harness
+import slowfs_harness
+import stage_testing
+from harness import claim
+
+FOLDERS, FILES = 60, 4
+WALK = """
+import os, sys
+for folder, folders, names in os.walk(sys.argv[1]):
+    print(folder, folders, [(name, os.stat(os.path.join(folder, name)).st_size) for name in names])
+"""
+# As torchvision's ImageFolder does.
+SORTED = """
+import os, sys
+for name in sorted(entry.name for entry in os.scandir(sys.argv[1]) if entry.is_dir()):
+    for folder, _, names in sorted(os.walk(os.path.join(sys.argv[1], name), followlinks=True)):
+        print(folder, sorted(names))
+"""
+FEW = """
+import os, sys
+print(sorted(os.listdir(sys.argv[1])), os.listdir(os.path.join(sys.argv[1], "class-7")))
+"""
+# Adds a file to a folder that may have been listed ahead, from outside of the mount, and removes one.
+CHANGES = """
+import os, sys
+for number, folder in enumerate(sorted(os.listdir(sys.argv[1]))):
+    if number == 20:
+        os.mkdir(os.path.join(sys.argv[2], "class-9", "new"))
+        os.unlink(os.path.join(sys.argv[2], "class-9", "f0"))
+    if number < 20:
+        print(os.listdir(os.path.join(sys.argv[1], folder)))
+"""
+
+
+def make(folder, deep):
+    for number in range(FOLDERS):
+        above = os.path.join(folder, f"class-{number * 37 % FOLDERS}")
+        for sub in [os.path.join(above, name) for name in ("a", "b")] if deep else [above]:
+            os.makedirs(sub)
+            for file in range(FILES):
+                with open(os.path.join(sub, f"f{file}"), "wb") as out:
+                    out.write(b"x" * (number + file))
+
+
+def requests(mount, command):
+    """For names, attributes and folders, of all processes of this name."""
+    return sum(process[kind] for process in mount.stats()["processes"].values() if process["command"] == command
+               for kind in ("lookup", "getattr", "opendir", "readdir"))
+
+
+class Test:
+    def __init__(self, place):
+        self.place, self.made = place, {}
+        for deep in (False, True):
+            self.made[deep] = os.path.join(place.work, f"tree-{deep}")
+            make(self.made[deep], deep)
+
+    def run(self, mount, argv, **settings):
+        report = os.path.join(self.place.work, "report.json")
+        done = self.place.run(argv, timeout=100, **{**stage_testing.by_default(report), **settings})
+        claim(done.returncode == 0, done.stderr)
+        found = {}
+        if os.path.exists(report):
+            with open(report, encoding="utf-8") as text:
+                found = json.load(text)
+            os.unlink(report)
+        return done, found, requests(mount, os.path.basename(argv[0]))
+
+    def both(self, deep, argv, *options):
+        """The requests of the job's own processes without Sluice and with it, and how many folders were listed."""
+        outcomes = []
+        for library in (None, harness.LIBRARY):
+            with slowfs_harness.Mount(self.place.folder, self.made[deep], "--latency", "4", "--attr-timeout", "30",
+                                      "--entry-timeout", "30", *options) as mount:
+                command = [word.replace("{}", mount.point) for word in argv]
+                done, found, asked = self.run(mount, command, LD_PRELOAD=library)
+                outcomes.append((done.stdout.replace(mount.point, ""), done.stderr, asked, found))
+            harness.drive.end_optimizer(self.place.sockets)
+        plain, under = outcomes
+        claim(plain[0] == under[0], f"{argv}: {stage_testing.first_difference(plain[0], under[0])}")
+        claim(plain[1] == under[1], f"{argv}: {under[1]}")
+        return plain[2], under[2], under[3].get("folders_listed", 0)
+
+    def walks(self):
+        python = sys.executable
+        jobs = [("os.walk", [python, "-c", WALK, "{}"]), ("sorted", [python, "-c", SORTED, "{}"]),
+                ("find", ["find", "{}", "-type", "f", "-size", "+1c", "-printf", "%p %s\\n"])]
+        if not shutil.which("find"):
+            jobs.pop()
+        for name, argv in jobs:
+            for deep in (False, True):
+                plain, under, listed = self.both(deep, argv, "--cache-folders")
+                claim(listed > FOLDERS // 2, f"{name}: {listed} folders were listed ahead")
+                claim(under < 0.7 * plain, f"{name}, deep {deep}: {under} requests of the job's own, {plain} without")
+                print(f"{name}, {'deep' if deep else 'flat'}: {plain} requests, {under} under Sluice, {listed} folders")
+        # A mount that caches no listings: nothing is won but names and attributes, and nothing differs.
+        self.both(False, jobs[0][1])
+
+    def few(self):
+        with slowfs_harness.Mount(self.place.folder, self.made[False], "--latency", "4") as mount:
+            self.run(mount, [sys.executable, "-c", FEW, mount.point])
+            claim(not self.place.optimizers(), "an optimizer was started for two folders")
+
+    def changed(self):
+        """What was listed ahead is no older than what the mount's own timeouts allow: none here."""
+        with slowfs_harness.Mount(self.place.folder, self.made[False], "--latency", "4", "--attr-timeout", "0",
+                                  "--entry-timeout", "0", "--cache-folders") as mount:
+            self.run(mount, [sys.executable, "-c", CHANGES, mount.point, self.made[False]])
+            listed = self.place.run(["ls", "-U", mount.path("class-9")])
+            claim(listed.stdout.split() == os.listdir(os.path.join(self.made[False], "class-9")), listed.stdout)
+
+
+def test(place):
+    if not stage_testing.slow_mounts():
+        harness.skip("FUSE is needed")
+    tests = Test(place)
+    tests.walks()
+    tests.few()
+    tests.changed()
+
+
+if __name__ == "__main__":
+    harness.main(test)

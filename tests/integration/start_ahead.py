@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# test: timeout=200
+"""What a command opened on a slow mount as it started is fetched ahead when it starts again: it sees the same, and its
+own process asks the mount for less. What was modified since is read by the job alone."""
+import compileall
+import json
+import os
+
+import harness
+import slowfs_harness
+import stage_testing
+from harness import claim
+
+MODULES = 60
+JOB = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import package
+total = 0
+for number in range(%d):
+    module = __import__(f"package.m{number:02}", fromlist=["value"])
+    total += module.value
+with open(os.path.join(sys.argv[1], "settings"), "rb") as file:
+    total += len(file.read())
+print(total, package.__name__)
+""" % MODULES
+
+
+class Test:
+    def __init__(self, place):
+        self.place = place
+        self.source = os.path.join(place.work, "source")
+        self.places = os.path.join(place.work, "places")
+        self.link = os.path.join(place.work, "libraries")  # the same path on each mount
+        self.job = os.path.join(place.work, "job.py")
+        with open(self.job, "w", encoding="ascii") as out:
+            out.write(JOB)
+        package = os.path.join(self.source, "package")
+        os.makedirs(package)
+        for name in ["__init__", *(f"m{number:02}" for number in range(MODULES))]:
+            with open(os.path.join(package, name + ".py"), "w", encoding="ascii") as out:
+                out.write(f"value = {len(name)}\n" + "# padding\n" * 1000 + "text = '" + "x" * 20000 + "'\n")
+        with open(os.path.join(self.source, "settings"), "wb") as out:
+            out.write(os.urandom(3_000_000))
+        claim(compileall.compile_dir(package, quiet=1), "the modules do not compile")
+
+    def run(self, library=harness.LIBRARY, **settings):
+        """Of a run on a fresh mount: what it printed, the report, and the bytes and reads of its own process."""
+        report = os.path.join(self.place.work, "report.json")
+        with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "5", "--attr-timeout", "30",
+                                  "--entry-timeout", "30") as mount:
+            if os.path.islink(self.link):
+                os.unlink(self.link)
+            os.symlink(mount.point, self.link)
+            given = {**stage_testing.by_default(report), "SLUICE_PLACES": self.places, **settings}
+            done = self.place.run(["/usr/bin/python3", self.job, self.link], library=library, timeout=100, **given)
+            claim(done.returncode == 0, done.stderr)
+            own = [process for process in mount.stats()["processes"].values() if process["command"] == "python3"]
+            if library is not None and self.places == given["SLUICE_PLACES"]:
+                harness.until(lambda: os.path.isdir(self.places) and os.listdir(self.places), 20, "a list is stored")
+            harness.drive.end_optimizer(self.place.sockets)
+        found = {}
+        if os.path.exists(report):
+            with open(report, encoding="utf-8") as text:
+                found = json.load(text)
+            os.unlink(report)
+        return done, found, sum(process["read"] + process["lookup"] for process in own)
+
+    def second_start(self):
+        plain, _, asked = self.run(library=None)
+        first, found, _ = self.run()
+        harness.same(plain, first, "the first start")
+        claim(found["start_files"] == 0, "files were fetched for a command that never ran")
+        again, found, less = self.run()
+        harness.same(plain, again, "the second start")
+        claim(found["start_files"] > MODULES // 2, f"{found['start_files']} files were fetched ahead")
+        claim(less < asked * 2 // 3, f"{less} requests of the job's own, {asked} without Sluice")
+        print(f"{found['start_files']} files were fetched ahead; {less} requests of the job's own, {asked} without")
+
+    def modified(self):
+        path = os.path.join(self.source, "settings")
+        with open(path, "ab") as out:
+            out.write(b"more")
+        plain, _, _ = self.run(library=None)
+        under, found, _ = self.run()
+        harness.same(plain, under, "a modified file")
+        claim(found["start_files"] > 0, "nothing was fetched ahead")
+
+    def damaged(self):
+        for name in os.listdir(self.places):
+            with open(os.path.join(self.places, name), "r+b") as file:
+                file.seek(100)
+                file.write(b"\0\0\0\0")
+        plain, _, _ = self.run(library=None)
+        under, _, _ = self.run(SLUICE_LOG="off")
+        harness.same(plain, under, "a damaged list")
+
+    def off(self):
+        other = os.path.join(self.place.work, "none")
+        for settings in ({"SLUICE_PLACES": "off"}, {"SLUICE_PLACES": other, "SLUICE_PREFETCH": "off"}):
+            _, found, _ = self.run(**settings)
+            claim(found.get("start_files", 0) == 0 and not os.path.exists(other), f"{settings}: {found}")
+
+
+def test(place):
+    if not stage_testing.slow_mounts():
+        harness.skip("FUSE is needed")
+    tests = Test(place)
+    tests.second_start()
+    tests.modified()
+    tests.damaged()
+    tests.off()
+
+
+if __name__ == "__main__":
+    harness.main(test)

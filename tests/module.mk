@@ -15,7 +15,7 @@ optimizer-replay_ARCHIVES := tests optimizer policy protocol
 # libFuzzer, by clang, with both sanitizers whatever the variant; sources compiled apart.
 FUZZERS := $(addprefix $(B)/fuzz/,optimizer_input pack_file tensor_list)
 
-$(B)/fuzz/optimizer_input: optimizer/control/parse.cc $(policy.a_SRCS) $(PROTOCOL_SRCS)
+$(B)/fuzz/optimizer_input: $(wildcard optimizer/control/*.cc) $(policy.a_SRCS) $(PROTOCOL_SRCS)
 $(B)/fuzz/pack_file: $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc)
 $(B)/fuzz/tensor_list: $(wildcard policy/weights/*.cc)
 $(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard policy/*/*.h optimizer/*/*.h optimizer/*/*/*.h protocol/*.h)

@@ -212,6 +212,7 @@ void Starts::store(const std::shared_ptr<Making>& making) {
       list.parts.push_back(part);
     }
   }
+  if (list.files.empty()) return;  // nothing of it was on slow storage
   run(
       policy::kNoSession,
       [list = std::move(list), folder = making->folder] {

@@ -175,6 +175,8 @@ __attribute__((noinline)) void StartWatch::note(int fd, int folder, const char* 
 
 void start_loads(const char* path) {
   if (!g_start_recorded.load(std::memory_order_relaxed) || path == nullptr || *path != '/') return;
+  // Of a program that has opened nothing on slow storage so far, libraries are not there either.
+  if (__atomic_load_n(&g_count, __ATOMIC_RELAXED) == 0) return;
   if (in_vfork_child() || !is_root_process() || !wanted()) return;
   const KeepErrno keep;
   note_file(AT_FDCWD, path, 0);

@@ -1,5 +1,6 @@
 #include "optimizer/services/samples/record_locator.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +11,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "optimizer/io/hdf5_chunks.h"
 #include "optimizer/io/lmdb_records.h"
 #include "optimizer/io/log.h"
 #include "optimizer/io/residency.h"
+#include "policy/samples/chunk_guess.h"
 #include "policy/samples/key_guess.h"
 #include "policy/samples/ordered_rows.h"
 #include "policy/samples/row_guess.h"
@@ -23,6 +26,7 @@ using policy::DatasetId;
 using policy::Datasets;
 using policy::Extent;
 using policy::FileId;
+using policy::guess_chunks;
 using policy::guess_keys;
 using policy::guess_ordered_rows;
 using policy::guess_rows;
@@ -46,14 +50,29 @@ constexpr uint64_t kMostDeclaredBytes = 256 << 20;  // of keys that wait for the
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// Reads only cached bytes: a process that has an LMDB open has read its beginning.
-bool seems_lmdb(int fd) {
+// The file's first bytes, if they are cached: a process that has an LMDB or HDF5 file open has read
+// them. Zeros: they are not.
+std::array<std::byte, 24> cached_beginning(int fd) {
   std::array<std::byte, 24> beginning{};
   uint64_t here = 0;
-  return cached_bytes(fd, {0, beginning.size()}, false, &here) && here == beginning.size() &&
-         pread(fd, beginning.data(), beginning.size(), 0) ==
-             static_cast<ssize_t>(beginning.size()) &&
-         looks_like_lmdb(beginning);
+  if (!cached_bytes(fd, {0, beginning.size()}, false, &here) || here != beginning.size() ||
+      pread(fd, beginning.data(), beginning.size(), 0) != static_cast<ssize_t>(beginning.size())) {
+    beginning.fill({});
+  }
+  return beginning;
+}
+
+// By the chunks of an HDF5 file's datasets.
+Guessing guess_hdf5(int fd, uint64_t size, FileId file, uint64_t samples,
+                    const std::vector<Observation>& observed, const std::atomic<bool>& stop) {
+  const Hdf5Read read = [&](uint64_t offset, void* out, uint64_t bytes) {
+    return !stop.load(std::memory_order_relaxed) &&
+           pread(fd, out, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  };
+  const Hdf5Ahead ahead = [&](uint64_t offset, uint64_t bytes) {
+    posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  };
+  return guess_chunks(find_hdf5_chunks(read, ahead, size, samples), file, samples, observed);
 }
 
 // Null: *why is one line.
@@ -222,6 +241,39 @@ void RecordLocator::doubt(DatasetId id) {
   plans_->orders_changed = true;
 }
 
+// What is known where samples are guessed.
+struct RecordLocator::Guessed {
+  FileId file;    // that was read for the observed samples
+  bool several;   // others were, too
+  uint64_t size;  // of the file, bytes
+  uint64_t samples;
+  LmdbLimits most;
+};
+
+void RecordLocator::guess(int fd, const std::atomic<bool>& stop, const Guessed& known,
+                          const std::vector<Observation>& observed, Found* found) {
+  if (known.several) {
+    found->guessing = guess_ordered_rows(known.samples, observed);
+    return;
+  }
+  const auto beginning = cached_beginning(fd);
+  if (found->records == nullptr && looks_like_lmdb(beginning)) {
+    found->records = list_records(fd, stop, known.most, &found->why);
+  }
+  if (found->records != nullptr) {
+    found->guessing = guess_keys(*found->records, known.file, known.samples, observed);
+  } else if (found->why.empty()) {
+    if (looks_like_hdf5(beginning.data())) {
+      found->guessing = guess_hdf5(fd, known.size, known.file, known.samples, observed, stop);
+      if (found->guessing.state == Guessing::State::kGuessed) return;
+    }
+    found->guessing = guess_rows(known.size, known.file, known.samples, observed);
+    if (found->guessing.state == Guessing::State::kNone) {
+      found->guessing = guess_ordered_rows(known.samples, observed);
+    }
+  }
+}
+
 void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
   const SampleSet& set = *plans_->samples.set(id);
   if (set.samples() > std::min(kMostGuessed, limits().records)) {
@@ -264,21 +316,7 @@ void RecordLocator::try_guess(DatasetId id, Dataset& dataset) {
       *entry,
       [found, observed, file, several, size = entry->size, samples = set.samples(),
        most = limits()](int fd, const std::atomic<bool>& stop) {
-        if (several) {
-          found->guessing = guess_ordered_rows(samples, *observed);
-          return;
-        }
-        if (found->records == nullptr && seems_lmdb(fd)) {
-          found->records = list_records(fd, stop, most, &found->why);
-        }
-        if (found->records != nullptr) {
-          found->guessing = guess_keys(*found->records, file, samples, *observed);
-        } else if (found->why.empty()) {
-          found->guessing = guess_rows(size, file, samples, *observed);
-          if (found->guessing.state == Guessing::State::kNone) {
-            found->guessing = guess_ordered_rows(samples, *observed);
-          }
-        }
+        guess(fd, stop, {file, several, size, samples, most}, *observed, found.get());
       },
       [this, id, file, found] { guessed(id, file, std::move(*found)); });
 }

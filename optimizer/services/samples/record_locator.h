@@ -69,6 +69,7 @@ class RecordLocator : Service {
     uint64_t bytes() const;  // of memory, approximately
   };
   struct Found;
+  struct Guessed;
 
   // Executor work that reads a file; once `stop` is set it ends between two read calls.
   using Stop = std::shared_ptr<std::atomic<bool>>;
@@ -77,6 +78,9 @@ class RecordLocator : Service {
     unsigned count = 0;
   };
 
+  // Reads the file as far as a guess needs it. Any thread.
+  static void guess(int fd, const std::atomic<bool>& stop, const Guessed& known,
+                    const std::vector<policy::Observation>& observed, Found* found);
   void try_guess(policy::DatasetId id, Dataset& dataset);
   void guessed(policy::DatasetId id, policy::FileId file, Found found);
   void apply_guess(policy::DatasetId id, uint64_t first);

@@ -87,7 +87,13 @@ std::optional<PlaceList> PlaceStore::load(const std::string& name, uint64_t samp
 
 bool PlaceStore::make_folder(std::string* problem) const {
   std::error_code error;
-  fs::create_directories(fs::path(folder).parent_path(), error);
+  const fs::path above = fs::path(folder).parent_path();
+  // A user's cache folder is made where it lacks, but no home: the user has none.
+  if (above.filename() == ".cache" && !fs::exists(above.parent_path(), error)) {
+    *problem = above.parent_path().string() + ": no such folder";
+    return false;
+  }
+  fs::create_directories(above, error);
   if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return true;
   *problem = error_text(folder);
   return false;

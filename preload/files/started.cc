@@ -20,16 +20,15 @@
 namespace sluice::preload {
 
 constinit std::atomic<bool> g_start_recorded{true};
+constinit std::atomic<bool> g_start_asked{false};
+constinit std::atomic<uint64_t> g_start_began{0};
 
 namespace {
 
-constexpr uint64_t kLongestNs = 60'000'000'000;
-constexpr uint64_t kLongNs = 200'000;  // an open that takes longer has asked a server
-constexpr uint32_t kSlow = 4;          // such opens, before the optimizer is asked
-constexpr uint32_t kFewest = 16;       // files; fewer are not worth a list
-constexpr uint32_t kMost = 8192;       // files
-constexpr uint32_t kMostLocal = 2048;  // files on no slow mount that were opened before any other
-constexpr off_t kLargest = 16 << 20;   // bytes; larger files that are read are data
+constexpr uint32_t kSlow = 4;         // such opens, before the optimizer is asked
+constexpr uint32_t kFewest = 16;      // files; fewer are not worth a list
+constexpr uint32_t kMost = 8192;      // files
+constexpr off_t kLargest = 16 << 20;  // bytes; larger files that are read are data
 constexpr size_t kKeyBytes = 1024;
 constexpr uint32_t kKeyWords = 3;  // of the command line
 
@@ -39,9 +38,7 @@ constinit char g_paths[1 << 20] = {};
 constinit size_t g_used = 0;
 constinit uint32_t g_count = 0, g_slow = 0;
 
-constinit std::atomic<uint64_t> g_began_ns{0};  // the first file was opened; any thread
-constinit std::atomic<uint32_t> g_opens{0};     // any thread
-constinit std::atomic<bool> g_full{false};      // any thread
+constinit std::atomic<bool> g_full{false};  // any thread
 
 bool wanted() {
   const char* places = g_settings.text[static_cast<size_t>(protocol::Option::kPlaces)];
@@ -83,7 +80,7 @@ size_t command_key(char* out) {
 }
 
 // True once, when the optimizer is to be asked.
-bool add(const StagePath& path, uint64_t took_ns) {
+bool add(const StagePath& path, bool slow) {
   const Locked locked(g_lock);
   if (g_count >= kMost || sizeof g_paths - g_used < protocol::kStagePath) {
     g_full.store(true, std::memory_order_relaxed);
@@ -93,7 +90,7 @@ bool add(const StagePath& path, uint64_t took_ns) {
   g_used += path.length;
   g_paths[g_used++] = '\0';
   __atomic_store_n(&g_count, g_count + 1, __ATOMIC_RELAXED);
-  return took_ns >= kLongNs && ++g_slow == kSlow;
+  return slow && ++g_slow == kSlow;
 }
 
 void ask() {
@@ -107,16 +104,6 @@ void ask() {
                   .body_size = sizeof body,
                   .text = key,
                   .text_size = length});
-}
-
-// Whether nothing more is recorded. Costs no system call: a program may open files by the million.
-bool is_over(uint64_t now_ns) {
-  uint64_t began = 0;
-  g_began_ns.compare_exchange_strong(began, now_ns, std::memory_order_relaxed);
-  if (began != 0 && now_ns - began > kLongestNs) return true;
-  if (g_full.load(std::memory_order_relaxed)) return true;
-  return g_opens.fetch_add(1, std::memory_order_relaxed) >= kMostLocal &&
-         __atomic_load_n(&g_count, __ATOMIC_RELAXED) == 0;
 }
 
 // The files of which code is mapped: libraries that others depend on were opened by no hook.
@@ -150,18 +137,25 @@ void add_mapped(MemoryFile* memory, uint32_t* count) {
 }
 
 // Not inlined: open() may be called where the stack is small.
-__attribute__((noinline)) void note_file(int folder, const char* path, uint64_t took_ns) {
+__attribute__((noinline)) void note_file(int folder, const char* path, bool slow) {
   StagePath absolute;
-  if (absolute_path(folder, path, &absolute) && add(absolute, took_ns)) ask();
+  if (!absolute_path(folder, path, &absolute) || !add(absolute, slow)) return;
+  g_start_asked.store(true, std::memory_order_relaxed);
+  ask();
 }
 
 }  // namespace
+
+bool StartWatch::is_over() {
+  return g_full.load(std::memory_order_relaxed) ||
+         sys::now_ns() - g_start_began.load(std::memory_order_relaxed) > kLongestNs;
+}
 
 __attribute__((noinline)) void StartWatch::note(int fd, int folder, const char* path,
                                                 uint64_t took_ns) {
   if (t_state.samples_begun != 0) return;
   const KeepErrno keep;
-  if (is_over(sys::now_ns())) {
+  if (is_over()) {
     if (!in_vfork_child()) on_own_stack(start_ends);
     return;
   }
@@ -170,7 +164,8 @@ __attribute__((noinline)) void StartWatch::note(int fd, int folder, const char* 
       about.st_size >= kLargest || !on_slow_mount(fd, about)) {
     return;
   }
-  if (!in_vfork_child() && is_root_process() && wanted()) note_file(folder, path, took_ns);
+  if (!in_vfork_child() && is_root_process() && wanted())
+    note_file(folder, path, took_ns >= kLongNs);
 }
 
 void start_loads(const char* path) {
@@ -179,7 +174,7 @@ void start_loads(const char* path) {
   if (__atomic_load_n(&g_count, __ATOMIC_RELAXED) == 0) return;
   if (in_vfork_child() || !is_root_process() || !wanted()) return;
   const KeepErrno keep;
-  note_file(AT_FDCWD, path, 0);
+  note_file(AT_FDCWD, path, false);
 }
 
 void start_after_fork() { g_start_recorded.store(false, std::memory_order_relaxed); }

@@ -11,6 +11,10 @@
 
 namespace sluice::optimizer {
 
+// Opens `path` for reading if it is a regular file, of which *about is. A device's open may have
+// effects: what it is, is known before. Blocks in the file system. Any thread.
+UniqueFd open_regular(const std::string& path, struct stat* about);
+
 struct Beside {
   UniqueFd fd;  // read-only, close-on-exec; none: there is no such file
   struct stat about {};

@@ -360,7 +360,8 @@ std::vector<RowChunks> find_hdf5_chunks(const Hdf5Read& read, const Hdf5Ahead& a
   File file(read, ahead, size, limits);
   std::vector<uint64_t> objects{file.root()};
   std::set<uint64_t> known;
-  for (size_t i = 0; i < objects.size() && i < limits.objects; ++i) {
+  for (size_t i = 0; i < objects.size() && i < limits.objects && out.size() < limits.datasets;
+       ++i) {
     if (objects[i] == kNone || !known.insert(objects[i]).second) continue;
     const std::optional<Object> object = file.object(objects[i]);
     if (!object) continue;

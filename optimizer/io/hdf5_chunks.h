@@ -18,6 +18,7 @@ namespace sluice::optimizer {
 struct Hdf5Limits {
   uint64_t nodes = 1 << 18;  // of indices and headers, all of which are read: 4 KiB or less each
   uint64_t objects = 4096;   // groups and datasets
+  uint64_t datasets = 16;    // of these, found: each takes 16 bytes for each of its chunks
 };
 
 // Reads `size` bytes at `offset`; false: there are fewer, or it is time to stop.

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "optimizer/io/beside.h"
 #include "optimizer/io/list_folder.h"
-#include "optimizer/io/reopen.h"
 #include "optimizer/io/residency.h"
 #include "protocol/unique_fd.h"
 
@@ -23,7 +23,6 @@ using policy::Range;
 
 constexpr uint64_t kWhole = 256 << 10;      // files up to this size are fetched whole
 constexpr uint64_t kLongestPart = 1 << 30;  // bytes
-constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
 int64_t modified_ns(const struct stat& about) {
   return about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec;
@@ -57,8 +56,11 @@ void add_start_file(const std::string& path, bool no_cachestat, PlaceList* list)
   const auto size = static_cast<uint64_t>(about.st_size);
   std::vector<Range> parts{{0, size}};
   if (size > kWhole) {
-    const UniqueFd fd(open(path.c_str(), kFlags));
-    if (!fd) return;
+    const UniqueFd fd = open_regular(path, &about);
+    uint64_t cached = 0;
+    // Of another user's file, as a shared environment's, the kernel does not tell: all of a large
+    // library would be more than what is used of it.
+    if (!fd || !cached_exactly(fd.get(), {0, size}, no_cachestat, &cached)) return;
     parts = cached_parts(fd.get(), size, no_cachestat);
   }
   if (parts.empty()) return;
@@ -70,10 +72,10 @@ void add_start_file(const std::string& path, bool no_cachestat, PlaceList* list)
 }
 
 uint64_t fetch_start_file(const PlaceList::File& file, const std::vector<PlaceList::Part>& parts) {
-  const UniqueFd fd(open(file.path.c_str(), kFlags));
   struct stat about {};
-  if (!fd || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
-      static_cast<uint64_t>(about.st_size) != file.size || modified_ns(about) != file.modified_ns) {
+  const UniqueFd fd = open_regular(file.path, &about);
+  if (!fd || static_cast<uint64_t>(about.st_size) != file.size ||
+      modified_ns(about) != file.modified_ns) {
     return 0;
   }
   std::array<char, 128 << 10> scratch;

@@ -15,7 +15,7 @@ namespace sluice::optimizer {
 inline constexpr uint64_t kStartFiles = 1 << 15;  // most files; PlaceList::samples of such a list
 
 // What to store of the file: appended to `list`, if it is a regular file of a network or FUSE
-// mount that has something in memory.
+// mount that has something in memory, as far as that is known.
 void add_start_file(const std::string& path, bool no_cachestat, policy::PlaceList* list);
 
 // Reads the parts of the file number `file` into the page cache, of which `parts` are all its

@@ -1,5 +1,6 @@
 #include "optimizer/services/scans.h"
 
+#include <new>
 #include <utility>
 
 #include "optimizer/io/log.h"
@@ -59,13 +60,16 @@ void Scans::start() {
     if (base == bases_.end()) continue;
     ++under_way_;
     ++by_base_[task.base];
-    threads_.run(task.base.device, [this, mailbox = base_->loop.mailbox(), task,
-                                    fd = base->second]() mutable {
-      auto listing =
-          std::make_shared<std::optional<FolderListing>>(list_folder(fd->get(), task.path));
-      fd.reset();
-      mailbox->post([this, task, listing] { listed(task, std::move(*listing)); });
-    });
+    threads_.run(task.base.device,
+                 [this, mailbox = base_->loop.mailbox(), task, fd = base->second]() mutable {
+                   auto listing = std::make_shared<std::optional<FolderListing>>();
+                   try {
+                     *listing = list_folder(fd->get(), task.path);
+                   } catch (const std::bad_alloc&) {  // this one is not listed
+                   }
+                   fd.reset();
+                   mailbox->post([this, task, listing] { listed(task, std::move(*listing)); });
+                 });
   }
 }
 

@@ -47,13 +47,12 @@ class ScanPlan {
   };
 
   static constexpr size_t kMostScans = 64;
-  static constexpr size_t kMostSubfolders = 1
-                                            << 17;  // of one folder: with more none is listed ahead
-  static constexpr size_t kMostTasks = 1 << 14;     // that wait
+  // Of one folder; where there are more, none is listed ahead.
+  static constexpr size_t kMostSubfolders = 1 << 17;
+  static constexpr size_t kMostTasks = 1 << 14;                    // that wait
   static constexpr uint32_t kFirstWindow = 4, kMostWindow = 1024;  // subfolders
-  static constexpr uint64_t kMostEntries = 100'000;  // listed since the last report: about 100 MB
-                                                     // of the kernel's memory
-
+  // Listed since the last report: about 100 MB of the kernel's memory.
+  static constexpr uint64_t kMostEntries = 100'000;
   static constexpr unsigned kEnough = 4;     // folders listed ahead, to judge a mount by
   static constexpr unsigned kMostVain = 32;  // reports, and what follows of them is refused
 

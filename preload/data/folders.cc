@@ -24,11 +24,12 @@ constinit std::atomic<uint64_t> g_not_before_ns{0};  // any thread
 }  // namespace
 
 void folder_was_listed(DIR* folder, uint64_t took_ns) {
-  if (took_ns < kLongNs || in_vfork_child() ||
-      sys::now_ns() < g_not_before_ns.load(std::memory_order_relaxed))
-    return;
-  if (process_is_new()) process_after_fork();
   const KeepErrno keep;
+  if (took_ns < kLongNs || in_vfork_child() ||
+      sys::now_ns() < g_not_before_ns.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (process_is_new()) process_after_fork();
   const int fd = dirfd(folder);
   struct stat about;
   if (fd < 0 || sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISDIR(about.st_mode) ||

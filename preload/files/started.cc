@@ -30,6 +30,9 @@ constexpr uint32_t kFewest = 16;      // files; fewer are not worth a list
 constexpr uint32_t kMost = 8192;      // files
 constexpr off_t kLargest = 16 << 20;  // bytes; larger files that are read are data
 constexpr size_t kKeyBytes = 1024;
+// Files that took long to open and were on a local disk, before any other: the program's are there,
+// and the machine is slow. Each costs a system call.
+constexpr uint32_t kMostLocal = 40;
 constexpr uint32_t kKeyWords = 3;  // of the command line
 
 // Absolute paths, each ended by a NUL. REQUIRES: g_lock.
@@ -38,7 +41,8 @@ constinit char g_paths[1 << 20] = {};
 constinit size_t g_used = 0;
 constinit uint32_t g_count = 0, g_slow = 0;
 
-constinit std::atomic<bool> g_full{false};  // any thread
+constinit std::atomic<bool> g_full{false};   // any thread
+constinit std::atomic<uint32_t> g_local{0};  // of kMostLocal; any thread
 
 bool wanted() {
   const char* places = g_settings.text[static_cast<size_t>(protocol::Option::kPlaces)];
@@ -153,35 +157,44 @@ bool StartWatch::is_over() {
 
 __attribute__((noinline)) void StartWatch::note(int fd, int folder, const char* path,
                                                 uint64_t took_ns) {
-  if (t_state.samples_begun != 0) return;
+  if (t_state.samples_begun != 0 || in_vfork_child()) return;
   const KeepErrno keep;
+  if (process_is_new()) process_after_fork();
+  if (!g_start_recorded.load(std::memory_order_relaxed)) return;
   if (is_over()) {
-    if (!in_vfork_child()) on_own_stack(start_ends);
+    on_own_stack(start_ends);
     return;
   }
   struct stat about;
-  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0 || !S_ISREG(about.st_mode) ||
-      about.st_size >= kLargest || !on_slow_mount(fd, about)) {
+  if (sys::call(SYS_fstat, fd, sys::word(&about)) != 0) return;
+  if (!on_slow_mount(fd, about)) {
+    if (g_local.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostLocal &&
+        !g_start_asked.load(std::memory_order_relaxed)) {
+      g_start_recorded.store(false, std::memory_order_relaxed);
+    }
     return;
   }
-  if (!in_vfork_child() && is_root_process() && wanted())
-    note_file(folder, path, took_ns >= kLongNs);
+  if (!S_ISREG(about.st_mode) || about.st_size >= kLargest) return;
+  if (wanted()) note_file(folder, path, took_ns >= kLongNs);
 }
 
 void start_loads(const char* path) {
   if (!g_start_recorded.load(std::memory_order_relaxed) || path == nullptr || *path != '/') return;
   // Of a program that has opened nothing on slow storage so far, libraries are not there either.
   if (__atomic_load_n(&g_count, __ATOMIC_RELAXED) == 0) return;
-  if (in_vfork_child() || !is_root_process() || !wanted()) return;
+  if (in_vfork_child()) return;
   const KeepErrno keep;
+  if (process_is_new()) process_after_fork();
+  if (!g_start_recorded.load(std::memory_order_relaxed) || !wanted()) return;
   note_file(AT_FDCWD, path, false);
 }
 
 void start_after_fork() { g_start_recorded.store(false, std::memory_order_relaxed); }
 
+// A child that no hook saw forked has adopted itself before (process_is_new()).
 void start_ends() {
   if (!g_start_recorded.exchange(false, std::memory_order_relaxed)) return;
-  if (in_vfork_child() || !is_root_process()) return;
+  if (in_vfork_child()) return;
   const KeepErrno keep;
   size_t used = 0;
   uint32_t count = 0;

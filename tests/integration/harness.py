@@ -183,6 +183,16 @@ def make_samples(place, count, size=2000):
 PYTHON_ADAPTER = os.path.join(TOP, "adapters", "python")
 
 
+def take_report(path):
+    """What SLUICE_REPORT left there, which is removed; empty if it left none."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as text:
+        found = json.load(text)
+    os.unlink(path)
+    return found
+
+
 def sluice_lines(done):
     return [line for line in done.stderr.splitlines() if line.startswith("sluice:")]
 

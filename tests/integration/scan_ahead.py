@@ -2,7 +2,6 @@
 # test: timeout=200
 """Jobs that walk through a tree on a slow mount find its folders listed, and see what they see without Sluice; those
 that look into a folder or two start nothing. A folder that changes meanwhile is seen as it is."""
-import json
 import os
 import shutil
 import sys
@@ -68,12 +67,7 @@ class Test:
         report = os.path.join(self.place.work, "report.json")
         done = self.place.run(argv, timeout=100, **{**stage_testing.by_default(report), **settings})
         claim(done.returncode == 0, done.stderr)
-        found = {}
-        if os.path.exists(report):
-            with open(report, encoding="utf-8") as text:
-                found = json.load(text)
-            os.unlink(report)
-        return done, found, requests(mount, os.path.basename(argv[0]))
+        return done, harness.take_report(report), requests(mount, os.path.basename(argv[0]))
 
     def both(self, deep, argv, *options):
         """The requests of the job's own processes without Sluice and with it, and how many folders were listed."""

@@ -3,7 +3,6 @@
 """What a command opened on a slow mount as it started is fetched ahead when it starts again: it sees the same, and its
 own process asks the mount for less. What was modified since is read by the job alone."""
 import compileall
-import json
 import os
 
 import harness
@@ -59,12 +58,7 @@ class Test:
             if library is not None and self.places == given["SLUICE_PLACES"]:
                 harness.until(lambda: os.path.isdir(self.places) and os.listdir(self.places), 20, "a list is stored")
             harness.drive.end_optimizer(self.place.sockets)
-        found = {}
-        if os.path.exists(report):
-            with open(report, encoding="utf-8") as text:
-                found = json.load(text)
-            os.unlink(report)
-        return done, found, sum(process["read"] + process["lookup"] for process in own)
+        return done, harness.take_report(report), sum(process["read"] + process["lookup"] for process in own)
 
     def second_start(self):
         plain, _, asked = self.run(library=None)

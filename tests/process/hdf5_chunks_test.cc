@@ -184,6 +184,12 @@ TEST_F(Hdf5ChunksTest, DamagedFilesGiveNoPlaceBeyondTheirEnd) {
   }
 }
 
+// A file may claim any number of datasets with as many rows as there are samples.
+TEST_F(Hdf5ChunksTest, DatasetsAreBounded) {
+  EXPECT_EQ(find(content_of(path("nested"))).size(), 2);
+  EXPECT_EQ(find(content_of(path("nested")), nullptr, {.datasets = 1}).size(), 1);
+}
+
 TEST_F(Hdf5ChunksTest, ReadsAreBounded) {
   uint64_t reads = 0;
   find(content_of(path("many")), &reads, {.nodes = 10, .objects = 500});

@@ -8,7 +8,7 @@
 #include "cli/simulate.h"
 #include "cli/simulate_engine.h"
 #include "cli/simulate_workload.h"
-#include "policy/importance/system.h"
+#include "policy/systems/table.h"
 
 namespace sluice::cli {
 

@@ -54,12 +54,15 @@ double SystemCounts::hit_ratio() const {
   return requests == 0 ? 0 : 1 - share(DeliveryKind::kMiss) - share(DeliveryKind::kMissOther);
 }
 
+double SystemCounts::single_reads() const { return requests * (1 - hit_ratio()) - in_packages; }
+
 SystemCounts& SystemCounts::add(const SystemCounts& other, double factor) {
   requests += factor * other.requests;
   asked += factor * other.asked;
   for (size_t kind = 0; kind < deliveries.size(); ++kind)
     deliveries[kind] += factor * other.deliveries[kind];
   missed += factor * other.missed;
+  in_packages += factor * other.in_packages;
   packages += factor * other.packages;
   packed += factor * other.packed;
   useful += factor * other.useful;
@@ -73,19 +76,22 @@ SystemOutcome play_system(const Synthetic& job, double drift, const policy::Syst
   // The order of an epoch is the workload's without the samples that are not selected: what a job's
   // own sampler would draw.
   const std::unique_ptr<Workload> workload = make_synthetic(job);
+  std::vector<uint32_t> bytes(job.samples);
+  for (const Access& access : workload->round(0)) {
+    bytes[access.sample] = static_cast<uint32_t>(access.bytes);
+  }
   const auto system = info.make({.capacity = memory,
                                  .samples = job.samples,
+                                 .bytes = bytes,
                                  .selection = {.seed = job.seed},
                                  .seed = job.seed});
   Losses losses(job, drift);
   policy::ImportanceValues values(job.samples);
-  std::vector<uint64_t> bytes(job.samples);
   for (unsigned epoch = 0; epoch < job.epochs; ++epoch) {
     if (epoch != 0) losses.next_epoch();
     const std::vector<bool> chosen = system->begin_epoch(0, epoch, values.all());
     SystemCounts counts;
     for (const Access& access : workload->round(epoch)) {
-      bytes[access.sample] = access.bytes;
       if (!chosen[access.sample]) continue;
       const Delivery delivery =
           system->request(0, access.sample, static_cast<uint32_t>(access.bytes));
@@ -93,7 +99,10 @@ SystemOutcome play_system(const Synthetic& job, double drift, const policy::Syst
       ++counts.requests;
       counts.asked += static_cast<double>(access.bytes);
       ++part(&counts, delivery.kind);
-      if (delivery.kind == DeliveryKind::kMiss || delivery.kind == DeliveryKind::kMissOther) {
+      if (delivery.in_package) {
+        ++counts.in_packages;
+      } else if (delivery.kind == DeliveryKind::kMiss ||
+                 delivery.kind == DeliveryKind::kMissOther) {
         counts.missed += static_cast<double>(bytes[delivery.sample]);
       }
       const policy::Background behind = system->background();
@@ -111,7 +120,7 @@ SystemOutcome play_system(const Synthetic& job, double drift, const policy::Syst
 Cost system_cost(const SystemCounts& counts, const Storage& storage) {
   Counts both;
   both.accesses = counts.requests;
-  both.hits = counts.requests * counts.hit_ratio() - counts.packages;
+  both.hits = counts.requests - counts.single_reads() - counts.packages;
   both.fetched = counts.missed + counts.packed;
   return cost(both, storage, 1);
 }
@@ -126,13 +135,13 @@ std::string systems_table(std::span<const SystemOutcome> outcomes, const Workloa
     const SystemCounts mean = outcome.steady();
     const Cost costs = system_cost(mean, storage);
     const double others = mean.share(DeliveryKind::kSubstituted) + mean.share(DeliveryKind::kHForL);
-    const double missed = mean.requests * (1 - mean.hit_ratio());
     rows.push_back(
         {outcome.system->name, memory_text(outcome.memory, workload.dataset_bytes()),
          fmt::format("{:.3f}", mean.requests / samples), fmt::format("{:.4f}", mean.hit_ratio()),
          fmt::format("{:.4f}", mean.share(DeliveryKind::kHHit)),
          fmt::format("{:.4f}", mean.share(DeliveryKind::kLExact)), fmt::format("{:.4f}", others),
-         format_bytes(mean.missed + mean.packed), fmt::format("{:.0f}", missed + mean.packages),
+         format_bytes(mean.missed + mean.packed),
+         fmt::format("{:.0f}", mean.single_reads() + mean.packages),
          fmt::format("{:.0f}", mean.packages),
          mean.packed == 0 ? "-" : fmt::format("{:.0f} %", 100 * mean.useful / mean.packed),
          format_time(costs.reading * 1e9), format_time(costs.stall * 1e9)});

@@ -11,7 +11,7 @@
 
 #include "cli/simulate_engine.h"
 #include "cli/simulate_settings.h"
-#include "policy/importance/system.h"
+#include "policy/systems/table.h"
 
 namespace sluice::cli {
 
@@ -19,12 +19,15 @@ namespace sluice::cli {
 struct SystemCounts {
   double requests = 0, asked = 0;                              // samples; bytes
   std::array<double, policy::kDeliveryKinds> deliveries = {};  // requests, by kind of answer
-  double missed = 0;                                           // bytes, read while the job waits
-  double packages = 0, packed = 0, useful = 0, written = 0;    // the rest in bytes
+  double missed = 0;       // bytes, each sample read by itself while the job waits
+  double in_packages = 0;  // misses that were read in a package while the job waited
+  double packages = 0, packed = 0, useful = 0, written = 0;  // the rest in bytes
 
   double share(policy::DeliveryKind kind) const;  // of the requests
   // Hits of all kinds: H, L exact and substituted.
   double hit_ratio() const;
+  // Requests to storage for one sample each.
+  double single_reads() const;
   // Adds `factor` times the other.
   SystemCounts& add(const SystemCounts& other, double factor = 1);
 };

@@ -51,6 +51,8 @@ struct Delivery {
   SampleId sample = kNoSample;  // to be delivered
   DeliveryKind kind = DeliveryKind::kMiss;
   bool retain = false;  // it is read, and retained from now on
+  // It is read in a package: request and bytes are among Background's.
+  bool in_package = false;
 };
 
 class ICache {

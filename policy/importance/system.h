@@ -1,12 +1,10 @@
-// Complete training systems, as iCache compares them (section V-A): which samples an epoch
+// A complete training system, as iCache compares them (section V-A): which samples an epoch
 // requests, which sample is delivered for each, and which are retained. The same code runs live and
 // in the simulator. Pure; one thread.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "policy/importance/h_list.h"
@@ -19,6 +17,8 @@ namespace sluice::policy {
 struct SystemSettings {
   uint64_t capacity = 0;  // bytes
   uint32_t samples = 0;   // of the dataset
+  // By sample; it outlives the system. Needed by systems that read chunks.
+  std::span<const uint32_t> bytes = {};
   SelectionSettings selection;
   double h_share = kHShare;
   // Largest share of an epoch's requests that is substituted (in systems that substitute).
@@ -34,7 +34,7 @@ struct SystemSettings {
 struct Background {
   uint64_t packages = 0;      // read, each in one request
   uint64_t bytes = 0;         // of these packages
-  uint64_t useful_bytes = 0;  // of samples that could substitute
+  uint64_t useful_bytes = 0;  // of samples that could be delivered
   uint64_t written_bytes = 0;
 };
 
@@ -56,18 +56,5 @@ class System {
   // Since the last call.
   virtual Background background() { return {}; }
 };
-
-struct SystemInfo {
-  const char* name;     // as users write it
-  const char* meaning;  // for a user, a few words
-  bool selects;         // epochs request a part of the samples (IIS)
-  std::unique_ptr<System> (*make)(const SystemSettings& settings);
-};
-
-// In the order in which they are shown.
-std::span<const SystemInfo> systems();
-
-// nullptr if there is none of that name.
-const SystemInfo* find_system(std::string_view name);
 
 }  // namespace sluice::policy

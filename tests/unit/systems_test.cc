@@ -7,7 +7,7 @@
 #include <string>
 
 #include "policy/importance/icache_system.h"
-#include "policy/importance/system.h"
+#include "policy/systems/table.h"
 #include "tests/unit/importance_data.h"
 
 namespace sluice::policy {
@@ -60,8 +60,10 @@ Epochs train(System* system, uint32_t samples, uint32_t epochs, bool once, uint6
 Epochs train(const char* name, double memory, uint32_t samples = 10000, uint32_t epochs = 30) {
   const SystemInfo* info = find_system(name);
   EXPECT_NE(info, nullptr) << name;
+  const std::vector<uint32_t> bytes(samples, kBytes);
   const auto system = info->make({.capacity = static_cast<uint64_t>(memory * samples) * kBytes,
                                   .samples = samples,
+                                  .bytes = bytes,
                                   .package_bytes = 32 * kBytes});
   return train(system.get(), samples, epochs, std::string(name) != "icache-h");
 }
@@ -101,6 +103,18 @@ TEST(Systems, ICacheHitsAsOftenAsThePaperSays) {
     EXPECT_LE(run.share(DeliveryKind::kSubstituted), kMostSubstituted) << memory;
     EXPECT_GT(run.background.useful_bytes, 0.25 * run.background.bytes) << memory;
   }
+}
+
+// Of Brand at 25 % our own earlier simulation says 7.2 loads of each chunk; a pool reads what does
+// not fit, and no more.
+TEST(Systems, ChunksAreLoadedAsOftenAsTheirMemoryMakesNecessary) {
+  const double chunks = 10000.0 / 64;
+  const Epochs brand = train("brand", 0.25, 10000, 11);
+  EXPECT_NEAR(static_cast<double>(brand.background.packages) / 10 / chunks, 7.2, 0.2);
+  EXPECT_NEAR(brand.background.useful_bytes, 10.0 * 10000 * kBytes, 0.01 * 10 * 10000 * kBytes);
+  const Epochs pool = train("pool", 0.25, 10000, 11);
+  EXPECT_NEAR(static_cast<double>(pool.background.packages) / 10 / chunks, 0.75, 0.01);
+  EXPECT_EQ(pool.background.bytes, pool.background.useful_bytes);
 }
 
 TEST(Systems, AnHSampleReplacesAnLSampleOnlyWhereThatWasChosen) {

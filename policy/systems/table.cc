@@ -1,4 +1,4 @@
-#include "policy/importance/system.h"
+#include "policy/systems/table.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +9,7 @@
 #include "policy/replacement/lfu.h"
 #include "policy/replacement/list_policies.h"
 #include "policy/replacement/quiver.h"
+#include "policy/systems/chunk_systems.h"
 
 namespace sluice::policy {
 namespace {
@@ -170,6 +171,10 @@ constexpr SystemInfo kSystems[] = {
     {"icache-h",
      "the same, but a retained H-sample substitutes for an L-sample, repeats allowed (ST_HC)", true,
      icache<Substitute::kH, true>},
+    {"brand", "every sample; chunks fill an abstract memory, whose samples are delivered (Brand)",
+     false, whole<BrandSystem>},
+    {"pool", "every sample; each chunk is read once at most, into a pool", false,
+     whole<PoolSystem>},
     {"oracle", "IIS, and everything is in memory", true, whole<Oracle>},
 };
 

@@ -84,7 +84,9 @@ Executor::~Executor() {
 void Executor::run(uint64_t mount, std::function<void()> work) {
   const std::lock_guard lock(state_->mutex);
   state_->queue.push_back({mount, std::move(work)});
-  if (state_->idle == 0 && state_->threads < state_->max_threads) {
+  // An idle thread that was woken for earlier work still counts as idle: of work that comes at once
+  // each item needs one.
+  if (state_->idle < state_->queue.size() && state_->threads < state_->max_threads) {
     try {
       std::thread([state = state_] { state->work(); }).detach();
       ++state_->threads;

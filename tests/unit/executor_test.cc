@@ -1,0 +1,75 @@
+// The threads for calls that may block: work that comes at once is done at once.
+#include "optimizer/io/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(60);
+constexpr unsigned kThreads = 8;
+
+// Work that begins and waits until it may end. Shared: what did not begin may outlive a test.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned begun = 0, ended = 0;
+  bool may_end = false;
+
+  void attend() {
+    std::unique_lock lock(mutex);
+    ++begun;
+    changed.notify_all();
+    changed.wait_for(lock, kLimit, [this] { return may_end; });
+    ++ended;
+    changed.notify_all();
+  }
+  bool wait_for_begun(unsigned count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kLimit, [&] { return begun >= count; });
+  }
+  bool end(unsigned count) {
+    std::unique_lock lock(mutex);
+    may_end = true;
+    changed.notify_all();
+    return changed.wait_for(lock, kLimit, [&] { return ended >= count; });
+  }
+};
+
+// All the work of a start came while the thread that had read its list was idle: no other thread
+// was made for it, and one did the work of 32.
+TEST(Executor, ABurstOfWorkAfterAnIdleThreadRunsOnAllThreads) {
+  Executor executor(kThreads, kThreads);
+  const auto first = std::make_shared<Meeting>();
+  executor.run(0, [first] { first->attend(); });
+  ASSERT_TRUE(first->end(1));
+  while (executor.waiting(0) != 0) std::this_thread::yield();
+  const auto burst = std::make_shared<Meeting>();
+  for (unsigned i = 0; i < kThreads; ++i) executor.run(0, [burst] { burst->attend(); });
+  EXPECT_TRUE(burst->wait_for_begun(kThreads));
+  EXPECT_TRUE(burst->end(kThreads));
+}
+
+TEST(Executor, AMountThatHangsLeavesThreadsToOthers) {
+  Executor executor(4, 2);
+  const auto hanging = std::make_shared<Meeting>(), other = std::make_shared<Meeting>();
+  for (int i = 0; i < 20; ++i) executor.run(1, [hanging] { hanging->attend(); });
+  ASSERT_TRUE(hanging->wait_for_begun(2));
+  for (int i = 0; i < 2; ++i) executor.run(2, [other] { other->attend(); });
+  EXPECT_TRUE(other->wait_for_begun(2));
+  EXPECT_TRUE(other->end(2));
+  {
+    const std::lock_guard lock(hanging->mutex);
+    EXPECT_EQ(hanging->begun, 2U);
+  }
+  EXPECT_TRUE(hanging->end(20));
+}
+
+}  // namespace
+}  // namespace sluice::optimizer

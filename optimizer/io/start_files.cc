@@ -95,13 +95,38 @@ uint64_t fetch_start_file(const PlaceList::File& file, const std::vector<PlaceLi
   return read;
 }
 
-// FOLDER/__pycache__/NAME.cpython-311.pyc is of FOLDER/NAME.py (PEP 3147).
-std::string source_of_module(const std::string& path) {
+namespace {
+
+// FOLDER/__pycache__/NAME.cpython-311.pyc is of FOLDER/NAME.py (PEP 3147): FOLDER/NAME. Empty: no
+// such.
+std::string module_of(const std::string& path) {
   static constexpr std::string_view kCache = "/__pycache__/";
   const size_t cache = path.rfind(kCache);
   if (cache == std::string::npos || !path.ends_with(".pyc")) return {};
   const std::string name = path.substr(cache + kCache.size());
-  return path.substr(0, cache + 1) + name.substr(0, name.find('.')) + ".py";
+  return path.substr(0, cache + 1) + name.substr(0, name.find('.'));
+}
+
+}  // namespace
+
+std::string source_of_module(const std::string& path) {
+  const std::string module = module_of(path);
+  return module.empty() ? module : module + ".py";
+}
+
+std::string extension_suffix(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const size_t tag = name.find(".cpython-");
+  return tag != std::string::npos && name.ends_with(".so") ? name.substr(tag) : std::string();
+}
+
+std::vector<std::string> tried_before_package(const std::string& path,
+                                              const std::set<std::string>& suffixes) {
+  const std::string module = module_of(path);
+  std::vector<std::string> tried;
+  if (!module.ends_with("/__init__")) return tried;
+  for (const std::string& suffix : suffixes) tried.push_back(module + suffix);
+  return tried;
 }
 
 void look_up_start_file(const std::string& path) {

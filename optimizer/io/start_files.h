@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,16 @@ uint64_t fetch_start_file(const policy::PlaceList::File& file,
 // Of a compiled Python module, where its source is: the import compares their ages. Empty: no such.
 std::string source_of_module(const std::string& path);
 
-// Has the kernel look the path up.
+// Of an extension module, what its name ends in after the module's own, ABI and platform: as in
+// _C.cpython-311-x86_64-linux-gnu.so. Empty: no such.
+std::string extension_suffix(const std::string& path);
+
+// Of a package's compiled module, where the import looks for the package first: an extension module
+// of each suffix (importlib.machinery.FileFinder). Empty: no such.
+std::vector<std::string> tried_before_package(const std::string& path,
+                                              const std::set<std::string>& suffixes);
+
+// Has the kernel look the path up, also if there is nothing.
 void look_up_start_file(const std::string& path);
 
 // Has the kernel list the folder.

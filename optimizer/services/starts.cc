@@ -81,7 +81,9 @@ void Starts::Fetch::prepare() {
     for (const PlaceList::Part& part : parts[file]) sum += part.length;
     return sum > kLarge;
   });
-  std::set<std::string> seen;
+  std::set<std::string> seen, suffixes{".abi3.so", ".so"};
+  for (const PlaceList::File& file : list.files) suffixes.insert(extension_suffix(file.path));
+  suffixes.erase("");
   for (const uint32_t file : order) {
     const std::string folder = folder_of(list.files[file].path);
     // A module's source, whose age its code is compared with, lies in the folder above.
@@ -89,6 +91,9 @@ void Starts::Fetch::prepare() {
     add_folder(folder, &seen);
     const std::string source = source_of_module(list.files[file].path);
     if (!source.empty()) actions.push_back({"", source, 0});
+    for (std::string& tried : tried_before_package(list.files[file].path, suffixes)) {
+      actions.push_back({"", std::move(tried), 0});
+    }
     actions.push_back({"", "", file});
   }
 }

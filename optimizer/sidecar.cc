@@ -35,12 +35,13 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       streams_(in_.service, &histories_),
       sequels_(in_.service),
       scans_(in_.service),
-      starts_(in_.service),
+      openings_(in_.service),
+      starts_(in_.service, &openings_),
       samples_{HarmControl(in_.service),
                {in_.service, &locations_.records, &histories_, &importance_, &samples_.harm},
                {in_.service, &locations_.stored, &locations_.records, &limits_}},
       stage_requests_(in_.service, &importance_, &limits_),
-      lifetime_(in_.service, seat, &scans_, &starts_),
+      lifetime_(in_.service, seat, &scans_, &starts_, &openings_),
       status_(in_.service, seat->path(), &transfers_) {
   in_.sessions.callbacks.events = [this](Session& session, const std::vector<TakenEvent>& events) {
     on_events(session, events);
@@ -117,6 +118,7 @@ void Sidecar::tick(uint64_t now) {
   samples_.requests.request_pages();
   in_.base.server.tick(now);
   importance_.tick();
+  openings_.tick(now);
   limits_.tick(now);
   lifetime_.tick(now);
 }
@@ -170,6 +172,7 @@ void Sidecar::on_ended(SessionId id) {
   sequels_.remove_session(id);
   scans_.remove_session(id);
   starts_.remove_session(id);
+  openings_.remove_session(id);
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);

@@ -64,6 +64,7 @@ class Sidecar {
   Streams streams_;
   Sequels sequels_;
   Scans scans_;
+  Openings openings_;
   Starts starts_;
   SampleServices samples_;
   StageRequests stage_requests_;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "protocol/access_identity.h"
 #include "protocol/version.h"
 
 namespace sluice::protocol {
@@ -106,6 +107,13 @@ enum class MessageKind : uint32_t {
   // job -> optimizer. Body Samples; one descriptor: a memfd with the same text and `count` absolute
   // paths, each ended by a NUL: what the command opened as it started. Answered by kDone.
   kStarted = 30,
+  // job -> optimizer. Body TakeFile, then an absolute path, ended by a NUL, whose path_hash() is in
+  // Header::opened_ahead. Answered by kFileTaken; by kDone if the file is not open, or no more.
+  kTakeFile = 31,
+  // answer. Body TakenFile; one descriptor: the file, opened for reading, at its begin, with no
+  // flag
+  // set and no other process using it. The optimizer closes its own.
+  kFileTaken = 32,
 };
 
 struct MessageHeader {
@@ -248,6 +256,18 @@ struct Start {
   uint64_t token;
 };
 
+struct TakeFile {
+  uint64_t session;
+  uint64_t token;
+  AccessIdentity identity;  // of the thread that asks
+};
+
+// What the path was when the optimizer opened it.
+struct TakenFile {
+  uint64_t device, inode;
+  int64_t changed_ns;  // time of the last change of status, since 1970
+};
+
 struct Bye {
   uint64_t session;
   uint64_t token;
@@ -259,5 +279,6 @@ static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Sampl
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 40 && sizeof(UsedFile) == 24);
 static_assert(sizeof(Listed) == 24 && sizeof(Start) == 16);
+static_assert(sizeof(TakeFile) == 72 && sizeof(TakenFile) == 24);
 
 }  // namespace sluice::protocol

@@ -24,6 +24,7 @@
   X(loop_waits, "count", "batches that a training loop took from its data loader")         \
   X(files_followed, "count", "files registered with the optimizer")                        \
   X(events_dropped, "count", "events lost because the ring was full")                      \
+  X(opened_ahead, "count", "files that the optimizer had opened before the job did")       \
   X(passed_no_optimizer, "count", "files not handled: no optimizer answered")              \
   X(passed_refused, "count", "files not handled: the optimizer refused")                   \
   X(passed_vma_limit, "count", "mappings not handled: too few VMAs left")                  \

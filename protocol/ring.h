@@ -24,6 +24,7 @@ inline constexpr uint32_t kSharedMagic = 0x43494c53;  // "SLIC"
 inline constexpr uint32_t kSlots = 128;               // processes of one session
 inline constexpr uint32_t kRingEntries = 1024;        // events in flight per process, power of two
 inline constexpr size_t kCacheLine = 64;
+inline constexpr uint32_t kOpenedAhead = 64;  // files of a start that are open at a time
 
 enum class EventKind : uint16_t {
   kNone = 0,
@@ -117,6 +118,12 @@ struct alignas(kCacheLine) Header {
   // optimizer: 1 while the library must report which pages of mapped files samples consist of, and
   // remove them from the page table when the sample ends
   std::atomic<uint32_t> pages_wanted;
+  // optimizer: how many of opened_ahead are not 0
+  std::atomic<uint32_t> opened_count;
+  // session: path_hash() of the file that the start of a program opened last
+  std::atomic<uint64_t> start_opened;
+  // optimizer: path_hash() of files that it has opened ahead of that start; 0: none. See kTakeFile.
+  alignas(kCacheLine) std::atomic<uint64_t> opened_ahead[kOpenedAhead];
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: sum of the counters of freed slots
   alignas(kCacheLine) std::atomic<uint64_t> freed[kClientMetricCount];

@@ -104,6 +104,16 @@ Message start_of(Packet packet) {
   return start;
 }
 
+Message take_of(Packet packet) {
+  TakeMessage message;
+  std::vector<std::string_view> path;
+  if (!take(packet, &message.take) || !parse_paths(text_of(packet), 1, &path)) {
+    return BadMessage{"invalid path to be taken"};
+  }
+  message.path = path.front();
+  return message;
+}
+
 Message order_of(Packet packet) {
   SamplesMessage order;
   if (!take(packet, &order.samples)) return BadMessage{"order too short"};
@@ -221,6 +231,8 @@ Message parse_packet(std::span<const std::byte> packet) {
       return start_of(packet);
     case MessageKind::kStarted:
       return plain_of(packet, &StartedMessage::samples, "started message too short");
+    case MessageKind::kTakeFile:
+      return take_of(packet);
     case MessageKind::kListed:
       return plain_of(packet, &ListedMessage::listed, "listed message too short");
     case MessageKind::kRecord:

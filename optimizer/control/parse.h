@@ -96,6 +96,11 @@ struct StartMessage {
 struct StartedMessage {
   protocol::Samples samples{};
 };
+// kTakeFile
+struct TakeMessage {
+  protocol::TakeFile take{};
+  std::string path;  // absolute
+};
 struct StageMessage {
   protocol::StageAsked stage{};
 };
@@ -114,7 +119,7 @@ using Message =
     std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
                  DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, FileUseMessage,
                  StageMessage, SettleMessage, RecordMessage, ImportanceMessage, ListedMessage,
-                 StartMessage, StartedMessage>;
+                 StartMessage, StartedMessage, TakeMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -1,12 +1,15 @@
 #include "optimizer/io/peer.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <sstream>
 #include <string>
 
 #include "protocol/unique_fd.h"
@@ -27,6 +30,22 @@ bool same(uint32_t pid, const char* link, bool optional = false) {
          ours.st_dev == theirs.st_dev;
 }
 
+// The lines of /proc/PID/status that say what a process may open. Empty: it cannot be read.
+std::string rights_of(const std::string& process) {
+  const UniqueFd fd(open(("/proc/" + process + "/status").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16384> text;
+  const ssize_t size = fd ? read(fd.get(), text.data(), text.size()) : -1;
+  if (size <= 0 || static_cast<size_t>(size) == text.size()) return {};
+  std::istringstream lines(std::string(text.data(), static_cast<size_t>(size)));
+  std::string rights;
+  for (std::string line; std::getline(lines, line);) {
+    for (const char* name : {"Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:", "Seccomp:"}) {
+      if (line.starts_with(name)) rights += line + "\n";
+    }
+  }
+  return rights;
+}
+
 }  // namespace
 
 bool shares_pid_namespace(uint32_t pid) { return same(pid, "ns/pid"); }
@@ -34,6 +53,11 @@ bool shares_pid_namespace(uint32_t pid) { return same(pid, "ns/pid"); }
 bool shares_time_namespace(uint32_t pid) { return same(pid, "ns/time", true); }
 
 bool shares_paths(uint32_t pid) { return same(pid, "ns/mnt") && same(pid, "root"); }
+
+bool shares_rights(uint32_t pid) {
+  const std::string ours = rights_of("self");
+  return !ours.empty() && rights_of(std::to_string(pid)) == ours;
+}
 
 Life life_of(uint32_t pid, int* pidfd) {
   UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));

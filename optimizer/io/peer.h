@@ -11,6 +11,9 @@ bool shares_pid_namespace(uint32_t pid);
 bool shares_time_namespace(uint32_t pid);
 // Same root and mount namespace.
 bool shares_paths(uint32_t pid);
+// Same user, groups and effective capabilities, and neither or both of them restricted by
+// no_new_privs (which Landlock asks for) or seccomp: of the process's main thread.
+bool shares_rights(uint32_t pid);
 
 enum class Life : uint8_t {
   kAlive,

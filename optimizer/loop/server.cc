@@ -146,14 +146,14 @@ bool Server::flush(Connection& connection) {
     msghdr message{};
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
-    if (next.fd) {
+    if (next.fd != nullptr && *next.fd) {
       message.msg_control = control;
       message.msg_controllen = sizeof control;
       cmsghdr* part = CMSG_FIRSTHDR(&message);
       part->cmsg_level = SOL_SOCKET;
       part->cmsg_type = SCM_RIGHTS;
       part->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = next.fd.get();
+      const int fd = next.fd->get();
       memcpy(CMSG_DATA(part), &fd, sizeof fd);
     }
     if (sendmsg(connection.fd.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -175,6 +175,16 @@ bool Server::flush(Connection& connection) {
 
 void Server::send(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body, int fd,
                   bool more) {
+  queue(id, kind, body, fd >= 0 ? std::make_shared<const UniqueFd>(dup(fd)) : nullptr, more);
+}
+
+void Server::hand_over(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body,
+                       std::shared_ptr<const UniqueFd> fd) {
+  queue(id, kind, body, std::move(fd), false);
+}
+
+void Server::queue(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body,
+                   std::shared_ptr<const UniqueFd> fd, bool more) {
   const auto at = connections_.find(id);
   if (at == connections_.end() || at->second.out.size() > kMaxQueued) return;
   protocol::MessageHeader header;
@@ -184,7 +194,7 @@ void Server::send(uint64_t id, protocol::MessageKind kind, std::span<const std::
   outgoing.packet.resize(sizeof header + body.size());
   memcpy(outgoing.packet.data(), &header, sizeof header);
   if (!body.empty()) memcpy(outgoing.packet.data() + sizeof header, body.data(), body.size());
-  if (fd >= 0) outgoing.fd.reset(dup(fd));
+  outgoing.fd = std::move(fd);
   at->second.out.push_back(std::move(outgoing));
   flush(at->second);  // a broken connection is noticed by its hang-up
 }

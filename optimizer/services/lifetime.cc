@@ -16,13 +16,20 @@ constexpr uint64_t kFirst = 5 * kSecond;  // the starting process has so long fo
 
 }  // namespace
 
-Lifetime::Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts)
-    : Service(service), seat_(seat), scans_(scans), starts_(starts), idle_since_ns_(now_ns()) {
+Lifetime::Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts,
+                   Openings* openings)
+    : Service(service),
+      seat_(seat),
+      scans_(scans),
+      starts_(starts),
+      openings_(openings),
+      idle_since_ns_(now_ns()) {
   base_->dispatcher.add<StopMessage, ByeMessage>(this);
   files_->on_all_closed = [this] { answer(false); };
   recordings_->on_settled = [this] { answer(false); };
   scans_->on_all_closed = [this] { answer(false); };
-  starts_->on_all_closed = [this] { answer(false); };
+  starts_->threads().on_all_closed = [this] { answer(false); };
+  openings_->threads().on_all_closed = [this] { answer(false); };
 }
 
 void Lifetime::handle(const Peer& peer, const StopMessage& /*message*/,

@@ -14,7 +14,7 @@ namespace sluice::optimizer {
 class Lifetime : Service {
  public:
   // All outlive this.
-  Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts);
+  Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* starts, Openings* openings);
 
   void handle(const Peer& peer, const StopMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const ByeMessage& message, std::vector<UniqueFd> fds);
@@ -32,12 +32,14 @@ class Lifetime : Service {
     uint64_t connection = 0, deadline_ns = 0;
   };
   size_t closing() const {
-    return files_->closing() + recordings_->unsettled() + scans_->closing() + starts_->closing();
+    return files_->closing() + recordings_->unsettled() + scans_->closing() +
+           starts_->threads().closing() + openings_->threads().closing();
   }
 
   Seat* const seat_;
   Scans* const scans_;
   Starts* const starts_;
+  Openings* const openings_;
   std::vector<Waiter> waiters_;
   uint64_t idle_since_ns_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -113,7 +112,8 @@ struct Starts::Making {
   }
 };
 
-Starts::Starts(const Service& service) : Service(service) {
+Starts::Starts(const Service& service, Openings* openings)
+    : Service(service), openings_(openings), threads_(base_, sessions_, kThreads) {
   base_->dispatcher.add<StartMessage, StartedMessage>(this);
 }
 
@@ -135,7 +135,7 @@ void Starts::handle(const Peer& peer, const StartMessage& message, std::vector<U
   const SessionId id = session->id;
   if (!fetches_.try_emplace(id).second) return;
   auto list = std::make_shared<PlaceList>();
-  run(
+  threads_.run(
       id,
       [list, folder = session->options.places, name = kName + message.command] {
         std::string problem;
@@ -154,9 +154,12 @@ void Starts::loaded(SessionId id, PlaceList list) {
   fetch->most = plans_->scheduler.accounts().budget() / kBudgetShare;
   fetch->prepare();
   fetches_[id] = fetch;
+  std::vector<std::string> paths;
+  for (const PlaceList::File& file : fetch->list.files) paths.push_back(file.path);
+  openings_->begin(id, std::move(paths));
   const auto threads = static_cast<unsigned>(std::min<size_t>(kThreads, fetch->actions.size()));
   for (unsigned i = 0; i < threads; ++i) {
-    run(
+    threads_.run(
         id, [fetch] { fetch->work(); },
         [this, id, fetch] {
           if (Session* session = sessions_->find(id)) session->counts.start_files = fetch->files;
@@ -196,7 +199,7 @@ void Starts::handle(const Peer& peer, const StartedMessage& message, std::vector
   making->found.resize(making->paths.size());
   making->left = kThreads;
   for (unsigned i = 0; i < kThreads; ++i) {
-    run(
+    threads_.run(
         policy::kNoSession, [making] { making->work(); },
         [this, making] {
           if (--making->left == 0) store(making);
@@ -218,7 +221,7 @@ void Starts::store(const std::shared_ptr<Making>& making) {
     }
   }
   if (list.files.empty()) return;  // nothing of it was on slow storage
-  run(
+  threads_.run(
       policy::kNoSession,
       [list = std::move(list), folder = making->folder] {
         std::string problem;
@@ -229,37 +232,6 @@ void Starts::store(const std::shared_ptr<Making>& making) {
         }
       },
       [] {});
-}
-
-void Starts::run(SessionId session, std::function<void()> work, std::function<void()> done) {
-  ++running_[session];
-  threads_.run(0, [this, mailbox = base_->loop.mailbox(), session, work = std::move(work),
-                   done = std::move(done)]() mutable {
-    try {
-      work();
-    } catch (const std::exception& error) {  // out of memory: this work alone is lost
-      say(Level::kError, "{}", error.what());
-    }
-    work = nullptr;
-    mailbox->post([this, session, done = std::move(done)] {
-      if (--running_[session] == 0) running_.erase(session);
-      done();
-      if (closing() == 0 && on_all_closed) on_all_closed();
-    });
-  });
-}
-
-size_t Starts::closing() const {
-  size_t count = 0;
-  for (const auto& [session, threads] : running_) {
-    if (session != policy::kNoSession && sessions_->find(session) == nullptr) count += threads;
-  }
-  return count;
-}
-
-size_t Starts::unsettled() const {
-  const auto at = running_.find(policy::kNoSession);
-  return at != running_.end() ? at->second : 0;
 }
 
 void Starts::remove_session(SessionId session) {

@@ -4,13 +4,14 @@
 // own.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "optimizer/services/openings.h"
 #include "optimizer/services/service.h"
+#include "optimizer/services/session_threads.h"
 #include "policy/samples/place_list.h"
 #include "policy/util/ids.h"
 
@@ -18,17 +19,18 @@ namespace sluice::optimizer {
 
 class Starts : Service {
  public:
-  explicit Starts(const Service& service);
+  // `openings` outlives this.
+  Starts(const Service& service, Openings* openings);
 
   void handle(const Peer& peer, const StartMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const StartedMessage& message, std::vector<UniqueFd> fds);
   // Stops fetching for it.
   void remove_session(policy::SessionId session);
-  // How many threads hold mounts of sessions that have ended.
-  size_t closing() const;
-  std::function<void()> on_all_closed;  // the last of these has ended
+  // They hold mounts of sessions that have ended, as long as closing() is not 0.
+  SessionThreads& threads() { return threads_; }
+  const SessionThreads& threads() const { return threads_; }
   // How many threads make lists, or store them. A job that ends does not wait for them.
-  size_t unsettled() const;
+  size_t unsettled() const { return threads_.running(policy::kNoSession); }
 
  private:
   static constexpr unsigned kThreads = 32;  // of all mounts
@@ -40,12 +42,10 @@ class Starts : Service {
   Session* may_use(const Peer& peer, uint64_t id, uint64_t token);
   void loaded(policy::SessionId session, policy::PlaceList list);
   void store(const std::shared_ptr<Making>& making);
-  // Runs `work` in a thread, then `done` on the core thread; kNoSession: for a list.
-  void run(policy::SessionId session, std::function<void()> work, std::function<void()> done);
 
-  Executor threads_{kThreads, kThreads};
+  Openings* const openings_;
+  SessionThreads threads_;
   std::map<policy::SessionId, std::shared_ptr<Fetch>> fetches_;
-  std::map<policy::SessionId, unsigned> running_;  // threads
 };
 
 }  // namespace sluice::optimizer

@@ -16,6 +16,7 @@
 #include "preload/session/client.h"
 #include "preload/stage/lookup.h"
 #include "protocol/control.h"
+#include "protocol/path_hash.h"
 
 namespace sluice::preload {
 
@@ -89,6 +90,10 @@ bool add(const StagePath& path, bool slow) {
   if (g_count >= kMost || sizeof g_paths - g_used < protocol::kStagePath) {
     g_full.store(true, std::memory_order_relaxed);
     return false;
+  }
+  if (const Connection* connection = g_connection.load(std::memory_order_acquire)) {
+    connection->shared->header.start_opened.store(protocol::path_hash(path.text, path.length),
+                                                  std::memory_order_relaxed);
   }
   memcpy(g_paths + g_used, path.text, path.length);
   g_used += path.length;

@@ -8,6 +8,7 @@
 #include "preload/cells/renew.h"
 #include "preload/cells/retry.h"
 #include "preload/files/fds.h"
+#include "preload/files/opened_ahead.h"
 #include "preload/files/read_watch.h"
 #include "preload/files/started.h"
 #include "preload/samples/places.h"
@@ -48,7 +49,8 @@ int opened_path(int folder, const char* path, int flags, Call call) {
   }
   const StartWatch start_watch((flags & (O_DIRECTORY | O_PATH)) == 0 && !writes(flags));
   const ReadWatch watch;
-  const int fd = opened(retrying(call, {path}), flags);
+  const int taken = take_opened(folder, path, flags);
+  const int fd = opened(taken >= 0 ? taken : retrying(call, {path}), flags);
   watch.done();
   start_watch.opened(fd, folder, path);
   if (fd < 0) return fd;

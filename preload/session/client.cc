@@ -172,9 +172,11 @@ int ask_in_session(const Question& question) {
   Locked locked(g_session_lock);
   const int error = begin_question(question);
   if (error != 0) return error;
+  g_answer.lowest_fd = question.answer_fd != nullptr;
   const Asked asked = ask_patiently(question.kind, question.body, question.body_size,
                                     question.text != nullptr ? question.text : "",
                                     question.text_size, question.fd, kAnswerNs, question.insist);
+  g_answer.lowest_fd = false;
   return end_question(question, asked, g_answer);
 }
 

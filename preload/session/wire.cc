@@ -1,5 +1,6 @@
 #include "preload/session/wire.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -56,8 +57,8 @@ Asked connect_to(const OwnDescriptor& socket, const char* path, uint64_t deadlin
   return Asked::kAnswered;
 }
 
-Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind,
-                   struct iovec (&parts)[3], int fd) {
+Asked send_message(const OwnDescriptor& socket, protocol::MessageKind kind, iovec (&parts)[3],
+                   int fd) {
   protocol::MessageHeader header;
   header.kind = kind;
   parts[0] = {&header, sizeof header};
@@ -106,6 +107,17 @@ Asked receive_message(const OwnDescriptor& socket, uint64_t deadline_ns, Answer*
   return Asked::kAnswered;
 }
 
+// `aside`: with a higher number than the lowest free one, if the process may have another.
+long open_socket(bool aside) {
+  const long lowest =
+      sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (!aside || sys::failed(lowest)) return lowest;
+  const long moved = sys::call(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, lowest + 1);
+  if (sys::failed(moved)) return lowest;
+  sys::close(static_cast<int>(lowest));
+  return moved;
+}
+
 void close_passed(Answer* answer) {
   if (answer->fd >= 0) sys::close(answer->fd);
   answer->fd = -1;
@@ -124,8 +136,7 @@ bool folder_is_ours(const char* folder, bool* exists) {
 Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::MessageKind kind,
           const void* body, size_t body_size, const void* text, size_t text_size, int fd,
           Answer* answer) {
-  const OwnDescriptor socket(
-      sys::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const OwnDescriptor socket(open_socket(answer->lowest_fd));
   if (socket.number() < 0) return Asked::kNoListener;
   struct iovec parts[3] = {
       {}, {const_cast<void*>(body), body_size}, {const_cast<void*>(text), text_size}};

@@ -9,6 +9,8 @@
 namespace sluice::preload {
 
 struct Answer {
+  // Set by the caller: a received descriptor has the number that open() would give it.
+  bool lowest_fd = false;
   protocol::MessageKind kind{};
   int fd = -1;            // received, owned by the caller
   size_t size = 0;        // of the body

@@ -105,5 +105,19 @@ TEST_F(StartsTest, NothingIsStoredWhereNoPlacesAre) {
   EXPECT_EQ(ask(MessageKind::kStart, bytes_of(body) + "command"), MessageKind::kRefused);
 }
 
+TEST_F(StartsTest, NoFileIsHandedOverThatNoEarlierStartOpened) {
+  protocol::TakeFile body{};
+  body.session = client_.welcome().session;
+  body.token = client_.welcome().token;
+  using namespace std::string_literals;
+  EXPECT_EQ(ask(MessageKind::kTakeFile, bytes_of(body) + "/etc/passwd\0"s), MessageKind::kDone);
+  EXPECT_EQ(ask(MessageKind::kTakeFile, bytes_of(body) + "/etc/passwd"), MessageKind::kRefused);
+  EXPECT_EQ(ask(MessageKind::kTakeFile, bytes_of(body) + "etc/passwd\0"s), MessageKind::kRefused);
+  EXPECT_EQ(ask(MessageKind::kTakeFile, bytes_of(body)), MessageKind::kRefused);
+  EXPECT_EQ(ask(MessageKind::kTakeFile, "short"), MessageKind::kRefused);
+  body.token ^= 1;
+  EXPECT_EQ(ask(MessageKind::kTakeFile, bytes_of(body) + "/etc/passwd\0"s), MessageKind::kRefused);
+}
+
 }  // namespace
 }  // namespace sluice::test

@@ -1,0 +1,87 @@
+#include "preload/files/opened_ahead.h"
+
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "preload/base/keep_errno.h"
+#include "preload/base/process.h"
+#include "preload/base/sys.h"
+#include "preload/session/client.h"
+#include "preload/session/events.h"
+#include "preload/stage/lookup.h"
+#include "protocol/access_identity.h"
+#include "protocol/control.h"
+#include "protocol/path_hash.h"
+
+namespace sluice::preload {
+namespace {
+
+bool is_open_ahead(uint64_t hash) {
+  for (const std::atomic<uint64_t>& one : g_connection.load()->shared->header.opened_ahead) {
+    if (one.load(std::memory_order_acquire) == hash) return true;
+  }
+  return false;
+}
+
+// Whether the path leads to the file as it was opened: attributes are in memory, as after any
+// lookup. A change of permissions, owner, size or content changes that time.
+bool still_leads_to(int folder, const char* path, int fd, const protocol::TakenFile& taken) {
+  struct stat by_path, about;
+  return sys::call(SYS_newfstatat, folder, sys::word(path), sys::word(&by_path), 0) == 0 &&
+         sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && S_ISREG(about.st_mode) &&
+         by_path.st_dev == taken.device && by_path.st_ino == taken.inode &&
+         about.st_dev == taken.device && about.st_ino == taken.inode &&
+         by_path.st_ctim.tv_sec * int64_t{1'000'000'000} + by_path.st_ctim.tv_nsec ==
+             taken.changed_ns;
+}
+
+// -1: it is not available after all.
+int ask_for(const StagePath& path, protocol::TakenFile* taken) {
+  protocol::TakeFile body = {};
+  const auto call = [](long number, long a, long b, long c) { return sys::call(number, a, b, c); };
+  if (!protocol::read_access_identity(call, &body.identity)) return -1;
+  int fd = -1;
+  const int error = ask_in_session({.kind = protocol::MessageKind::kTakeFile,
+                                    .expected = protocol::MessageKind::kFileTaken,
+                                    .body = &body,
+                                    .body_size = sizeof body,
+                                    .text = path.text,
+                                    .text_size = path.length + 1,
+                                    .answer = taken,
+                                    .answer_size = sizeof *taken,
+                                    .answer_fd = &fd,
+                                    .start = false});
+  if (error != 0 && fd >= 0) {
+    sys::close(fd);
+    fd = -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+// Not inlined: open() may be called where the stack is small.
+__attribute__((noinline)) int take_opened_file(int folder, const char* path, int flags) {
+  if (in_vfork_child() || session_is_lost()) return -1;
+  const KeepErrno keep;
+  StagePath absolute;
+  if (!absolute_path(folder, path, &absolute) ||
+      !is_open_ahead(protocol::path_hash(absolute.text, absolute.length))) {
+    return -1;
+  }
+  absolute.text[absolute.length] = '\0';
+  protocol::TakenFile taken = {};
+  const int fd = ask_for(absolute, &taken);
+  if (fd < 0) return -1;
+  // It was received as close-on-exec.
+  if (!still_leads_to(folder, path, fd, taken) ||
+      ((flags & O_CLOEXEC) == 0 && sys::failed(sys::call(SYS_fcntl, fd, F_SETFD, 0)))) {
+    sys::close(fd);
+    return -1;
+  }
+  count(protocol::ClientMetric::opened_ahead);
+  return fd;
+}
+
+}  // namespace sluice::preload

@@ -72,9 +72,7 @@ void Sidecar::run() {
   while (!in_.sessions.empty()) in_.sessions.end(in_.sessions.all().begin()->first);
   // The process that requested the stop may unmount next: wait for files to be closed.
   const uint64_t deadline = now_ns() + kCloseNs;
-  while (in_.files.closing() + in_.recordings.unsettled() + locations_.stored.unsettled() +
-                 starts_.unsettled() >
-             0 &&
+  while (lifetime_.closing() + locations_.stored.unsettled() + starts_.unsettled() > 0 &&
          now_ns() < deadline) {
     in_.base.loop.turn(kTurnNs);
     transfers_.finish_if_any();

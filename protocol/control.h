@@ -114,6 +114,9 @@ enum class MessageKind : uint32_t {
   // flag
   // set and no other process using it. The optimizer closes its own.
   kFileTaken = 32,
+  // job -> optimizer. Body Start. The job is about to do what a file that is open elsewhere may
+  // change: nothing is opened ahead of the session any more. Answered by kDone once all is closed.
+  kCloseAhead = 33,
 };
 
 struct MessageHeader {
@@ -260,6 +263,8 @@ struct TakeFile {
   uint64_t session;
   uint64_t token;
   AccessIdentity identity;  // of the thread that asks
+  uint32_t thread;          // its id
+  uint32_t reserved;
 };
 
 // What the path was when the optimizer opened it.
@@ -279,6 +284,6 @@ static_assert(sizeof(Dataset) == 24 && sizeof(DatasetKnown) == 8 && sizeof(Sampl
 static_assert(sizeof(Place) == 16 && sizeof(SampleImportance) == 16);
 static_assert(sizeof(StageAsked) == 16 && sizeof(Settle) == 40 && sizeof(UsedFile) == 24);
 static_assert(sizeof(Listed) == 24 && sizeof(Start) == 16);
-static_assert(sizeof(TakeFile) == 72 && sizeof(TakenFile) == 24);
+static_assert(sizeof(TakeFile) == 80 && sizeof(TakenFile) == 24);
 
 }  // namespace sluice::protocol

@@ -118,7 +118,8 @@ struct alignas(kCacheLine) Header {
   // optimizer: 1 while the library must report which pages of mapped files samples consist of, and
   // remove them from the page table when the sample ends
   std::atomic<uint32_t> pages_wanted;
-  // optimizer: how many of opened_ahead are not 0
+  // optimizer: how many files it has open ahead of the session, with those that it is opening or
+  // closing
   std::atomic<uint32_t> opened_count;
   // session: path_hash() of the file that the start of a program opened last
   std::atomic<uint64_t> start_opened;

@@ -233,6 +233,8 @@ Message parse_packet(std::span<const std::byte> packet) {
       return plain_of(packet, &StartedMessage::samples, "started message too short");
     case MessageKind::kTakeFile:
       return take_of(packet);
+    case MessageKind::kCloseAhead:
+      return plain_of(packet, &CloseAheadMessage::start, "close message too short");
     case MessageKind::kListed:
       return plain_of(packet, &ListedMessage::listed, "listed message too short");
     case MessageKind::kRecord:

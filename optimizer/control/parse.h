@@ -101,6 +101,9 @@ struct TakeMessage {
   protocol::TakeFile take{};
   std::string path;  // absolute
 };
+struct CloseAheadMessage {
+  protocol::Start start{};
+};
 struct StageMessage {
   protocol::StageAsked stage{};
 };
@@ -119,7 +122,7 @@ using Message =
     std::variant<BadMessage, HelloMessage, FileMessage, ByeMessage, StatusMessage, StopMessage,
                  DatasetMessage, SamplesMessage, LocateMessage, SeenMessage, FileUseMessage,
                  StageMessage, SettleMessage, RecordMessage, ImportanceMessage, ListedMessage,
-                 StartMessage, StartedMessage, TakeMessage>;
+                 StartMessage, StartedMessage, TakeMessage, CloseAheadMessage>;
 
 // One packet of the control socket.
 Message parse_packet(std::span<const std::byte> packet);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "optimizer/io/log.h"
 
@@ -77,7 +78,11 @@ Executor::Executor(unsigned threads, unsigned per_mount)
 Executor::~Executor() {
   const std::lock_guard lock(state_->mutex);
   state_->stop = true;
-  state_->queue.clear();
+  // What has not begun is not released either: it may own files, and closing these may block.
+  if (!state_->queue.empty()) {
+    static auto* const left = new std::vector<std::shared_ptr<State>>;
+    left->push_back(state_);
+  }
   state_->wake.notify_all();
 }
 

@@ -14,7 +14,8 @@ class Executor {
   explicit Executor(unsigned threads = 8, unsigned per_mount = 2);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  // Drops work that has not begun, and does not wait for work that has.
+  // Work that has not begun is never run, and what it owns is not released. Does not wait for work
+  // that has. One thread at a time ends executors.
   ~Executor();
 
   // Runs `work` on some thread, later. `mount` is a device number. Any thread.

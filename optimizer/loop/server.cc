@@ -23,6 +23,17 @@ constexpr uint64_t kIdleNs = 30 * kSecond;
 constexpr uint64_t kRefusedNs = kSecond;
 constexpr ptrdiff_t kMaxRefused = 16;
 
+std::vector<std::byte> packet_of(protocol::MessageKind kind, std::span<const std::byte> body,
+                                 bool more) {
+  protocol::MessageHeader header;
+  header.kind = kind;
+  header.more = more ? 1 : 0;
+  std::vector<std::byte> packet(sizeof header + body.size());
+  memcpy(packet.data(), &header, sizeof header);
+  if (!body.empty()) memcpy(packet.data() + sizeof header, body.data(), body.size());
+  return packet;
+}
+
 }  // namespace
 
 Server::Server(EventLoop* loop, int listener) : loop_(loop), listener_(listener) {
@@ -138,25 +149,28 @@ void Server::watch(const Connection& connection, uint32_t events) {
                false);
 }
 
+bool Server::send_now(const Connection& connection, std::span<const std::byte> packet, int fd) {
+  iovec vector{const_cast<std::byte*>(packet.data()), packet.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
+  return sendmsg(connection.fd.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
 bool Server::flush(Connection& connection) {
   while (!connection.out.empty()) {
-    Outgoing& next = connection.out.front();
-    iovec vector{next.packet.data(), next.packet.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &vector;
-    message.msg_iovlen = 1;
-    if (next.fd != nullptr && *next.fd) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* part = CMSG_FIRSTHDR(&message);
-      part->cmsg_level = SOL_SOCKET;
-      part->cmsg_type = SCM_RIGHTS;
-      part->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = next.fd->get();
-      memcpy(CMSG_DATA(part), &fd, sizeof fd);
-    }
-    if (sendmsg(connection.fd.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    const Outgoing& next = connection.out.front();
+    if (!send_now(connection, next.packet, next.fd.get())) {
       if (errno != EAGAIN && errno != EINTR) return false;
       if (!connection.watching_write) {
         watch(connection, EPOLLIN | EPOLLOUT);
@@ -175,28 +189,17 @@ bool Server::flush(Connection& connection) {
 
 void Server::send(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body, int fd,
                   bool more) {
-  queue(id, kind, body, fd >= 0 ? std::make_shared<const UniqueFd>(dup(fd)) : nullptr, more);
-}
-
-void Server::hand_over(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body,
-                       std::shared_ptr<const UniqueFd> fd) {
-  queue(id, kind, body, std::move(fd), false);
-}
-
-void Server::queue(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body,
-                   std::shared_ptr<const UniqueFd> fd, bool more) {
   const auto at = connections_.find(id);
   if (at == connections_.end() || at->second.out.size() > kMaxQueued) return;
-  protocol::MessageHeader header;
-  header.kind = kind;
-  header.more = more ? 1 : 0;
-  Outgoing outgoing;
-  outgoing.packet.resize(sizeof header + body.size());
-  memcpy(outgoing.packet.data(), &header, sizeof header);
-  if (!body.empty()) memcpy(outgoing.packet.data() + sizeof header, body.data(), body.size());
-  outgoing.fd = std::move(fd);
-  at->second.out.push_back(std::move(outgoing));
+  at->second.out.push_back({packet_of(kind, body, more), UniqueFd(fd >= 0 ? dup(fd) : -1)});
   flush(at->second);  // a broken connection is noticed by its hang-up
+}
+
+bool Server::hand_over(uint64_t id, protocol::MessageKind kind, std::span<const std::byte> body,
+                       const UniqueFd& fd) {
+  const auto at = connections_.find(id);
+  return at != connections_.end() && at->second.out.empty() &&
+         send_now(at->second, packet_of(kind, body, false), fd.get());
 }
 
 void Server::refuse(uint64_t connection, const std::string& reason) {

@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,10 +36,10 @@ class Server {
   // (closed since) are ignored.
   void send(uint64_t connection, protocol::MessageKind kind, std::span<const std::byte> body,
             int fd = -1, bool more = false);
-  // The same; `fd` is sent itself. Its last owner closes it, which may block: so let that be
-  // another thread.
-  void hand_over(uint64_t connection, protocol::MessageKind kind, std::span<const std::byte> body,
-                 std::shared_ptr<const UniqueFd> fd);
+  // The same; `fd` itself is sent, which the caller owns: closing it may block. False: it cannot be
+  // sent at once, and is not.
+  bool hand_over(uint64_t connection, protocol::MessageKind kind, std::span<const std::byte> body,
+                 const UniqueFd& fd);
   void refuse(uint64_t connection, const std::string& reason);
   // Sends a text of any length, in several packets if needed.
   void send_text(uint64_t connection, const std::string& text);
@@ -49,7 +48,7 @@ class Server {
  private:
   struct Outgoing {
     std::vector<std::byte> packet;
-    std::shared_ptr<const UniqueFd> fd;  // nullptr: none
+    UniqueFd fd;
   };
   struct Connection {
     UniqueFd fd;
@@ -66,8 +65,8 @@ class Server {
   void receive(Connection& connection, bool* closed);
   void drop_refused();
   void watch(const Connection& connection, uint32_t events);
-  void queue(uint64_t connection, protocol::MessageKind kind, std::span<const std::byte> body,
-             std::shared_ptr<const UniqueFd> fd, bool more);
+  // False: see errno.
+  static bool send_now(const Connection& connection, std::span<const std::byte> packet, int fd);
   bool flush(Connection& connection);  // false: the connection broke
 
   EventLoop* const loop_;

@@ -29,7 +29,8 @@ Lifetime::Lifetime(const Service& service, Seat* seat, Scans* scans, Starts* sta
   recordings_->on_settled = [this] { answer(false); };
   scans_->on_all_closed = [this] { answer(false); };
   starts_->threads().on_all_closed = [this] { answer(false); };
-  openings_->threads().on_all_closed = [this] { answer(false); };
+  openings_->threads().opening.on_all_closed = [this] { answer(false); };
+  openings_->threads().closing.on_all_closed = [this] { answer(false); };
 }
 
 void Lifetime::handle(const Peer& peer, const StopMessage& /*message*/,

@@ -26,15 +26,17 @@ class Lifetime : Service {
   void stop_listening() { seat_->stop_listening(); }
   // The longest wait for the next event, in ns.
   uint64_t patience_ns() const;
+  // How much holds mounts for sessions that have ended: files, threads.
+  size_t closing() const {
+    return files_->closing() + recordings_->unsettled() + scans_->closing() +
+           starts_->threads().closing() + openings_->threads().opening.closing() +
+           openings_->threads().closing.closing();
+  }
 
  private:
   struct Waiter {
     uint64_t connection = 0, deadline_ns = 0;
   };
-  size_t closing() const {
-    return files_->closing() + recordings_->unsettled() + scans_->closing() +
-           starts_->threads().closing() + openings_->threads().closing();
-  }
 
   Seat* const seat_;
   Scans* const scans_;

@@ -7,11 +7,11 @@
 
 namespace sluice::optimizer {
 
-void SessionThreads::run(policy::SessionId session, std::function<void()> work,
+void SessionThreads::run(policy::SessionId session, uint64_t mount, std::function<void()> work,
                          std::function<void()> done) {
   ++running_[session];
-  executor_.run(0, [this, mailbox = base_->loop.mailbox(), session, work = std::move(work),
-                    done = std::move(done)]() mutable {
+  executor_.run(mount, [this, mailbox = base_->loop.mailbox(), session, work = std::move(work),
+                        done = std::move(done)]() mutable {
     try {
       work();
     } catch (const std::exception& error) {

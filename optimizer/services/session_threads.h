@@ -14,13 +14,15 @@ namespace sluice::optimizer {
 
 class SessionThreads {
  public:
-  // Both outlive this. At most `most` threads.
-  SessionThreads(Base* base, const Sessions* sessions, unsigned most)
-      : base_(base), sessions_(sessions), executor_(most, most) {}
+  // Both outlive this. At most `most` threads, of them `per_mount` for one mount.
+  SessionThreads(Base* base, const Sessions* sessions, unsigned most, unsigned per_mount)
+      : base_(base), sessions_(sessions), executor_(most, per_mount) {}
 
   // Runs `work` in a thread, then `done` on the core thread. If `work` throws, as for want of
-  // memory, that work alone is lost. kNoSession: it holds no mount for a session.
-  void run(policy::SessionId session, std::function<void()> work, std::function<void()> done);
+  // memory, that work alone is lost. kNoSession: it holds no mount for a session. `mount`: device
+  // number.
+  void run(policy::SessionId session, uint64_t mount, std::function<void()> work,
+           std::function<void()> done);
   // How much work is under way for sessions that have ended; for the session.
   size_t closing() const;
   size_t running(policy::SessionId session) const;

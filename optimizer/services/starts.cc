@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = 8 << 20;    // of paths
 constexpr uint64_t kBudgetShare = 4;        // a start may fetch 1/4 of the budget
+constexpr uint64_t kNoMount = 0;            // a list's paths may lie on several
 constexpr uint64_t kLarge = 4 << 20;        // fetched first: a thread is busy with it for long
 constexpr const char* kName = "start of ";  // and the command: the list's name
 
@@ -113,7 +114,7 @@ struct Starts::Making {
 };
 
 Starts::Starts(const Service& service, Openings* openings)
-    : Service(service), openings_(openings), threads_(base_, sessions_, kThreads) {
+    : Service(service), openings_(openings), threads_(base_, sessions_, kThreads, kThreads) {
   base_->dispatcher.add<StartMessage, StartedMessage>(this);
 }
 
@@ -136,7 +137,7 @@ void Starts::handle(const Peer& peer, const StartMessage& message, std::vector<U
   if (!fetches_.try_emplace(id).second) return;
   auto list = std::make_shared<PlaceList>();
   threads_.run(
-      id,
+      id, kNoMount,
       [list, folder = session->options.places, name = kName + message.command] {
         std::string problem;
         auto found = PlaceStore{folder}.load(name, kStartFiles, &problem);
@@ -160,7 +161,7 @@ void Starts::loaded(SessionId id, PlaceList list) {
   const auto threads = static_cast<unsigned>(std::min<size_t>(kThreads, fetch->actions.size()));
   for (unsigned i = 0; i < threads; ++i) {
     threads_.run(
-        id, [fetch] { fetch->work(); },
+        id, kNoMount, [fetch] { fetch->work(); },
         [this, id, fetch] {
           if (Session* session = sessions_->find(id)) session->counts.start_files = fetch->files;
         });
@@ -200,7 +201,7 @@ void Starts::handle(const Peer& peer, const StartedMessage& message, std::vector
   making->left = kThreads;
   for (unsigned i = 0; i < kThreads; ++i) {
     threads_.run(
-        policy::kNoSession, [making] { making->work(); },
+        policy::kNoSession, kNoMount, [making] { making->work(); },
         [this, making] {
           if (--making->left == 0) store(making);
         });
@@ -222,7 +223,7 @@ void Starts::store(const std::shared_ptr<Making>& making) {
   }
   if (list.files.empty()) return;  // nothing of it was on slow storage
   threads_.run(
-      policy::kNoSession,
+      policy::kNoSession, kNoMount,
       [list = std::move(list), folder = making->folder] {
         std::string problem;
         if (PlaceStore{folder}.save(list, &problem)) {

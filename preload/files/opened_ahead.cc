@@ -1,6 +1,8 @@
 #include "preload/files/opened_ahead.h"
 
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cstring>
 
@@ -41,6 +43,7 @@ int ask_for(const StagePath& path, protocol::TakenFile* taken) {
   protocol::TakeFile body = {};
   const auto call = [](long number, long a, long b, long c) { return sys::call(number, a, b, c); };
   if (!protocol::read_access_identity(call, &body.identity)) return -1;
+  body.thread = static_cast<uint32_t>(sys::call(SYS_gettid));
   int fd = -1;
   const int error = ask_in_session({.kind = protocol::MessageKind::kTakeFile,
                                     .expected = protocol::MessageKind::kFileTaken,
@@ -63,8 +66,11 @@ int ask_for(const StagePath& path, protocol::TakenFile* taken) {
 
 // Not inlined: open() may be called where the stack is small.
 __attribute__((noinline)) int take_opened_file(int folder, const char* path, int flags) {
-  if (in_vfork_child() || session_is_lost()) return -1;
+  if (in_vfork_child()) return -1;
   const KeepErrno keep;
+  // A thread that has no_new_privs may be confined by Landlock, which no descriptor is checked by.
+  if (process_is_new()) process_after_fork();
+  if (session_is_lost() || sys::call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0) return -1;
   StagePath absolute;
   if (!absolute_path(folder, path, &absolute) ||
       !is_open_ahead(protocol::path_hash(absolute.text, absolute.length))) {
@@ -82,6 +88,31 @@ __attribute__((noinline)) int take_opened_file(int folder, const char* path, int
   }
   count(protocol::ClientMetric::opened_ahead);
   return fd;
+}
+
+__attribute__((noinline)) bool may_be_open_ahead(int folder, const char* path) {
+  struct stat about;
+  return sys::call(SYS_newfstatat, folder, sys::word(path), sys::word(&about),
+                   AT_SYMLINK_NOFOLLOW) == 0 &&
+         major(about.st_dev) == 0;
+}
+
+__attribute__((noinline)) bool may_be_open_ahead(int fd) {
+  struct stat about;
+  return sys::call(SYS_fstat, fd, sys::word(&about)) == 0 && major(about.st_dev) == 0;
+}
+
+__attribute__((noinline)) void close_opened_files() {
+  if (in_vfork_child()) return;
+  const KeepErrno keep;
+  if (process_is_new()) process_after_fork();
+  if (session_is_lost()) return;
+  protocol::Start body = {};
+  ask_in_session({.kind = protocol::MessageKind::kCloseAhead,
+                  .expected = protocol::MessageKind::kDone,
+                  .body = &body,
+                  .body_size = sizeof body,
+                  .start = false});
 }
 
 }  // namespace sluice::preload

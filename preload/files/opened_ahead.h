@@ -12,17 +12,41 @@
 
 namespace sluice::preload {
 
-// See take_opened(). REQUIRES: the optimizer has opened some file.
+// Whether the optimizer has some file open ahead of this program. Any thread.
+inline bool files_are_open_ahead() {
+  const Connection* connection = g_connection.load(std::memory_order_acquire);
+  return __builtin_expect(connection != nullptr, 1) &&
+         __builtin_expect(
+             connection->shared->header.opened_count.load(std::memory_order_acquire) != 0, 0);
+}
+
+// See take_opened() and close_opened(). REQUIRES: files_are_open_ahead().
+void close_opened_files();
+bool may_be_open_ahead(int folder, const char* path);
+bool may_be_open_ahead(int fd);
 int take_opened_file(int folder, const char* path, int flags);
 
 // A descriptor of the file, which the caller owns; -1: the file is to be opened. Any thread; not
 // from a signal handler, like the questions to the optimizer (session/client.h). errno is
 // preserved.
 inline int take_opened(int folder, const char* path, int flags) {
-  const Connection* connection = g_connection.load(std::memory_order_acquire);
-  if (__builtin_expect(connection == nullptr, 0)) return -1;
-  if (connection->shared->header.opened_count.load(std::memory_order_relaxed) == 0) return -1;
-  return (flags & ~O_CLOEXEC) == O_RDONLY ? take_opened_file(folder, path, flags) : -1;
+  if (!files_are_open_ahead() || (flags & ~O_CLOEXEC) != O_RDONLY) return -1;
+  return take_opened_file(folder, path, flags);
+}
+
+// To be called before what a file that is open elsewhere may change: removing or renaming it, which
+// NFS does to open files in a way of its own; locks and leases of an open file; unmounting. Has the
+// optimizer close all files and open no more, and waits for that, with a deadline. Without effect
+// if what the call concerns lies on a local disk, where nothing is opened ahead. Otherwise as
+// take_opened().
+inline void close_opened() {
+  if (files_are_open_ahead()) close_opened_files();
+}
+inline void close_opened_at(int folder, const char* path) {
+  if (files_are_open_ahead() && may_be_open_ahead(folder, path)) close_opened_files();
+}
+inline void close_opened_of(int fd) {
+  if (files_are_open_ahead() && may_be_open_ahead(fd)) close_opened_files();
 }
 
 }  // namespace sluice::preload

@@ -8,6 +8,7 @@
 
 #include "preload/base/real.h"
 #include "preload/cells/retry.h"
+#include "preload/files/opened_ahead.h"
 #include "preload/samples/sample_fds.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
@@ -79,6 +80,7 @@ CHANGING(fremovexattr, (int fd, const char* n), (fd, n), n)
 #define LOCKING(name, parameters, arguments)           \
   SLUICE_EXPORT int name parameters {                  \
     sample_fd_locked(fd);                              \
+    close_opened_of(fd);                               \
     if (use_original(fd)) return REAL(name) arguments; \
     errno = ENOLCK;                                    \
     return -1;                                         \

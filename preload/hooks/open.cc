@@ -247,6 +247,7 @@ bool before_fcntl(int fd, int command) {
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
     case F_SETLEASE:
+      close_opened_of(fd);
       sample_fd_locked(fd);
       return use_original(fd);
     default:

@@ -5,6 +5,7 @@
 #include "preload/base/real.h"
 #include "preload/cells/retry.h"
 #include "preload/data/folders.h"
+#include "preload/files/opened_ahead.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/redirect.h"
@@ -32,6 +33,14 @@ using namespace sluice::preload;  // NOLINT: every line here is about it
     path_changes(folder, path);                                           \
     return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
   }
+// The same, for a call that removes it.
+#define REMOVING(name, folder, path, parameters, arguments, ...)          \
+  SLUICE_EXPORT int name parameters noexcept {                            \
+    use_original_at(folder, path);                                        \
+    path_changes(folder, path);                                           \
+    close_opened_at(folder, path);                                        \
+    return retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
+  }
 // The same, for a call that gives the file another name.
 #define LINKING(name, folder, path, parameters, arguments, ...)                     \
   SLUICE_EXPORT int name parameters noexcept {                                      \
@@ -46,11 +55,11 @@ using Path = const char*;
 constexpr int kHere = AT_FDCWD;
 
 ASKING(int, euidaccess, kHere, p, (Path p, int m), (p, m), p)
-CHANGING(int, unlink, kHere, p, (Path p), (p), p)
-CHANGING(int, unlinkat, d, p, (int d, Path p, int f), (d, p, f), p)
+REMOVING(unlink, kHere, p, (Path p), (p), p)
+REMOVING(unlinkat, d, p, (int d, Path p, int f), (d, p, f), p)
 RETRIED(int, mkdir, (Path p, mode_t m) noexcept, (p, m), p)
 RETRIED(int, mkdirat, (int d, Path p, mode_t m) noexcept, (d, p, m), p)
-CHANGING(int, rmdir, kHere, p, (Path p), (p), p)
+REMOVING(rmdir, kHere, p, (Path p), (p), p)
 LINKING(link, kHere, p, (Path p, Path q), (p, q), p, q)
 LINKING(linkat, d, p, (int d, Path p, int e, Path q, int f), (d, p, e, q, f), p, q)
 RETRIED(int, symlink, (Path p, Path q) noexcept, (p, q), p, q)
@@ -108,6 +117,8 @@ SLUICE_EXPORT dirent64* readdir64(DIR* folder) { return read_folder(folder, REAL
   SLUICE_EXPORT int name parameters noexcept {                     \
     path_changes(from, p);                                         \
     path_changes(to, q);                                           \
+    close_opened_at(from, p);                                      \
+    close_opened_at(to, q);                                        \
     return retrying([&] { return REAL(name) arguments; }, {p, q}); \
   }
 RENAMING(rename, (Path p, Path q), (p, q), kHere, p, AT_FDCWD, q)
@@ -122,6 +133,7 @@ SLUICE_EXPORT int chroot(Path p) noexcept {
 #define MOUNTING(name, parameters, arguments, ...)                                  \
   SLUICE_EXPORT int name parameters noexcept {                                      \
     const IdentityChange change;                                                    \
+    close_opened();                                                                 \
     const int done = retrying([&] { return REAL(name) arguments; }, {__VA_ARGS__}); \
     if (done == 0) mounts_changed();                                                \
     return done;                                                                    \

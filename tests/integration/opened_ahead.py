@@ -49,6 +49,18 @@ elif what == "full":
     resource.setrlimit(resource.RLIMIT_NOFILE, (held[-1] + 1, held[-1] + 1))
 elif what == "gap":
     os.close(0)
+elif what == "temporary":
+    with open("here", "w"):
+        pass
+    os.rename("here", "there")
+    os.unlink("there")
+elif what == "unlink":
+    try:
+        os.unlink(path(0))
+    except OSError as error:
+        print(error.errno)
+elif what == "confined":
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 elif what == "folder":
     os.chdir(folder)
 elif what == "user":
@@ -64,7 +76,7 @@ for number in range(%(MIDDLE)d, %(FILES)d):
     for fd in fds:
         show(fd)
 """ % {"MIDDLE": MIDDLE, "FILES": FILES}
-WHAT = ("nothing", "twice", "gap", "full", "folder", "at", "user", "change", "replace", "remove")
+WHAT = ("nothing", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change", "replace", "remove")
 
 
 class Test:
@@ -144,9 +156,11 @@ def test(place):
         if what == "user" and os.geteuid() != 0:
             continue
         found, own, asked = tests.alike(what, "0" if what in ("change", "replace", "remove") else "30")
-        if what in ("nothing", "gap", "twice"):
+        if what in ("nothing", "gap", "twice", "temporary"):
             claim(found["opened_ahead"] > FILES // 2, f"{what}: {found}")
             claim(own < asked - FILES // 2, f"{what}: {own} opens of the job's own, {asked} without")
+        if what in ("unlink", "confined"):
+            claim(own >= FILES - MIDDLE, f"{what}: {own} opens of the job's own: a file was handed over")
     tests.signalled(signal.SIGKILL)
     tests.signalled(signal.SIGSTOP)
 

@@ -76,7 +76,8 @@ for number in range(%(MIDDLE)d, %(FILES)d):
     for fd in fds:
         show(fd)
 """ % {"MIDDLE": MIDDLE, "FILES": FILES}
-WHAT = ("nothing", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change", "replace", "remove")
+WHAT = ("nothing", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change",
+        "replace", "remove")
 
 
 class Test:

@@ -153,7 +153,8 @@ std::string systems_csv(std::span<const SystemOutcome> outcomes, const Workload&
                         const Storage& storage) {
   std::string text =
       "system,memory_bytes,dataset_bytes,dataset_samples,epoch,requests,h_hits,l_exact,substituted,"
-      "h_for_l,misses,misses_other,hit_ratio,asked_bytes,missed_bytes,packages,package_bytes,"
+      "h_for_l,misses,misses_other,hit_ratio,asked_bytes,missed_bytes,misses_in_packages,packages,"
+      "package_bytes,"
       "package_useful_bytes,written_bytes,reading_s,computing_s,stall_s\n";
   for (const SystemOutcome& outcome : outcomes) {
     for (size_t epoch = 0; epoch < outcome.epochs.size(); ++epoch) {
@@ -163,9 +164,10 @@ std::string systems_csv(std::span<const SystemOutcome> outcomes, const Workload&
                           workload.dataset_bytes(), workload.samples(), epoch, counts.requests);
       for (const double count : counts.deliveries) text += fmt::format(",{:.0f}", count);
       text += fmt::format(
-          ",{:.6f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.6f},{:.6f},{:.6f}\n",
-          counts.hit_ratio(), counts.asked, counts.missed, counts.packages, counts.packed,
-          counts.useful, counts.written, costs.reading, costs.computing, costs.stall);
+          ",{:.6f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.6f},{:.6f},{:.6f}\n",
+          counts.hit_ratio(), counts.asked, counts.missed, counts.in_packages, counts.packages,
+          counts.packed, counts.useful, counts.written, costs.reading, costs.computing,
+          costs.stall);
     }
   }
   return text;

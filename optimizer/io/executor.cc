@@ -7,7 +7,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "optimizer/io/log.h"
 
@@ -32,6 +32,8 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   std::map<uint64_t, unsigned> running;
   unsigned threads = 0, idle = 0;
   bool stop = false;
+  std::shared_ptr<State> left;  // itself, once the executor has ended with work that is left
+  State* next_left = nullptr;
 
   // Takes the oldest item whose mount may use another thread. REQUIRES: mutex held.
   bool pick(Item* item) {
@@ -80,8 +82,9 @@ Executor::~Executor() {
   state_->stop = true;
   // What has not begun is not released either: it may own files, and closing these may block.
   if (!state_->queue.empty()) {
-    static auto* const left = new std::vector<std::shared_ptr<State>>;
-    left->push_back(state_);
+    static State* all_left = nullptr;  // reachable for good
+    state_->left = state_;
+    state_->next_left = std::exchange(all_left, state_.get());
   }
   state_->wake.notify_all();
 }

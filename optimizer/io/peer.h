@@ -11,7 +11,7 @@ bool shares_pid_namespace(uint32_t pid);
 bool shares_time_namespace(uint32_t pid);
 // Same root and mount namespace.
 bool shares_paths(uint32_t pid);
-// Whether the thread of that process may open what this process may, as far as the kernel tells:
+// Whether the thread of that process may open what this process may, by what the kernel reports:
 // same user, groups, effective capabilities and filters of system calls, and no_new_privs, without
 // which Landlock needs a capability, is not set.
 bool shares_rights(uint32_t pid, uint32_t thread);

@@ -189,7 +189,7 @@ void Openings::handle(const Peer& peer, const TakeMessage& message, std::vector<
   const std::optional<uint32_t> file =
       start != nullptr ? start->find(hash_of(message.path)) : std::nullopt;
   const auto held = file ? start->held.find(*file) : decltype(start->held.find(0)){};
-  // A descriptor gives access: only to one that has it anyway, as far as the kernel tells.
+  // A descriptor gives access: only to one that has it anyway, by what the kernel reports.
   if (!file || held == start->held.end() || start->paths[*file] != message.path ||
       held->second.began_ns + start->oldest_ns < now_ns() ||
       !(message.take.identity == identity_) || !shares_paths(peer.pid) ||
@@ -199,6 +199,7 @@ void Openings::handle(const Peer& peer, const TakeMessage& message, std::vector<
   }
   if (!base_->server.hand_over(peer.connection, MessageKind::kFileTaken,
                                std::as_bytes(std::span(&held->second.about, 1)), held->second.fd)) {
+    base_->server.send(peer.connection, MessageKind::kDone, {});
     return;
   }
   withdraw(id, start, *file);

@@ -53,7 +53,6 @@ class Openings : Service {
   };
   struct Start;
 
-  Session* may_use(const Peer& peer, uint64_t id, uint64_t token);
   void follow(policy::SessionId session, Start* start, uint32_t file);
   void fill(policy::SessionId session, Start* start);
   void opened(policy::SessionId session, uint32_t file, Opened result);

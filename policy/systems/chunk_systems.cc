@@ -29,47 +29,46 @@ DeliveryKind kind_of(SampleId requested, SampleId delivered, bool read) {
 
 }  // namespace
 
+ChunkSystem::ChunkSystem(const SystemSettings& settings)
+    : bytes_(settings.bytes), map_(settings.samples, chunk_samples(settings), settings.seed) {}
+
+void ChunkSystem::count(uint32_t chunk, uint64_t useful_bytes) {
+  ++background_.packages;
+  background_.bytes += sum_of(bytes_, map_.members(chunk));
+  background_.useful_bytes += useful_bytes;
+}
+
+Background ChunkSystem::background() { return std::exchange(background_, {}); }
+
 BrandSystem::BrandSystem(const SystemSettings& settings)
-    : bytes_(settings.bytes),
-      map_(settings.samples, chunk_samples(settings), settings.seed),
-      memory_(map_, bytes_, settings.capacity, settings.seed) {}
+    : ChunkSystem(settings), memory_(map_, bytes_, settings.capacity, settings.seed) {}
 
 std::vector<bool> BrandSystem::begin_epoch(uint32_t, uint32_t, std::span<const float>) {
   memory_.begin_epoch();
-  return std::vector<bool>(map_.samples(), true);
+  return all_samples();
 }
 
 Delivery BrandSystem::request(uint32_t, SampleId sample, uint32_t) {
   const Brand::Answer answer = memory_.request(sample);
   const bool loads = answer.chunk != kNoChunk;
-  if (loads) {
-    ++background_.packages;
-    background_.bytes += sum_of(bytes_, map_.members(answer.chunk));
-    background_.useful_bytes += answer.useful;
-  }
+  if (loads) count(answer.chunk, answer.useful);
   return {.sample = answer.sample,
           .kind = kind_of(sample, answer.sample, loads || answer.alone),
           .in_package = loads};
 }
 
-Background BrandSystem::background() { return std::exchange(background_, {}); }
-
 PoolSystem::PoolSystem(const SystemSettings& settings)
-    : bytes_(settings.bytes),
-      map_(settings.samples, chunk_samples(settings), settings.seed),
-      pool_(map_, bytes_, settings.capacity, settings.seed) {}
+    : ChunkSystem(settings), pool_(map_, bytes_, settings.capacity, settings.seed) {}
 
 std::vector<bool> PoolSystem::begin_epoch(uint32_t, uint32_t, std::span<const float>) {
   pool_.begin_epoch();
-  return std::vector<bool>(map_.samples(), true);
+  return all_samples();
 }
 
 bool PoolSystem::load_next() {
   const uint32_t chunk = pool_.next_load();
   if (chunk == kNoChunk) return false;
-  ++background_.packages;
-  background_.bytes += sum_of(bytes_, map_.members(chunk));
-  background_.useful_bytes += pool_.useful_bytes(chunk);
+  count(chunk, pool_.useful_bytes(chunk));
   pool_.loaded(chunk);
   return true;
 }
@@ -84,7 +83,5 @@ Delivery PoolSystem::request(uint32_t, SampleId sample, uint32_t) {
           .kind = kind_of(sample, answer.sample, waits || answer.alone),
           .in_package = waits && !answer.alone};
 }
-
-Background PoolSystem::background() { return std::exchange(background_, {}); }
 
 }  // namespace sluice::policy

@@ -12,42 +12,50 @@
 
 namespace sluice::policy {
 
-// One job: with several each would need chunks and memory of its own. REQUIRES, of both systems:
-// settings.bytes has every sample.
-class BrandSystem : public System {
+// What both have in common. One job: with several each would need chunks and memory of its own.
+// REQUIRES: settings.bytes has every sample.
+class ChunkSystem : public System {
+ public:
+  void end_job(uint32_t) override {}
+  Background background() override;
+
+ protected:
+  explicit ChunkSystem(const SystemSettings& settings);
+  // Counts a chunk that is read, of which so many bytes are retained or delivered.
+  void count(uint32_t chunk, uint64_t useful_bytes);
+  std::vector<bool> all_samples() const { return std::vector<bool>(map_.samples(), true); }
+
+  const std::span<const uint32_t> bytes_;
+  const ChunkMap map_;
+
+ private:
+  Background background_;
+};
+
+class BrandSystem : public ChunkSystem {
  public:
   explicit BrandSystem(const SystemSettings& settings);
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
-  void end_job(uint32_t) override {}
   // A chunk is read when a request finds nothing at its place.
   Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override;
-  Background background() override;
 
  private:
-  const std::span<const uint32_t> bytes_;
-  const ChunkMap map_;
   Brand memory_;
-  Background background_;
 };
 
-class PoolSystem : public System {
+class PoolSystem : public ChunkSystem {
  public:
   explicit PoolSystem(const SystemSettings& settings);
   std::vector<bool> begin_epoch(uint32_t job, uint32_t epoch,
                                 std::span<const float> values) override;
-  void end_job(uint32_t) override {}
   // Chunks are read as soon as a request has made room for them.
   Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override;
-  Background background() override;
 
  private:
   bool load_next();
 
-  const std::span<const uint32_t> bytes_;
-  const ChunkMap map_;
   ChunkPool pool_;
-  Background background_;
 };
 
 }  // namespace sluice::policy

@@ -79,6 +79,17 @@ class PoolReader {
   ChunkPool pool_;
 };
 
+// The samples that a new epoch delivers, requested in random order.
+template <typename Reader>
+std::vector<SampleId> delivered_in_epoch(Reader* reader, uint32_t samples, Random* random) {
+  reader->begin_epoch();
+  std::vector<SampleId> delivered;
+  for (const SampleId wanted : shuffled(samples, random)) {
+    delivered.push_back(reader->request(wanted));
+  }
+  return delivered;
+}
+
 template <typename Reader>
 class Chunks : public testing::Test {};
 using Readers = testing::Types<BrandReader, PoolReader>;
@@ -220,10 +231,9 @@ TYPED_TEST(Chunks, DeliverASampleAnywhereInTheEpoch) {
   Random random(4);
   std::vector<std::vector<double>> at(samples, std::vector<double>(10));
   for (uint32_t epoch = 0; epoch < epochs; ++epoch) {
-    reader.begin_epoch();
     uint32_t place = 0;
-    for (const SampleId wanted : shuffled(samples, &random)) {
-      at[reader.request(wanted)][place++ * 10 / samples] += 1;
+    for (const SampleId sample : delivered_in_epoch(&reader, samples, &random)) {
+      at[sample][place++ * 10 / samples] += 1;
     }
   }
   double worst = 0, mean = 0;
@@ -254,10 +264,11 @@ TYPED_TEST(Chunks, DeliverSamplesOfAChunkFarApart) {
   double lag = 0;
   uint32_t counted = 0;
   for (uint32_t epoch = 0; epoch < 6; ++epoch) {
-    reader.begin_epoch();
     std::vector<double> place(samples);
     double next = 0;
-    for (const SampleId wanted : shuffled(samples, &random)) place[reader.request(wanted)] = next++;
+    for (const SampleId sample : delivered_in_epoch(&reader, samples, &random)) {
+      place[sample] = next++;
+    }
     if (epoch == 0) continue;
     for (SampleId one = 0; one < samples; ++one) {
       const SampleId other = map.members(map.chunk_of(one))[(map.slot_of(one) + 1) % 64];
@@ -311,8 +322,7 @@ TEST(ChunkPool, ReadsWhatDoesNotFitAndNoMore) {
     Random random(4);
     for (int epoch = 0; epoch < 5; ++epoch) {
       if (epoch == 1) reader.loads = 0;
-      reader.begin_epoch();
-      for (const SampleId wanted : shuffled(samples, &random)) reader.request(wanted);
+      delivered_in_epoch(&reader, samples, &random);
     }
     EXPECT_EQ(reader.loads, 4U * (100 - percent)) << percent;
   }

@@ -25,18 +25,26 @@ void count_open(const StagedFd& entry) {
 
 }  // namespace
 
+bool StagedUse::try_begin(StagedFd* entry) {
+  if ((entry->uses.fetch_add(1, std::memory_order_acq_rel) & kChangingOver) != 0) {
+    entry->uses.fetch_sub(1, std::memory_order_acq_rel);
+    return false;
+  }
+  entry_ = entry;
+  outer_ = t_state.staged_use;
+  t_state.staged_use = entry;
+  return true;
+}
+
 void StagedUse::begin(int fd) {
   for (Backoff backoff;; backoff.wait()) {
     StagedFd* entry = staged_fd(fd);
-    if (entry == nullptr) return;
-    if ((entry->uses.fetch_add(1, std::memory_order_acq_rel) & kChangingOver) == 0) {
-      entry_ = entry;
-      outer_ = t_state.staged_use;
-      t_state.staged_use = entry;
-      return;
-    }
-    entry->uses.fetch_sub(1, std::memory_order_acq_rel);
+    if (entry == nullptr || try_begin(entry)) return;
   }
+}
+
+StagedUse::StagedUse(StagedFd& entry) {
+  for (Backoff backoff; !try_begin(&entry);) backoff.wait();
 }
 
 void StagedUse::end() {
@@ -69,7 +77,8 @@ bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageC
   StagedFd* record = length < protocol::kStagePath ? g_staged_fds.make(fd) : nullptr;
   if (record == nullptr) return false;
   StagedFd& entry = *record;
-  staged_fd_closed(fd);  // the number's last file was closed by a call that no hook saw
+  const StagedUse use(entry);
+  release_staged(entry);  // the number's last file was closed by a call that no hook saw
   entry.owner = t_state.sample_tid;
   entry.flags = flags;
   entry.device = device;
@@ -84,6 +93,7 @@ bool staged_fd_opened(int fd, uint64_t device, int flags, const protocol::StageC
 }
 
 void staged_fd_has_stream(int fd, FILE* stream) {
+  const StagedUse use(fd);
   if (StagedFd* entry = staged_fd(fd); entry != nullptr) entry->stream = stream;
 }
 
@@ -113,8 +123,9 @@ void staged_fd_copied(int from, int to) {
   }
   StagedFd* record = g_staged_fds.make(to);
   if (record == nullptr) return;
-  staged_fd_closed(to);
   StagedFd& entry = *record;
+  const StagedUse use(entry);
+  release_staged(entry);
   entry.owner = source->owner;
   entry.flags = source->flags;
   entry.device = source->device;
@@ -131,13 +142,10 @@ uint64_t staged_bytes_open() { return g_open_bytes.load(std::memory_order_relaxe
 
 void staged_fds_after_fork() {
   t_state.staged_use = nullptr;
-  constexpr int kChunk = FdTable<StagedFd>::kChunk;
-  for (int first = 0; first < FdTable<StagedFd>::kAll; first += kChunk) {
-    StagedFd* entries = g_staged_fds.chunk(first);
-    for (int i = 0; entries != nullptr && i < kChunk; ++i) {
-      entries[i].uses.store(0, std::memory_order_relaxed);
-    }
-  }
+  for_each_record([](int, StagedFd& entry) {
+    entry.uses.store(0, std::memory_order_relaxed);
+    entry.locked = nullptr;  // libc frees the locks of a child's streams
+  });
 }
 
 void fill(const protocol::StageStat& from, struct stat* to) {

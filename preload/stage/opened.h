@@ -4,6 +4,7 @@
 // A descriptor is switched to the original (original.h) while other threads may use it. A call that
 // moves or reads its offset is a *use*: it begins only while no switch is in progress, and a switch
 // begins only once no use is in progress. So the original continues at the copy's last offset.
+// Making a record and freeing one are uses, too: a record never changes its file during a switch.
 #pragma once
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct StagedFd {
   uint32_t owner = 0;               // kernel id of the thread in whose window it was opened
   int flags = 0;                    // of that open()
   FILE* stream = nullptr;           // reads it by calls inside libc; holding its lock is a use
+  FILE* locked = nullptr;           // the stream whose lock the switch in progress holds
   uint64_t device = 0, inode = 0;   // of the copy itself
   protocol::StageStat stat{};
   uint16_t length = 0;
@@ -52,11 +54,14 @@ class StagedUse {
   ~StagedUse() {
     if (__builtin_expect(entry_ != nullptr, 0)) end();
   }
+  // Also of a record that is free, to fill it in.
+  explicit StagedUse(StagedFd& entry);
   StagedUse(const StagedUse&) = delete;
   StagedUse& operator=(const StagedUse&) = delete;
 
  private:
   void begin(int fd);
+  bool try_begin(StagedFd* entry);
   void end();
 
   StagedFd* entry_ = nullptr;
@@ -81,16 +86,21 @@ inline bool any_staged_fd() { return staged_fds_open() != 0; }
 // In a fork's child: resets uses by threads that do not exist there.
 void staged_fds_after_fork();
 
+// Calls use(number, entry) for each record, also for those that are free.
+template <typename Use>
+void for_each_record(Use use) {
+  using Table = FdTable<StagedFd>;
+  for (int first = 0; first < Table::kAll; first += Table::kChunk) {
+    StagedFd* entries = g_staged_fds.chunk(first);
+    for (int i = 0; entries != nullptr && i < Table::kChunk; ++i) use(first + i, entries[i]);
+  }
+}
 // Calls use(number, entry) for each descriptor that reads a copy.
 template <typename Use>
 void for_each_staged(Use use) {
-  using Table = FdTable<StagedFd>;
-  for (int first = 0; first < Table::kAll; first += Table::kChunk) {
-    if (g_staged_fds.chunk(first) == nullptr) continue;
-    for (int fd = first; fd < first + Table::kChunk; ++fd) {
-      if (StagedFd* entry = staged_fd(fd); entry != nullptr) use(fd, *entry);
-    }
-  }
+  for_each_record([&](int fd, StagedFd& entry) {
+    if (entry.serial.load(std::memory_order_acquire) != 0) use(fd, entry);
+  });
 }
 
 // Whether the descriptor number still reads the record's copy.

@@ -73,33 +73,54 @@ bool lock_stream(FILE* stream) {
   return true;
 }
 
-// Calls use(number, entry) for each record of one open(): each dup has its own record.
+// Calls use(number, entry) for each record that the switch in progress has marked: one for each
+// dup.
 template <typename Use>
-void for_each_of(uint64_t serial, Use use) {
-  for_each_staged([&](int number, StagedFd& entry) {
-    if (entry.serial.load(std::memory_order_acquire) == serial) use(number, entry);
+void for_each_marked(Use use) {
+  for_each_record([&](int number, StagedFd& entry) {
+    if ((entry.uses.load(std::memory_order_acquire) & kChangingOver) != 0) use(number, entry);
   });
 }
 
-// REQUIRES: g_change_lock, with signals blocked.
-void change_over(int fd, uint64_t serial, long original) {
-  for_each_of(serial, [](int, StagedFd& entry) {
-    entry.uses.fetch_or(kChangingOver, std::memory_order_acq_rel);
-  });
-  // From here on no hook closes, duplicates or reads a descriptor of this open(), so its stream
-  // stays valid.
-  for_each_of(serial, [](int, StagedFd& entry) {
-    for (Backoff backoff; uses_of_others(entry) != 0 && backoff.wait_bounded();) {
+// Marks the records of this open(): no use of them begins from here on.
+void mark(uint64_t serial) {
+  for_each_staged([serial](int, StagedFd& entry) {
+    if (entry.serial.load(std::memory_order_acquire) == serial) {
+      entry.uses.fetch_or(kChangingOver, std::memory_order_acq_rel);
     }
-    if (entry.stream != nullptr && !lock_stream(entry.stream)) entry.stream = nullptr;
   });
-  const long offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+}
+void unmark(StagedFd& entry) { entry.uses.fetch_and(~kChangingOver, std::memory_order_acq_rel); }
+
+// Waits until no use of a marked record is in progress. False: the last use has freed the record,
+// or made it another open()'s.
+bool settle(StagedFd& entry, uint64_t serial) {
+  bool used;
+  for (Backoff backoff; (used = uses_of_others(entry) != 0) && backoff.wait_bounded();) {
+  }
+  if (entry.serial.load(std::memory_order_acquire) != serial) return false;
+  // Its stream stays valid, since closing it is a use; unless one was left by a jump.
+  if (!used && entry.stream != nullptr && lock_stream(entry.stream)) entry.locked = entry.stream;
+  return true;
+}
+
+// REQUIRES: g_change_lock, with signals blocked. One switch at a time has marked records.
+void change_over(uint64_t serial, long original) {
+  mark(serial);
+  for_each_marked([serial](int, StagedFd& entry) {
+    if (!settle(entry, serial)) unmark(entry);
+  });
+  long offset = 0;  // the dups share it
+  for_each_marked([&offset](int number, StagedFd& entry) {
+    if (reads_copy(number, entry)) offset = sys::call(SYS_lseek, number, 0, SEEK_CUR);
+  });
   if (offset > 0) sys::call(SYS_lseek, original, offset, SEEK_SET);
-  for_each_of(serial, [original](int number, StagedFd& entry) {
+  for_each_marked([original](int number, StagedFd& entry) {
     if (reads_copy(number, entry)) put_behind(original, number);
-    if (entry.stream != nullptr) funlockfile(entry.stream);
+    if (entry.locked != nullptr) funlockfile(entry.locked);
+    entry.locked = nullptr;
     release_staged(entry);
-    entry.uses.fetch_and(~kChangingOver, std::memory_order_acq_rel);
+    unmark(entry);
   });
 }
 
@@ -154,7 +175,7 @@ bool use_original(int fd) {
   if (sys::failed(original)) return staged_fd_now(fd) == nullptr;
   if (entry->owner == t_state.sample_tid) ++t_state.copies_left;
   const Locked locked(g_change_lock);
-  if (entry->serial.load(std::memory_order_acquire) == serial) change_over(fd, serial, original);
+  if (entry->serial.load(std::memory_order_acquire) == serial) change_over(serial, original);
   sys::close(static_cast<int>(original));
   return true;
 }

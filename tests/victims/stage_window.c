@@ -89,6 +89,47 @@ static void read_while_asked_for_its_name(void) { reading_while(by_readlink, NUL
 static void stream_while_forking(void) { reading_while(by_fork, ""); }
 static void stream_while_asked_for_its_name(void) { reading_while(by_readlink, ""); }
 
+// Streams are opened and closed all the time while their descriptor is changed over.
+static void* open_and_close(void* use_stdio) {
+  uint64_t digest = DIGEST_START;
+  begin_window();
+  for (int i = 0; i < 100000; ++i) {
+    char piece[512];
+    size_t got;
+    FILE* file = fopen(at("f1"), "r");
+    CHECK(file != NULL);
+    read_fd = fileno(file);
+    while ((got = fread(piece, 1, sizeof piece, file)) > 0)
+      digest = digest_more(digest, piece, got);
+    CHECK(feof(file) && fclose(file) == 0);
+    if (use_stdio != NULL) continue;
+    const int fd = open(at("f1"), O_RDONLY);
+    CHECK(fd >= 0 && read(fd, piece, sizeof piece) > 0);
+    digest = digest_more(digest, piece, sizeof piece);
+    CHECK(close(fd) == 0);
+  }
+  end_window();
+  say("%lx", digest);
+  atomic_store(&done_reading, true);
+  return NULL;
+}
+static void* ask(void* unused) {
+  while (!atomic_load(&done_reading)) by_readlink();
+  return unused;
+}
+static void opened_and_closed_while(void* use_stdio) {
+  stage_all();
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, open_and_close, use_stdio) == 0);
+  pthread_t more[3];
+  for (int i = 0; i < 3; ++i) CHECK(pthread_create(&more[i], NULL, ask, NULL) == 0);
+  ask(NULL);
+  for (int i = 0; i < 3; ++i) CHECK(pthread_join(more[i], NULL) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+static void stream_closed_while_asked_for_its_name(void) { opened_and_closed_while(""); }
+static void numbers_reused_while_asked_for_their_names(void) { opened_and_closed_while(NULL); }
+
 // --- locks ---------------------------------------------------------------------------------------
 
 static void other_holds(const char* name) {
@@ -305,6 +346,8 @@ static const struct stage_case kCases[] = {
     {"read_while_asked_for_its_name", read_while_asked_for_its_name},
     {"stream_while_forking", stream_while_forking},
     {"stream_while_asked_for_its_name", stream_while_asked_for_its_name},
+    {"stream_closed_while_asked_for_its_name", stream_closed_while_asked_for_its_name},
+    {"numbers_reused_while_asked_for_their_names", numbers_reused_while_asked_for_their_names},
     {"lock_of_modified_file", lock_of_modified_file},
     {"lock_without_free_number", lock_without_free_number},
     {"kept_beyond_window", kept_beyond_window},

@@ -51,6 +51,10 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
   };
   in_.sessions.callbacks.ending = [this](Session& session) { on_ending(session); };
   in_.sessions.callbacks.ended = [this](SessionId session) { on_ended(session); };
+  in_.stage.opened_ahead.wanted = [this](SessionId id) { return openings_.wanted(id); };
+  in_.stage.opened_ahead.opened = [this](SessionId id, const std::string& path, OpenedFile file) {
+    openings_.offer(id, path, std::move(file));
+  };
   in_.files.on_ready = [this](const FileEntry& file) {
     locations_.stored.file_ready(file);
     locations_.records.file_ready(file);
@@ -117,6 +121,7 @@ void Sidecar::tick(uint64_t now) {
   in_.base.server.tick(now);
   importance_.tick();
   openings_.tick(now);
+  starts_.tick(now);
   limits_.tick(now);
   lifetime_.tick(now);
 }

@@ -24,7 +24,14 @@ inline constexpr uint32_t kSharedMagic = 0x43494c53;  // "SLIC"
 inline constexpr uint32_t kSlots = 128;               // processes of one session
 inline constexpr uint32_t kRingEntries = 1024;        // events in flight per process, power of two
 inline constexpr size_t kCacheLine = 64;
-inline constexpr uint32_t kOpenedAhead = 64;  // files of a start that are open at a time
+// Places for files that are open ahead of the session. A file's is in the bucket of its hash, which
+// is mixed here: FNV's high bits of names that differ in their last characters are the same.
+inline constexpr uint32_t kOpenedAhead = 1024, kOpenedBucket = 16;
+constexpr uint32_t opened_bucket(uint64_t path_hash) {
+  constexpr uint32_t kBuckets = kOpenedAhead / kOpenedBucket;
+  return static_cast<uint32_t>((path_hash * 0x9E3779B97F4A7C15ULL) >> 32) % kBuckets *
+         kOpenedBucket;
+}
 
 enum class EventKind : uint16_t {
   kNone = 0,
@@ -123,7 +130,7 @@ struct alignas(kCacheLine) Header {
   std::atomic<uint32_t> opened_count;
   // session: path_hash() of the file that the start of a program opened last
   std::atomic<uint64_t> start_opened;
-  // optimizer: path_hash() of files that it has opened ahead of that start; 0: none. See kTakeFile.
+  // optimizer: path_hash() of files that it has opened ahead; 0: none. See kTakeFile.
   alignas(kCacheLine) std::atomic<uint64_t> opened_ahead[kOpenedAhead];
   alignas(kCacheLine) std::atomic<uint64_t> metrics[kSessionMetricCount];  // optimizer
   // optimizer: sum of the counters of freed slots

@@ -1,15 +1,15 @@
-// Files that a command is about to open as it starts, opened ahead of it and handed over when it
-// does: an open on a network mount takes a round trip, whatever is in the page cache. What is
-// handed over is the original. Core thread only; files are opened and closed by threads of an
-// executor of its own.
+// Files that a job is about to open, opened ahead of it and handed over when it does: an open on a
+// network mount takes a round trip, whatever is in the page cache. What is handed over is the
+// original. Core thread only; files are closed by threads of an executor of its own.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "optimizer/io/opened_file.h"
 #include "optimizer/services/service.h"
 #include "optimizer/services/session_threads.h"
 #include "policy/util/ids.h"
@@ -22,49 +22,63 @@ class Openings : Service {
   explicit Openings(const Service& service);
   Openings(const Openings&) = delete;
   Openings& operator=(const Openings&) = delete;
-  ~Openings();
 
-  // From now on files are held open ahead of the session: `paths`, in the order in which an earlier
-  // start opened them. No effect if there are some already.
-  void begin(policy::SessionId session, std::vector<std::string> paths);
+  // Whether the session's files are worth opening now: its job can take them, takes some of those
+  // that it is offered, and there is room.
+  bool wanted(policy::SessionId session) const;
+  // Holds the file until the job takes it, but for seconds at most. False: it is closed instead,
+  // since the path is held already, or it was opened so fast that it is not worth a question.
+  bool offer(policy::SessionId session, const std::string& path, OpenedFile file);
+  // Closes it; no effect if the path is not held.
+  void withdraw(policy::SessionId session, const std::string& path);
+  // Closes a file that was never offered.
+  void close(policy::SessionId session, OpenedFile file);
+  // A file is not held any more: `taken` by the job, or withdrawn.
+  std::function<void(policy::SessionId session, const std::string& path, bool taken)> on_gone;
+  // The job is about to do what open files may change: nothing that is opened ahead of a start
+  // stays of use, and the opening of files that are under way is waited for.
+  std::function<void(policy::SessionId session)> on_close_all;
+
   void handle(const Peer& peer, const TakeMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const CloseAheadMessage& message, std::vector<UniqueFd> fds);
-  // Follows the job. Several times a second.
+  // Withdraws what is held for too long. Several times a second.
   void tick(uint64_t now_ns);
   // Closes its files.
   void remove_session(policy::SessionId session);
+  // Publishes how many files are open, being opened or being closed, and answers those that wait
+  // for none. To be called when one of threads().opening is done.
+  void count(policy::SessionId session);
+
   // They hold mounts of sessions that have ended, as long as closing() of one is not 0.
   struct Threads {
-    SessionThreads opening, closing;
+    SessionThreads opening;  // of start_openings.h
+    SessionThreads closing;
   };
   Threads& threads() { return threads_; }
   const Threads& threads() const { return threads_; }
 
  private:
-  static constexpr unsigned kThreads = 8;
-  static constexpr unsigned kPerMount = 2;  // that close files
-
-  // A file that was opened, or that could not be.
-  struct Opened {
-    UniqueFd fd;
-    protocol::TakenFile about{};
-    uint64_t began_ns = 0, took_ns = 0;
+  struct Held {
+    std::string path;
+    OpenedFile file;
     uint32_t place = 0;  // in Header::opened_ahead
   };
-  struct Start;
+  struct Ahead {
+    std::map<uint64_t, Held> held;  // by path_hash()
+    uint64_t cheap = 0, expired = 0, taken = 0;
+    uint64_t paused_until_ns = 0;
+  };
 
-  void follow(policy::SessionId session, Start* start, uint32_t file);
-  void fill(policy::SessionId session, Start* start);
-  void opened(policy::SessionId session, uint32_t file, Opened result);
-  void withdraw(policy::SessionId session, Start* start, uint32_t file);
-  void end(policy::SessionId session);
-  void close(policy::SessionId session, Opened* file);
-  void counted(policy::SessionId session);
+  // 0: nothing may be held open.
+  uint64_t longest_ns(const Session& session) const;
+  Held* find(policy::SessionId session, const std::string& path);
+  enum class Why : uint8_t { kTaken, kWithdrawn, kExpired };
+  void gone(policy::SessionId session, uint64_t hash, Why why);
 
   Threads threads_;
   protocol::AccessIdentity identity_{};  // this process's
   bool identified_ = false;
-  std::map<policy::SessionId, std::unique_ptr<Start>> starts_;
+  std::map<policy::SessionId, Ahead> ahead_;
   std::multimap<policy::SessionId, uint64_t> waiting_;  // connections, for all to be closed
 };
 

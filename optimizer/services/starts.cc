@@ -114,7 +114,9 @@ struct Starts::Making {
 };
 
 Starts::Starts(const Service& service, Openings* openings)
-    : Service(service), openings_(openings), threads_(base_, sessions_, kThreads, kThreads) {
+    : Service(service),
+      openings_(sessions_, openings),
+      threads_(base_, sessions_, kThreads, kThreads) {
   base_->dispatcher.add<StartMessage, StartedMessage>(this);
 }
 
@@ -157,7 +159,7 @@ void Starts::loaded(SessionId id, PlaceList list) {
   fetches_[id] = fetch;
   std::vector<std::string> paths;
   for (const PlaceList::File& file : fetch->list.files) paths.push_back(file.path);
-  openings_->begin(id, std::move(paths));
+  openings_.begin(id, std::move(paths));
   const auto threads = static_cast<unsigned>(std::min<size_t>(kThreads, fetch->actions.size()));
   for (unsigned i = 0; i < threads; ++i) {
     threads_.run(
@@ -236,6 +238,7 @@ void Starts::store(const std::shared_ptr<Making>& making) {
 }
 
 void Starts::remove_session(SessionId session) {
+  openings_.remove_session(session);
   const auto at = fetches_.find(session);
   if (at == fetches_.end()) return;
   if (at->second != nullptr) at->second->stop = true;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/services/openings.h"
 #include "optimizer/services/service.h"
 #include "optimizer/services/session_threads.h"
+#include "optimizer/services/start_openings.h"
 #include "policy/samples/place_list.h"
 #include "policy/util/ids.h"
 
@@ -24,6 +24,8 @@ class Starts : Service {
 
   void handle(const Peer& peer, const StartMessage& message, std::vector<UniqueFd> fds);
   void handle(const Peer& peer, const StartedMessage& message, std::vector<UniqueFd> fds);
+  // Follows jobs that start. Several times a second.
+  void tick(uint64_t now_ns) { openings_.tick(now_ns); }
   // Stops fetching for it.
   void remove_session(policy::SessionId session);
   // They hold mounts of sessions that have ended, as long as closing() is not 0.
@@ -43,7 +45,7 @@ class Starts : Service {
   void loaded(policy::SessionId session, policy::PlaceList list);
   void store(const std::shared_ptr<Making>& making);
 
-  Openings* const openings_;
+  StartOpenings openings_;
   SessionThreads threads_;
   std::map<policy::SessionId, std::shared_ptr<Fetch>> fetches_;
 };

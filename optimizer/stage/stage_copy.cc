@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "optimizer/io/clock.h"
 #include "optimizer/io/residency.h"
 #include "optimizer/io/transfer.h"
 #include "optimizer/stage/pack_version.h"
@@ -235,13 +236,15 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
 }
 
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& surviving) {
+                      const std::set<uint64_t>& surviving, OpenedFile* opened) {
   UniqueFd place;
   StageMount mount;
   CopyResult result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
-  const UniqueFd original = open_original(place);
+  const uint64_t began_ns = now_ns();
+  UniqueFd original = open_original(place);
   if (!original) return failed_with(errno, path);
+  const uint64_t took_ns = now_ns() - began_ns;
   const uint64_t size = result.stat.size;
   uint64_t cached = 0;
   if (!cached_exactly(original.get(), {0, size}, false, &cached)) {
@@ -256,6 +259,15 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
     return failed(Failure::kMount, path + ": its mount empties its cache when it is opened");
   }
   result.charged = FileTable::charge(size);
+  if (opened != nullptr) {
+    const auto changed_ns = static_cast<int64_t>(result.stat.changed_s) * 1'000'000'000 +
+                            static_cast<int64_t>(result.stat.changed_ns);
+    *opened = {std::move(original),
+               {result.stat.device, result.stat.inode, changed_ns},
+               began_ns,
+               took_ns};
+    opened->clear_flags();
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "optimizer/io/opened_file.h"
 #include "optimizer/packs/pack_store.h"
 #include "policy/copies/stage_plan.h"
 #include "protocol/stage.h"
@@ -46,9 +47,10 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
                    CopyToPack* to_pack = nullptr);
 // Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then
 // takes. Fails with kMount also where an open empties the cache, which is tested unless the device
-// is in `surviving`.
+// is in `surviving`. *opened, if not nullptr, becomes the file as it was opened for this, if that
+// was of use to a reader.
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& surviving);
+                      const std::set<uint64_t>& surviving, OpenedFile* opened);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
 // Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:

@@ -20,8 +20,10 @@ namespace sluice::preload {
 namespace {
 
 bool is_open_ahead(uint64_t hash) {
-  for (const std::atomic<uint64_t>& one : g_connection.load()->shared->header.opened_ahead) {
-    if (one.load(std::memory_order_acquire) == hash) return true;
+  const auto* place =
+      &g_connection.load()->shared->header.opened_ahead[protocol::opened_bucket(hash)];
+  for (uint32_t i = 0; i < protocol::kOpenedBucket; ++i) {
+    if (place[i].load(std::memory_order_acquire) == hash) return true;
   }
   return false;
 }

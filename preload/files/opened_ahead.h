@@ -1,7 +1,7 @@
-// Files that the optimizer opened before this process does, as it starts: an open on a network
-// mount takes a round trip, whatever is in memory. What the process gets is the original, as if it
-// had opened it itself: the same number, flags and offset; and only if the path still leads to that
-// file, in the state in which it was when the optimizer opened it.
+// Files that the optimizer opened before this process does, which it names as it starts, or as
+// samples: an open on a network mount takes a round trip, whatever is in memory. What the process
+// gets is the original, as if it had opened it itself: the same number, flags and offset; and only
+// if the path still leads to that file, in the state in which it was when the optimizer opened it.
 #pragma once
 
 #include <fcntl.h>

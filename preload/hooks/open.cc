@@ -88,10 +88,11 @@ FILE* stream_opened(FILE* file, const char* path) {
 template <typename Call>
 FILE* opened_stream(const char* path, const char* mode, Call call) {
   use_original_of(AT_FDCWD, path);
-  if (!only_reads(mode)) {
+  const bool reads = only_reads(mode);
+  const int flags = O_RDONLY | (reads && strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
+  if (!reads) {
     path_changes(AT_FDCWD, path);
   } else {
-    const int flags = O_RDONLY | (strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
     const int staged = open_staged(AT_FDCWD, path, flags);
     if (staged >= 0) {
       file_seen(staged, AT_FDCWD, path);
@@ -104,9 +105,14 @@ FILE* opened_stream(const char* path, const char* mode, Call call) {
       REAL(close)(staged);
     }
   }
-  const StartWatch start_watch(only_reads(mode));
+  const StartWatch start_watch(reads);
   const ReadWatch watch;
-  FILE* file = retrying(call, {path});
+  FILE* file = nullptr;
+  if (const int taken = reads ? take_opened(AT_FDCWD, path, flags) : -1; taken >= 0) {
+    file = REAL(fdopen)(taken, mode);
+    if (file == nullptr) REAL(close)(taken);
+  }
+  if (file == nullptr) file = retrying(call, {path});
   watch.done();
   if (file != nullptr) start_watch.opened(fileno_unlocked(file), AT_FDCWD, path);
   return stream_opened(file, path);

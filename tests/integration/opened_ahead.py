@@ -17,7 +17,11 @@ JOB = """
 import ctypes, os, resource, sys
 folder, source, what = sys.argv[1:]
 libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
 def opens(name, flags, at=-100):
+    if what == "stream":
+        stream = libc.fopen(name.encode(), b"re" if flags & os.O_CLOEXEC else b"rb")
+        return libc.fileno(ctypes.c_void_p(stream))
     fd = libc.openat(at, name.encode(), flags) if at != -100 else libc.open(name.encode(), flags)
     if fd < 0:
         print(name[-4:], "error", ctypes.get_errno())
@@ -76,7 +80,7 @@ for number in range(%(MIDDLE)d, %(FILES)d):
     for fd in fds:
         show(fd)
 """ % {"MIDDLE": MIDDLE, "FILES": FILES}
-WHAT = ("nothing", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change",
+WHAT = ("nothing", "stream", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change",
         "replace", "remove")
 
 
@@ -157,7 +161,7 @@ def test(place):
         if what == "user" and os.geteuid() != 0:
             continue
         found, own, asked = tests.alike(what, "0" if what in ("change", "replace", "remove") else "30")
-        if what in ("nothing", "gap", "twice", "temporary"):
+        if what in ("nothing", "stream", "gap", "twice", "temporary"):
             claim(found["opened_ahead"] > FILES // 2, f"{what}: {found}")
             claim(own < asked - FILES // 2, f"{what}: {own} opens of the job's own, {asked} without")
         if what in ("unlink", "confined"):

@@ -80,7 +80,7 @@ bool Stage::open(const std::string& fallback, std::string* reason) {
 
 CopyRules Stage::rules() const {
   CopyRules rules;
-  rules.any_mount = any_mount_;
+  rules.any_mount = mounts_seen_.any;
   rules.packs = packer_.packs();
   rules.most_bytes = plans_->stage.room().budget() / kLargestShare;
   return rules;
@@ -155,17 +155,23 @@ void Stage::fetch(const PlannedFetch& planned) {
 }
 
 void Stage::fetch_to_cache(const PlannedFetch& planned) {
+  const auto opened = std::make_shared<OpenedFile>();
+  // What the job locks is not open elsewhere: opened_ahead.h.
+  const bool wanted = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file) &&
+                      opened_ahead.wanted(planned.session);
   executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
-                    surviving = cache_survives_, mailbox = base_->loop.mailbox()] {
+                    surviving = mounts_seen_.cache_survives, opened, wanted,
+                    mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
-    CopyResult result = read_ahead(path, rules, surviving);
+    CopyResult result = read_ahead(path, rules, surviving, wanted ? opened.get() : nullptr);
     result.took_ns = now_ns() - begun;
-    mailbox->post([this, planned, result] {
+    mailbox->post([this, planned, path, opened, result] {
+      if (opened->fd) opened_ahead.opened(planned.session, path, std::move(*opened));
       if (!result.good) {
         failed(planned, result);
         return;
       }
-      if (result.stat.size > 0) cache_survives_.insert(result.stat.device);
+      if (result.stat.size > 0) mounts_seen_.cache_survives.insert(result.stat.device);
       const uint64_t read = result.cached ? 0 : result.stat.size;
       view_.fetched_files += read != 0 ? 1 : 0;
       view_.fetched_bytes += read;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "optimizer/io/executor.h"
+#include "optimizer/io/opened_file.h"
 #include "optimizer/loop/base.h"
 #include "optimizer/services/stage/copy_packer.h"
 #include "optimizer/sessions/plans.h"
@@ -59,8 +61,8 @@ class Stage {
 
   // From now on also stages files of local mounts.
   void stage_any_mount() {
-    if (!any_mount_) plans_->sample_files.accept_folders();
-    any_mount_ = true;
+    if (!mounts_seen_.any) plans_->sample_files.accept_folders();
+    mounts_seen_.any = true;
   }
   // Removes evicted copies, then starts the planned fetches; empties `fetches`.
   void carry_out(std::vector<policy::PlannedFetch>* fetches);
@@ -74,6 +76,13 @@ class Stage {
   void see_mounts();
   // Renews the index's heartbeat, and limits the stage to `budget` and the room in its file system.
   void tick(uint64_t now_ns, uint64_t budget);
+
+  // Files that are read into the page cache are opened for that: where they are `wanted` they are
+  // handed to `opened` afterwards, which closes them.
+  struct {
+    std::function<bool(policy::SessionId)> wanted;
+    std::function<void(policy::SessionId, const std::string& path, OpenedFile)> opened;
+  } opened_ahead;
 
   struct View {
     uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
@@ -110,7 +119,6 @@ class Stage {
   std::unique_ptr<MountWatch> mounts_;
   StageIndex index_;
   Executor executor_;
-  bool any_mount_ = false;
   CopyPacker packer_;
   uint64_t next_name_ = 1;
   struct {
@@ -119,7 +127,10 @@ class Stage {
         by_inode;  // of device and inode
   } copies_;
   RefusedFiles refused_;
-  std::set<uint64_t> cache_survives_;  // devices whose page cache survives an open
+  struct {
+    bool any = false;                   // also files of local mounts are staged
+    std::set<uint64_t> cache_survives;  // devices whose page cache survives an open
+  } mounts_seen_;
   View view_;
   struct {
     bool full = false, unwatched = false;

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# test: timeout=300 turns
+"""Samples that are not read from copies, since threads of their own read them, or a worker leaves them open: their
+files are opened ahead and handed over. A job that locks files or renames one meanwhile reads the same bytes."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+import harness
+import slowfs_harness
+import stage_testing
+from harness import claim
+
+FILES, BYTES, EPOCHS, WORKERS = 800, 3000, 3, 2
+JOB = """
+import fcntl, os, sys
+sys.path.insert(0, sys.argv[1])
+import load_window, torch
+folder, kind, what, away = sys.argv[2:]
+load_window.WORKERS = %d
+class Disturbing(load_window.KINDS[kind]):
+    def value(self, index):
+        if what == "locks" and index %% 5 == 0:
+            with open(self.samples[index][0], "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+        if what == "renames" and index %% 50 == 0:
+            name = os.path.join(away, f"new-{index}")
+            with open(name, "w") as file:
+                file.write("saved")
+            os.rename(name, os.path.join(away, f"saved-{index}"))
+        return super().value(index)
+load_window.KINDS[kind] = Disturbing
+sys.argv = ["load_window", folder, kind, "%d", "3"]
+load_window.main()
+""" % (WORKERS, EPOCHS)
+
+
+class Test:
+    def __init__(self, place):
+        self.place = place
+        self.source = os.path.join(place.work, "source")
+        self.away = os.path.join(place.work, "saved")
+        os.makedirs(self.away)
+        draw = random.Random(5)
+        for index in range(FILES):
+            folder = os.path.join(self.source, "data", f"class-{index % 4}")
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, f"{index:04d}.bin"), "wb") as file:
+                file.write(draw.randbytes(BYTES))
+
+    def run(self, kind, what, library):
+        """What the epochs read, the report, and how many files the job's own processes opened on the mount."""
+        report = os.path.join(self.place.work, "report.json")
+        with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "4", "--attr-timeout", "5",
+                                  "--entry-timeout", "5") as mount:
+            command = ["/usr/bin/python3", "-c", JOB, os.path.join(harness.TOP, "bench/reader"), mount.path("data"),
+                       kind, what, self.away]
+            job = self.place.start(command, library, stdin=subprocess.PIPE, **stage_testing.by_default(report),
+                                   SLUICE_MEMORY="64M", OMP_NUM_THREADS="1")
+            out, err = job.communicate("\n" * EPOCHS, timeout=120)
+            claim(job.returncode == 0, f"{kind}: {err}")
+            own = sum(one["open"] for one in mount.stats()["processes"].values()
+                      if one["command"] != "sluice-optimize")
+            harness.drive.end_optimizer(self.place.sockets)
+        read = [(epoch["bytes"], epoch["digest"]) for epoch in json.loads(out)["passes"]]
+        return read, harness.take_report(report) if library else {}, own
+
+    def check(self, kind, what, least):
+        plain, _, asked = self.run(kind, what, None)
+        under, found, own = self.run(kind, what, harness.LIBRARY)
+        said = f"{kind}, {what}: {found['opened_ahead']} opened ahead, {own} opens of the job's own, {asked} without"
+        print(said, file=sys.stderr)
+        claim(under == plain, f"{kind}, {what}: {under}, and {plain} without")
+        claim(found["opened_ahead"] >= least, f"{said}: {found}")
+        claim(least == 0 or own <= asked - least, said)
+
+
+def test(place):
+    if not stage_testing.slow_mounts():
+        harness.skip("FUSE is needed")
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
+        harness.skip("no PyTorch")
+    shutil.rmtree(os.path.join(place.work, "source"), ignore_errors=True)
+    tests = Test(place)
+    # The first epochs find out that copies are of no use.
+    tests.check("thread_pool", "nothing", FILES // 2)
+    tests.check("kept_open", "nothing", FILES // 2)
+    tests.check("thread_pool", "locks", 0)
+    tests.check("thread_pool", "renames", 0)
+
+
+if __name__ == "__main__":
+    harness.main(test)

@@ -13,6 +13,7 @@ namespace sluice::optimizer {
 
 struct OpenedFile {
   UniqueFd fd;                  // none: it could not be opened
+  UniqueFd second;              // the same, opened once more; none: it was not
   protocol::TakenFile about{};  // what the path was
   uint64_t began_ns = 0;        // on CLOCK_MONOTONIC, before it was opened
   uint64_t took_ns = 0;         // to open it
@@ -20,7 +21,9 @@ struct OpenedFile {
   // The job's own flags would be none, too: all of open()'s that are allowed here are of the
   // descriptor.
   void clear_flags() {
-    if (fd && fcntl(fd.get(), F_SETFL, 0) != 0) fd.reset();
+    for (UniqueFd* one : {&fd, &second}) {
+      if (*one && fcntl(one->get(), F_SETFL, 0) != 0) one->reset();
+    }
   }
 };
 

@@ -27,6 +27,8 @@ constexpr uint64_t kMostHeldNs = 3'000'000'000;  // a file is not held open for 
 constexpr size_t kMostHeld = 512;                // files of a session, with those being closed
 // A job that takes less than one in so many files does not need them.
 constexpr uint64_t kTakenShare = 4, kEnough = 64;
+// Whether files are opened again is seen of the first ones and of one in so many.
+constexpr uint64_t kWatched = 16, kWatchedShare = 8, kOfLate = 256;
 // Nothing is opened for so long after the job did what open files may change.
 constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr unsigned kThreads = 32;
@@ -53,22 +55,25 @@ uint64_t Openings::longest_ns(const Session& session) const {
   return identified_ ? std::min(kMostHeldNs, session.options.stale * kSecond) : 0;
 }
 
-bool Openings::wanted(SessionId id) const {
+unsigned Openings::wanted(SessionId id) const {
   const Session* session = sessions_->find(id);
-  if (session == nullptr || longest_ns(*session) == 0) return false;
+  if (session == nullptr || longest_ns(*session) == 0) return 0;
   const auto at = ahead_.find(id);
-  if (at == ahead_.end()) return true;
+  if (at == ahead_.end()) return 1;
   const Ahead& ahead = at->second;
-  return ahead.cheap < kMostCheap && ahead.expired < kEnough + kTakenShare * ahead.taken &&
-         ahead.held.size() + threads_.closing.running(id) < kMostHeld &&
-         ahead.paused_until_ns <= now_ns();
+  const bool one = ahead.cheap < kMostCheap &&
+                   ahead.expired < kEnough + kTakenShare * ahead.taken &&
+                   ahead.held.size() + threads_.closing.running(id) < kMostHeld &&
+                   ahead.paused_until_ns <= now_ns();
+  const bool twice = ahead.watched >= kWatched && ahead.again * 2 > ahead.watched;
+  return one ? (twice ? 2 : 1) : 0;
 }
 
 bool Openings::offer(SessionId id, const std::string& path, OpenedFile file) {
   if (!file.fd) return false;
   const Session* session = sessions_->find(id);
   const uint64_t hash = hash_of(path);
-  Ahead* const ahead = wanted(id) ? &ahead_[id] : nullptr;
+  Ahead* const ahead = wanted(id) != 0 ? &ahead_[id] : nullptr;
   const bool cheap = file.took_ns < kWorthNs;
   if (ahead != nullptr) ahead->cheap = cheap ? ahead->cheap + 1 : ahead->cheap / 2;
   if (ahead == nullptr || cheap || ahead->held.count(hash) != 0) {
@@ -107,8 +112,7 @@ void Openings::gone(SessionId id, uint64_t hash, Why why) {
   const auto at = ahead.held.find(hash);
   Held held = std::move(at->second);
   ahead.held.erase(at);
-  if (why == Why::kTaken) ++ahead.taken;
-  if (why == Why::kExpired) ++ahead.expired;
+  if (why == Why::kExpired && !held.was_taken) ++ahead.expired;
   if (const Session* session = sessions_->find(id)) {
     session->memory.get()->header.opened_ahead[held.place].store(0, std::memory_order_relaxed);
   }
@@ -118,10 +122,39 @@ void Openings::gone(SessionId id, uint64_t hash, Why why) {
 }
 
 void Openings::close(SessionId id, OpenedFile file) {
-  if (!file.fd) return;
-  const auto fd = std::make_shared<UniqueFd>(std::move(file.fd));
-  threads_.closing.run(
-      id, file.about.device, [fd]() { fd->reset(); }, [this, id] { count(id); });
+  for (UniqueFd* one : {&file.fd, &file.second}) {
+    if (!*one) continue;
+    const auto fd = std::make_shared<UniqueFd>(std::move(*one));
+    threads_.closing.run(
+        id, file.about.device, [fd]() { fd->reset(); }, [this, id] { count(id); });
+  }
+}
+
+// The descriptor was handed over.
+void Openings::taken(SessionId id, Ahead* ahead, uint64_t hash) {
+  Held& held = ahead->held[hash];
+  ++ahead->taken;
+  if (held.was_taken) {
+    ++ahead->again;
+    gone(id, hash, Why::kTaken);
+    return;
+  }
+  const bool watched =
+      held.file.second || ahead->watched < kWatched || ahead->taken % kWatchedShare == 0;
+  if (!watched) {
+    gone(id, hash, Why::kTaken);
+    return;
+  }
+  if (++ahead->watched >= kOfLate) {
+    ahead->watched /= 2;
+    ahead->again /= 2;
+  }
+  held.was_taken = true;
+  UniqueFd second = std::move(held.file.second);
+  close(id, {std::move(held.file.fd), {}, held.file.about});
+  held.file.fd = std::move(second);
+  count(id);
+  if (on_gone) on_gone(id, std::string(held.path), true);
 }
 
 void Openings::count(SessionId id) {
@@ -146,6 +179,12 @@ void Openings::handle(const Peer& peer, const TakeMessage& message, std::vector<
   if (session == nullptr) return;
   const SessionId id = session->id;
   const Held* const held = find(id, message.path);
+  if (held != nullptr && !held->file.fd) {  // it was taken, and is opened again
+    ++ahead_[id].again;
+    gone(id, hash_of(message.path), Why::kWithdrawn);
+    base_->server.send(peer.connection, MessageKind::kDone, {});
+    return;
+  }
   // A descriptor gives access: only to one that has it anyway, by what the kernel reports.
   if (held == nullptr || held->file.began_ns + longest_ns(*session) < now_ns() ||
       !(message.take.identity == identity_) || !shares_paths(peer.pid) ||
@@ -158,7 +197,7 @@ void Openings::handle(const Peer& peer, const TakeMessage& message, std::vector<
     base_->server.send(peer.connection, MessageKind::kDone, {});
     return;
   }
-  gone(id, hash_of(message.path), Why::kTaken);
+  taken(id, &ahead_[id], hash_of(message.path));
 }
 
 void Openings::handle(const Peer& peer, const CloseAheadMessage& message,

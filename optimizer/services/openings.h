@@ -23,9 +23,10 @@ class Openings : Service {
   Openings(const Openings&) = delete;
   Openings& operator=(const Openings&) = delete;
 
-  // Whether the session's files are worth opening now: its job can take them, takes some of those
-  // that it is offered, and there is room.
-  bool wanted(policy::SessionId session) const;
+  // How often each of the session's files is worth opening now: 0 unless its job can take them,
+  // takes some of those that it is offered, and there is room; 2 if it opens files twice, as
+  // np.load() with mmap_mode does.
+  unsigned wanted(policy::SessionId session) const;
   // Holds the file until the job takes it, but for seconds at most. False: it is closed instead,
   // since the path is held already, or it was opened so fast that it is not worth a question.
   bool offer(policy::SessionId session, const std::string& path, OpenedFile file);
@@ -61,17 +62,20 @@ class Openings : Service {
   struct Held {
     std::string path;
     OpenedFile file;
-    uint32_t place = 0;  // in Header::opened_ahead
+    uint32_t place = 0;      // in Header::opened_ahead
+    bool was_taken = false;  // once; without a descriptor it only shows whether it is opened again
   };
   struct Ahead {
     std::map<uint64_t, Held> held;  // by path_hash()
     uint64_t cheap = 0, expired = 0, taken = 0;
+    uint64_t watched = 0, again = 0;  // taken files whose next open is seen; that were opened again
     uint64_t paused_until_ns = 0;
   };
 
   // 0: nothing may be held open.
   uint64_t longest_ns(const Session& session) const;
   Held* find(policy::SessionId session, const std::string& path);
+  void taken(policy::SessionId session, Ahead* ahead, uint64_t hash);
   enum class Why : uint8_t { kTaken, kWithdrawn, kExpired };
   void gone(policy::SessionId session, uint64_t hash, Why why);
 

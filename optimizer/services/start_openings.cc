@@ -67,12 +67,12 @@ StartOpenings::StartOpenings(const Sessions* sessions, Openings* openings)
 StartOpenings::~StartOpenings() = default;
 
 void StartOpenings::begin(SessionId id, std::vector<std::string> paths) {
-  if (starts_.count(id) != 0 || !openings_->wanted(id)) return;
+  if (starts_.count(id) != 0 || openings_->wanted(id) == 0) return;
   fill(id, starts_.emplace(id, std::make_unique<Start>(std::move(paths))).first->second.get());
 }
 
 void StartOpenings::fill(SessionId id, Start* start) {
-  while (!*start->over && openings_->wanted(id)) {
+  while (!*start->over && openings_->wanted(id) != 0) {
     const std::optional<uint32_t> file = start->window.next();
     if (!file) break;
     const auto result = std::make_shared<OpenedFile>();

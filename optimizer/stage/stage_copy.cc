@@ -236,7 +236,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
 }
 
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& surviving, OpenedFile* opened) {
+                      const std::set<uint64_t>& surviving, unsigned wanted, OpenedFile* opened) {
   UniqueFd place;
   StageMount mount;
   CopyResult result = examine(path, rules, &place, &mount);
@@ -259,10 +259,12 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
     return failed(Failure::kMount, path + ": its mount empties its cache when it is opened");
   }
   result.charged = FileTable::charge(size);
-  if (opened != nullptr) {
+  if (wanted != 0) {
+    UniqueFd second = wanted > 1 ? open_original(place) : UniqueFd();
     const auto changed_ns = static_cast<int64_t>(result.stat.changed_s) * 1'000'000'000 +
                             static_cast<int64_t>(result.stat.changed_ns);
     *opened = {std::move(original),
+               std::move(second),
                {result.stat.device, result.stat.inode, changed_ns},
                began_ns,
                took_ns};

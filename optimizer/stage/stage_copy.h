@@ -47,10 +47,10 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
                    CopyToPack* to_pack = nullptr);
 // Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then
 // takes. Fails with kMount also where an open empties the cache, which is tested unless the device
-// is in `surviving`. *opened, if not nullptr, becomes the file as it was opened for this, if that
-// was of use to a reader.
+// is in `surviving`. *opened becomes the file as it was opened for this, up to twice, if it can be
+// `wanted` so often.
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
-                      const std::set<uint64_t>& surviving, OpenedFile* opened);
+                      const std::set<uint64_t>& surviving, unsigned wanted, OpenedFile* opened);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
 // Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:

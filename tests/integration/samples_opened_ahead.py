@@ -33,6 +33,9 @@ class Disturbing(load_window.KINDS[kind]):
             os.rename(name, os.path.join(away, f"saved-{index}"))
         return super().value(index)
 load_window.KINDS[kind] = Disturbing
+if what == "twice":
+    once = load_window.read
+    load_window.read = lambda path: once(path) and once(path)
 sys.argv = ["load_window", folder, kind, "%d", "3"]
 load_window.main()
 """ % (WORKERS, EPOCHS)
@@ -85,9 +88,11 @@ def test(place):
         harness.skip("no PyTorch")
     shutil.rmtree(os.path.join(place.work, "source"), ignore_errors=True)
     tests = Test(place)
-    # The first epochs find out that copies are of no use.
-    tests.check("thread_pool", "nothing", FILES // 2)
-    tests.check("kept_open", "nothing", FILES // 2)
+    # The first epochs find out that copies are of no use; how soon, and how many files are taken before they have
+    # been open for too long, depends on what else the machine does.
+    tests.check("thread_pool", "nothing", FILES // 8)
+    tests.check("kept_open", "nothing", FILES // 8)
+    tests.check("thread_pool", "twice", FILES // 8)
     tests.check("thread_pool", "locks", 0)
     tests.check("thread_pool", "renames", 0)
 

@@ -157,13 +157,13 @@ void Stage::fetch(const PlannedFetch& planned) {
 void Stage::fetch_to_cache(const PlannedFetch& planned) {
   const auto opened = std::make_shared<OpenedFile>();
   // What the job locks is not open elsewhere: opened_ahead.h.
-  const bool wanted = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file) &&
-                      opened_ahead.wanted(planned.session);
+  const bool may_be = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file);
+  const unsigned wanted = may_be ? opened_ahead.wanted(planned.session) : 0;
   executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
                     surviving = mounts_seen_.cache_survives, opened, wanted,
                     mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
-    CopyResult result = read_ahead(path, rules, surviving, wanted ? opened.get() : nullptr);
+    CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
     result.took_ns = now_ns() - begun;
     mailbox->post([this, planned, path, opened, result] {
       if (opened->fd) opened_ahead.opened(planned.session, path, std::move(*opened));

@@ -80,7 +80,7 @@ class Stage {
   // Files that are read into the page cache are opened for that: where they are `wanted` they are
   // handed to `opened` afterwards, which closes them.
   struct {
-    std::function<bool(policy::SessionId)> wanted;
+    std::function<unsigned(policy::SessionId)> wanted;  // how often each is to be opened
     std::function<void(policy::SessionId, const std::string& path, OpenedFile)> opened;
   } opened_ahead;
 

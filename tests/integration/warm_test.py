@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# test: timeout=120 alone
+# test: timeout=240 alone
 """`sluice warm` and `sluice bench` on slow storage: what is read, what is printed, limits, interruption."""
 import json
 import os
@@ -87,7 +87,7 @@ def ends_when_interrupted(source, work):
                                text=True)
         until(lambda: mount.stats()["totals"]["read_bytes"] > 0, "warm reads")
         job.send_signal(signal.SIGINT)
-        _, errors = job.communicate(timeout=30)
+        _, errors = job.communicate(timeout=100)
         claim(job.returncode == -signal.SIGINT, f"status {job.returncode}")
         claim(errors == "sluice: interrupted; what was read stays cached\n", errors)
 

@@ -24,8 +24,7 @@ class Openings : Service {
   Openings& operator=(const Openings&) = delete;
 
   // How often each of the session's files is worth opening now: 0 unless its job can take them,
-  // takes some of those that it is offered, and there is room; 2 if it opens files twice, as
-  // np.load() with mmap_mode does.
+  // takes some of those that it is offered, and there is room; 2 if it opens files twice.
   unsigned wanted(policy::SessionId session) const;
   // Holds the file until the job takes it, but for seconds at most. False: it is closed instead,
   // since the path is held already, or it was opened so fast that it is not worth a question.

@@ -73,7 +73,7 @@ def test(place):
                                      SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None)
         gained = {}
         for name, job in jobs.items():
-            _, said = job.communicate(timeout=150)
+            _, said = harness.communicate(job, 150)
             claim(job.returncode == 0, said)
             with open(os.path.join(place.work, name), encoding="utf-8") as text:
                 gained[name] = json.load(text)["benefit_permille"]

@@ -54,7 +54,7 @@ def moment(place, how, delay, bare, mode):
         except ProcessLookupError:
             pass
     try:
-        out, err = job.communicate(timeout=60)
+        out, err = harness.communicate(job, 60)
     finally:
         over.set()
         job.kill()

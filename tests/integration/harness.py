@@ -11,7 +11,7 @@ import tempfile
 import time
 import zlib
 
-from waiting import wait_for
+from waiting import communicate, wait_for
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("B", "build"))
@@ -130,7 +130,7 @@ class Place:
         started = time.monotonic()
         job = self.start(argv, library, preexec, **settings)
         try:
-            out, err = job.communicate(timeout=timeout)
+            out, err = communicate(job, timeout)
         except subprocess.TimeoutExpired:
             job.kill()
             job.communicate()

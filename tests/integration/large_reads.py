@@ -83,7 +83,7 @@ def test(place):
                       f"{kind}: most of a piece is requested before any of it has come")
             finally:
                 os.kill(mount.pid, signal.SIGUSR2)
-            out, err = job.communicate(timeout=60)
+            out, err = harness.communicate(job, 60)
             claim(job.returncode == 0 and out == expected, f"{kind}: {out}{err}")
     if not shutil.which("strace"):
         return

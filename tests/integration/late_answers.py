@@ -50,7 +50,7 @@ class Job:
         return int(error)
 
     def end(self):
-        _, err = self.process.communicate(timeout=60)
+        _, err = harness.communicate(self.process, 60)
         claim(self.process.returncode == 0, err)
 
 

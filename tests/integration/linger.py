@@ -14,7 +14,7 @@ def test(place):
     jobs = [place.start(argv, SLUICE_LINGER="2") for _ in range(6)]
     seen = until(place.optimizers, 10, "an optimizer runs")
     for job in jobs:
-        out, err = job.communicate(timeout=60)
+        out, err = harness.communicate(job, 60)
         claim(job.returncode == 0, err)
     # Those that lost the race for the lock may still be on their way out.
     until(lambda: len(place.optimizers()) == 1, 5, f"one optimizer for six jobs (first {seen})")

@@ -91,7 +91,7 @@ def time_namespace_from_the_start(place, path):
               f"it does not say why: {done.stderr}")
         claim(harness.processes_followed(place) == [keeper.pid], "other processes are followed")
     finally:
-        keeper.communicate(timeout=60)
+        harness.communicate(keeper, 60)
 
 
 def take_pid(pid):
@@ -136,7 +136,7 @@ def reused_pid(place, path):
         if sleeper is not None:
             sleeper.kill()
             sleeper.wait()
-        job.communicate(timeout=60)
+        harness.communicate(job, 60)
 
 
 def test(place):

@@ -73,7 +73,7 @@ def test(place):
               f"a job beside a hung mount took {other.seconds:.2f} s, not {other_plain.seconds:.2f}")
         claim(job.poll() is None, "the job ended before its mount hung: it is too fast for this test")
         mount.server.send_signal(signal.SIGUSR2)
-        out, err = job.communicate(timeout=60)
+        out, err = harness.communicate(job, 60)
         claim(job.returncode == 0 and out == plain.stdout, f"after the hang: {job.returncode} {err}")
     claim(not mount.busy.returncode, f"not unmounted after the hang: {mount.busy.stderr}")
     # Reads begin to fail: the job sees EIO where it would have seen it.

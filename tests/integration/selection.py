@@ -58,7 +58,7 @@ def ask(place, number=None):
         harness.until(lambda: processor_ticks(optimizer) > before + 5 or job.poll() is not None, 30,
                       "the optimizer is at it")
         os.kill(optimizer, number)
-    out, err = job.communicate(timeout=60)
+    out, err = harness.communicate(job, 60)
     if number == signal.SIGSTOP:
         os.kill(optimizer, signal.SIGCONT)
     claim(job.returncode == 0, err)

@@ -17,6 +17,7 @@ import tempfile
 import slowfs_harness
 from slowfs_harness import (KIB, MIB, ROOT, SLOWFS, Direct, Failure, at_once, claim, done, ended, fork, missing,
                             running, until)
+from waiting import communicate
 
 sys.dont_write_bytecode = True
 
@@ -249,7 +250,7 @@ class Contents(slowfs_harness.Checks):
         # communicate() waits for the end of the pipes, which a daemon that inherited them would hold.
         with subprocess.Popen([SLOWFS, self.source, point], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, pass_fds=[other]) as command:
-            command.communicate(timeout=10)
+            communicate(command, 10)
         os.close(other)
         claim(os.read(inherited, 1) == b"", "the daemon holds a descriptor that it inherited")
         os.close(inherited)

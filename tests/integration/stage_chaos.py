@@ -100,7 +100,7 @@ def one_job(place, mount, draw, expected, most):
                                  draw.uniform(0, 0.1))
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
-    out, err = job.communicate(timeout=90)
+    out, err = harness.communicate(job, 90)
     claim(job.returncode == 0 and out == expected,
           f"status {job.returncode}, {out!r} instead of {expected!r}; {err}")
     return struck

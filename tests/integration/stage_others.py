@@ -32,7 +32,7 @@ def mounted_while_late(place, ground, case):
             time.sleep(0.6)  # longer than an ordinary question is waited for, shorter than a silence
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        out, err = job.communicate(timeout=60)
+        out, err = harness.communicate(job, 60)
         claim(job.returncode == 0, err)
         outputs.append(out)
         harness.drive.end_optimizer(place.sockets)

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """Time limits grow on a busy machine and still end what hangs; which tests make check runs."""
 import collections
+import functools
 import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "scripts"))
 import machine_time  # noqa: E402
+import waiting  # noqa: E402
 
 
 def seconds_until_expired(limit_seconds, share):
@@ -34,6 +37,18 @@ class Limits(unittest.TestCase):
 
     def test_what_hangs_ends_on_any_machine(self):
         self.assertEqual(seconds_until_expired(30, 0.0), 30 * machine_time.MOST_TIMES)
+
+    def test_a_job_that_a_busy_machine_slows_is_waited_for(self):
+        for share, ends in ((0.01, True), (1.0, False)):
+            with mock.patch("machine_time.Limit", functools.partial(machine_time.Limit, share=lambda s=share: s)):
+                with subprocess.Popen(["sleep", "2.5" if ends else "1000"]) as job:
+                    try:
+                        waiting.communicate(job, 1)
+                        self.assertTrue(ends)
+                    except subprocess.TimeoutExpired:
+                        self.assertFalse(ends)
+                    finally:
+                        job.kill()
 
     def test_the_share_is_one_of_a_processor(self):
         self.assertTrue(0 < machine_time.share_of_processor() <= 1)

@@ -82,7 +82,7 @@ def both(place, argv, library, **settings):
             for which in range(2)]
     ended = []
     for job in jobs:
-        out, err = job.communicate(timeout=200)
+        out, err = harness.communicate(job, 200)
         claim(job.returncode == 0, err)
         ended.append(out)
     return ended

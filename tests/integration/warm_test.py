@@ -11,6 +11,7 @@ import tempfile
 
 import slowfs_harness
 from slowfs_harness import Mount, claim, until
+from waiting import communicate
 
 SLUICE = os.path.join(slowfs_harness.TOP, os.environ.get("B", "build"), "sluice")
 BIG, SMALL, COUNT = 40 << 20, 20_000, 200
@@ -87,7 +88,7 @@ def ends_when_interrupted(source, work):
                                text=True)
         until(lambda: mount.stats()["totals"]["read_bytes"] > 0, "warm reads")
         job.send_signal(signal.SIGINT)
-        _, errors = job.communicate(timeout=100)
+        _, errors = communicate(job, 100)
         claim(job.returncode == -signal.SIGINT, f"status {job.returncode}")
         claim(errors == "sluice: interrupted; what was read stays cached\n", errors)
 

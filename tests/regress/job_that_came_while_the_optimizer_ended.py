@@ -45,7 +45,7 @@ def test(place):
                 claim(job.stdout.readline() == "read\n", "the job did not go on")
                 return harness.processes_followed(place) == [job.pid]
             until(followed, 30, "the job is followed")
-            _, err = job.communicate(timeout=30)
+            _, err = harness.communicate(job, 30)
             claim(job.returncode == 0, err)
         finally:
             job.kill()

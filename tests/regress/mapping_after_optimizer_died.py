@@ -74,7 +74,7 @@ def killed(place, path, mode):
 
 
 def end(job):
-    out, err = job.process.communicate(timeout=30)
+    out, err = harness.communicate(job.process, 30)
     claim(job.process.returncode == 0, f"status {job.process.returncode}: {out} {err}")
     claim("Traceback" not in err, err)
 

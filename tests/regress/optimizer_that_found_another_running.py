@@ -55,7 +55,7 @@ def jobs_together(place):
             job.stdin.write("go\n")
             job.stdin.flush()
         for job, report in zip(jobs, reports):
-            _, err = job.communicate(timeout=50)
+            _, err = harness.communicate(job, 50)
             claim(job.returncode == 0, err)
             with open(report, encoding="utf-8") as text:
                 metrics = json.load(text)

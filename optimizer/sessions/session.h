@@ -16,6 +16,7 @@
 #include "optimizer/sessions/history.h"
 #include "optimizer/sessions/ring_reader.h"
 #include "policy/importance/jobs.h"
+#include "policy/streams/fault_wait.h"
 #include "policy/streams/observer.h"
 #include "policy/util/ids.h"
 #include "protocol/ring.h"
@@ -66,11 +67,12 @@ struct Process {
 struct Mappings {
   std::vector<Mapping> all;
   std::list<ObservedMapping> observed;
-  struct Faults {
-    uint64_t checked_ns, count;
+  struct Times {
+    uint64_t read_ns = 0, next_ns = 0;  // when these were read, and when to read them again
+    std::vector<policy::ThreadTime> threads;
   };
-  std::map<uint32_t, Faults> faults;  // by pid: of processes whose mappings are observed
-  uint64_t waited_ns = 0;             // estimated, in observed mappings
+  std::map<uint32_t, Times> times;  // by pid: of processes whose mappings are observed
+  uint64_t waited_ns = 0;           // estimated, in observed mappings
 };
 
 // What a session has requested of importance sampling.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "protocol/page.h"
 
@@ -85,7 +86,10 @@ void StorageModel::Usual::add(double took_ns) {
 double StorageModel::usual_ns() const {
   const auto least = static_cast<double>(latency_ns());
   double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
+  double most =
+      std::numeric_limits<double>::infinity();  // alone it takes no longer than with others
   for (size_t others = 0; others < usual_.size(); ++others) {
+    if (usual_[others].count == kEnough) most = std::min(most, usual_[others].ns);
     const auto weight = static_cast<double>(usual_[others].count);
     const auto at = static_cast<double>(others);
     sum += weight;
@@ -97,7 +101,7 @@ double StorageModel::usual_ns() const {
   if (sum == 0) return least;
   const double spread = sum * xx - x * x;
   const double each = spread > 0 ? std::max(0.0, (sum * xy - x * y) / spread) : 0;
-  return std::max((y - each * x) / sum, least);
+  return std::max(std::min((y - each * x) / sum, most), least);
 }
 
 void StorageModel::begin_slot(uint64_t now_ns) { slot_ = {.ns = now_ns}; }

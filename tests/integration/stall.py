@@ -209,9 +209,8 @@ def test(place):
     saved_some("random", plain, under, avoided)
     saved = plain.wall - under.wall
     claim(avoided >= saved / 4, f"random: {saved:.2f} s saved, reported {avoided:.2f}: pages are requests")
-    # Nothing is read ahead: all of it is waited, and it is said. Faults of an observed mapping are
-    # not: docs/report.md.
-    for how in ("read",):
+    # Nothing is read ahead: all of it is waited, and it is said.
+    for how in ("read", "map"):
         _, under, stall, avoided = check(place, how + ", not ahead", source,
                                          [sys.executable, "-c", READ, "@/large", how], dataset="@",
                                          SLUICE_PREFETCH="off")

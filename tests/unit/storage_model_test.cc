@@ -135,6 +135,20 @@ TEST(StorageModel, WhatALoneReadTakesIsWhatAllTakeWhereNoneWaits) {
   EXPECT_NEAR(model.usual_ns(), 9.9e6, 0.9e6);
 }
 
+// A few reads that were late for other reasons must not make each request cost more than any took.
+TEST(StorageModel, ALoneReadTakesNoLongerThanOneAmongOthers) {
+  StorageModel model(128 * kKiB, 48);
+  uint64_t now = 1'000'000'000;
+  const auto read = [&](unsigned others, uint64_t took_ns) {
+    const auto sample = model.on_issue(now, others);
+    model.on_done(sample, 128 * kKiB, now + took_ns, true);
+    now += 20'000'000;
+  };
+  for (int i = 0; i < 8; ++i) read(0, 30'000'000);
+  for (int i = 0; i < 40; ++i) read(3 + i % 5, 10'000'000);
+  EXPECT_NEAR(model.usual_ns(), 10e6, 0.5e6);
+}
+
 TEST(StorageModel, HasNoMoreInFlightThanTheLinkAndAReserveNeed) {
   StorageModel model(128 * kKiB, 48);
   Link{0.0005, 400e6}.run(model, 3);

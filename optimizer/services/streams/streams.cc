@@ -10,6 +10,7 @@
 
 #include "optimizer/io/log.h"
 #include "optimizer/io/memory.h"
+#include "optimizer/io/thread_times.h"
 
 namespace sluice::optimizer {
 
@@ -20,7 +21,6 @@ using policy::number;
 using policy::Observer;
 using policy::PageTable;
 using policy::SessionId;
-using policy::StorageModel;
 using policy::StreamPlanner;
 using policy::StreamView;
 namespace {
@@ -30,7 +30,9 @@ using protocol::MessageKind;
 
 constexpr size_t kMaxMappings = 4096;  // of one session
 constexpr size_t kMaxObserved = 256;
-constexpr uint64_t kFaultsNs = 50 * kMillisecond;  // between two readings
+constexpr uint64_t kTimesNs = 50 * kMillisecond;  // between two readings of threads' times
+constexpr uint64_t kMostIdleNs = 1'000'000'000;   // after a longer one a job was not reading
+constexpr uint64_t kShareOfTime = 50;  // at most one part of so many is spent on reading them
 
 constexpr const char* kEventNames[] = {"none",   "trip",   "read",  "mapped", "unmapped", "zapped",
                                        "random", "closed", "begin", "end",    "part"};
@@ -47,26 +49,6 @@ Access access_of(const Session& session, const TakenEvent& event, uint64_t now) 
   access.worker = event.pid != session.peer_pid;
   access.waited_ns = session.waited_ns();
   return access;
-}
-
-// Major page faults of the process so far.
-std::optional<uint64_t> major_faults(uint32_t pid) {
-  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
-  const size_t name = stat.rfind(')');  // the name may contain any character
-  if (name == std::string::npos) return std::nullopt;
-  // After the name: state ppid pgrp session tty tpgid flags minflt cminflt majflt
-  constexpr int kField = 10;
-  size_t at = name + 1;
-  for (int field = 1; field < kField && at != std::string::npos; ++field) {
-    at = stat.find(' ', at + 1);
-  }
-  if (at == std::string::npos) return std::nullopt;
-  uint64_t count = 0;
-  const char* const digits = stat.c_str() + at + 1;
-  if (std::from_chars(digits, stat.c_str() + stat.size(), count).ec != std::errc()) {
-    return std::nullopt;
-  }
-  return count;
 }
 
 void remove_mapping(Session& session, uint32_t slot, uint64_t address) {
@@ -185,8 +167,8 @@ void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now)
                                          (event.data.flags & protocol::kFlagByPage) != 0);
   if ((event.data.flags & protocol::kFlagObserve) == 0) return;
   if (mappings.observed.size() >= kMaxObserved) return;
-  if (const auto count = major_faults(event.pid)) {
-    mappings.faults.try_emplace(event.pid, Mappings::Faults{now, *count});
+  if (!mappings.times.contains(event.pid)) {
+    mappings.times[event.pid] = {now, now + kTimesNs, thread_times(event.pid)};
   }
   std::unique_ptr<PageTable> table = open_page_table(event.pid, base_->settings.no_pagemap_scan);
   if (table == nullptr) {
@@ -200,30 +182,25 @@ void Streams::on_mapped(Session& session, const TakenEvent& event, uint64_t now)
 
 void Streams::remove_process(Session& session, uint32_t slot, uint32_t pid) {
   Mappings& mappings = session.mappings;
-  mappings.faults.erase(pid);
+  mappings.times.erase(pid);
   std::erase_if(mappings.all, [slot](const Mapping& mapping) { return mapping.slot == slot; });
   mappings.observed.remove_if(
       [slot](const ObservedMapping& mapping) { return mapping.slot == slot; });
 }
 
-// No hook sees faults in an observed mapping. Each major fault is estimated to wait for one
-// request, and all together for no longer than the time between the two readings.
-void Streams::count_faults(Session& session, const ObservedMapping& mapping, uint64_t now) {
-  Mappings::Faults& faults = session.mappings.faults[mapping.pid];
-  if (now - faults.checked_ns < kFaultsNs) return;
-  const std::optional<uint64_t> count = major_faults(mapping.pid);
-  if (!count) return;
-  if (faults.checked_ns != 0 && *count > faults.count) {
-    const FileEntry* file = files_->find(mapping.file);
-    const StorageModel* model =
-        file == nullptr ? nullptr : plans_->scheduler.queue().model(file->device);
-    const uint64_t request = model == nullptr ? 0 : model->latency_ns();
-    const uint64_t took = now - faults.checked_ns;
-    // Request latency unknown: counts all of the time as waiting.
-    session.mappings.waited_ns +=
-        request == 0 ? took : std::min(took, (*count - faults.count) * request);
+// No hook sees faults in an observed mapping, and most are minor ones that wait for a page that is
+// being read. Where pages were newly mapped, time that the faulting thread was off the processor is
+// counted: what is not explained is stall.
+void Streams::count_waits(Session& session, uint32_t pid) {
+  Mappings::Times& before = session.mappings.times[pid];
+  const uint64_t now = now_ns();
+  if (now < before.next_ns) return;
+  std::vector<policy::ThreadTime> threads = thread_times(pid);
+  const uint64_t took = now - before.read_ns;
+  if (before.read_ns != 0 && took <= kMostIdleNs) {
+    session.mappings.waited_ns += policy::fault_wait_ns(before.threads, threads, took);
   }
-  faults = {now, *count};
+  before = {now, now + std::max(kTimesNs, kShareOfTime * (now_ns() - now)), std::move(threads)};
 }
 
 uint64_t Streams::next_observation_ns() const {
@@ -246,12 +223,12 @@ void Streams::observe(uint64_t now) {
       found.clear();
       const uint64_t begin = now_ns();
       const uint64_t used = thread_ns();
-      count_faults(*session, mapping, begin);
       const bool seen =
           mapping.observer.poll(*mapping.table,
                                 plans_->scheduler.streams().observed(
                                     mapping.file, static_cast<uint64_t>(mapping.pid) << 32),
                                 begin, &found);
+      if (!found.empty()) count_waits(*session, mapping.pid);
       // Not the time that passed: others may have run meanwhile.
       mapping.observer.spent(thread_ns() - used, now_ns());
       // As with read events: accesses in a shuffled order do not predict the next one.

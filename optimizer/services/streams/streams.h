@@ -22,7 +22,7 @@ class Streams : Service {
  private:
   void on_mapped(Session& session, const TakenEvent& event, uint64_t now_ns);
   uint64_t next_observation_ns() const;
-  void count_faults(Session& session, const ObservedMapping& mapping, uint64_t now_ns);
+  void count_waits(Session& session, uint32_t pid);
   void log_event(const char* kind, policy::SessionId session, const TakenEvent& event) const;
 
   Histories* const histories_;

@@ -1,5 +1,6 @@
 """One run of one job, without or with Sluice: its epochs' wall times, and a digest of all that came of it."""
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -142,9 +143,17 @@ def timed(command, environment, folder, user):
 
 
 def empty(folder):
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+    """What is in it may be removed meanwhile: an optimizer stores its lists below HOME after the job has ended."""
+    while names := os.listdir(folder):
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:  # something was added
+                    raise
 
 
 def digest_of_tree(folder):

@@ -1,0 +1,79 @@
+// Two logs of samples on a fast disk: one lies in the order of this epoch and is read whole, chunk
+// by chunk; what has been read is written to the other, in the order of the next epoch (LCache,
+// section III-B, Algorithm 1). Both share one budget: what was read is released at once, where the
+// paper gives each log a half. Nothing here changes which samples are read, or when.
+//
+// Pure: the caller reads, writes and releases what is named here. One thread. About 36 bytes a
+// sample for both logs, besides the caller's `bytes`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/chunks/log_index.h"
+
+namespace sluice::policy {
+
+class LogPlan {
+ public:
+  // `bytes` by sample; it outlives this. `budget` in bytes, of both logs together.
+  LogPlan(std::span<const uint32_t> bytes, uint32_t chunk_samples, uint64_t budget);
+
+  // An epoch begins that reads `order`, the next one `next`. Each may be a guess: what the log has
+  // is then read from where it lies. Without `next` the log stays as it lies, and what it lacks is
+  // written to its place in it. True: the log that was read in the last epoch is of no use any
+  // more, and is to be released whole.
+  bool begin_epoch(std::span<const SampleId> order, std::span<const SampleId> next);
+
+  // What a batch needs: ranges of the current log, in whole blocks, each for one request, and
+  // samples that are to be read from where they come from.
+  struct Reads {
+    std::vector<LogRange> ranges;
+    std::vector<SampleId> remote;
+  };
+  Reads reads(std::span<const SampleId> batch) const;
+
+  struct Write {
+    SampleId sample;
+    uint64_t offset;
+    bool operator==(const Write&) const = default;
+  };
+  // What follows from a batch that has been read: ranges of the current log, in whole blocks, to be
+  // released before anything is written; and samples to be written, in the order of their offsets,
+  // to the log of the next epoch, or to the current one if `to_current`.
+  struct Moves {
+    std::vector<LogRange> release;
+    std::vector<Write> writes;
+    bool to_current = false;
+  };
+  Moves consumed(std::span<const SampleId> batch);
+
+  // The sample was not written after all, or its original has changed: it is in neither log. Its
+  // blocks may stay, and count as free.
+  void drop(SampleId sample);
+
+  uint32_t current() const { return current_; }  // which of the two logs is read: 0 or 1
+  const LogIndex& log(uint32_t which) const { return logs_[which]; }
+  bool is_cached(SampleId sample) const { return logs_[current_].is_written(sample); }
+  uint64_t used() const { return used_; }  // bytes of blocks in both logs; at most the budget
+  uint64_t footprint() const { return logs_[0].footprint() + logs_[1].footprint(); }
+
+  // Of two samples in the log those that are nearer are read with one request.
+  static constexpr uint64_t kGap = 64 << 10;
+
+ private:
+  bool write(LogIndex* log, SampleId sample);
+  void remove(LogIndex* log, SampleId sample, std::vector<LogRange>* released);
+
+  const std::span<const uint32_t> bytes_;
+  const uint32_t chunk_samples_;
+  const uint64_t budget_;
+  std::array<LogIndex, 2> logs_;
+  uint32_t current_ = 0;
+  bool ahead_ = false;  // the other log is being written
+  uint64_t used_ = 0;
+};
+
+}  // namespace sluice::policy

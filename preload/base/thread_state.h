@@ -32,6 +32,9 @@ struct ThreadState {
   // Since the thread ended its last sample: staged copies that it was given, and copies that were
   // switched to the originals.
   uint32_t copies_given, copies_left;
+  // The copy that it was given last, by its inode, and how often in a row without a switch.
+  uint64_t last_copy;
+  uint32_t last_copy_given;
   // The state of g_changes in which this thread's paths were found to lead where the optimizer's
   // do, in this window (stage/identity.cc); 0: not yet.
   uint64_t place_known;

@@ -11,6 +11,7 @@
 #include "preload/base/process.h"
 #include "preload/base/sys.h"
 #include "preload/base/thread_state.h"
+#include "preload/stage/copy_counts.h"
 #include "preload/stage/lookup.h"
 #include "preload/stage/probe.h"
 
@@ -173,7 +174,7 @@ bool use_original(int fd) {
   if (serial == 0) return true;
   const long original = open_original(*entry);
   if (sys::failed(original)) return staged_fd_now(fd) == nullptr;
-  if (entry->owner == t_state.sample_tid) ++t_state.copies_left;
+  if (entry->owner == t_state.sample_tid) note_copy_left(entry->inode);
   const Locked locked(g_change_lock);
   if (entry->serial.load(std::memory_order_acquire) == serial) change_over(serial, original);
   sys::close(static_cast<int>(original));

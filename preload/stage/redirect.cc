@@ -8,6 +8,7 @@
 #include "preload/base/settings.h"
 #include "preload/base/sys.h"
 #include "preload/session/client.h"
+#include "preload/stage/copy_counts.h"
 #include "preload/stage/identity.h"
 #include "preload/stage/original.h"
 #include "preload/stage/probe.h"
@@ -88,7 +89,7 @@ int open_staged(int folder, const char* path, int flags) {
   const int fd = static_cast<int>(opened);
   if (!numbers_are_scarce(fd) && staged_fd_opened(fd, stage->header.copy_device, flags, copy,
                                                   absolute.text, absolute.length)) {
-    ++t_state.copies_given;
+    note_copy_given(copy.copy_inode);
     return fd;
   }
   sys::close(fd);

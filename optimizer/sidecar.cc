@@ -7,6 +7,7 @@ namespace sluice::optimizer {
 
 using policy::DatasetId;
 using policy::kNoSession;
+using policy::SampleFileId;
 using policy::SessionId;
 namespace {
 
@@ -35,13 +36,13 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       streams_(in_.service, &histories_),
       sequels_(in_.service),
       scans_(in_.service),
-      openings_(in_.service),
-      starts_(in_.service, &openings_),
+      opened_{Openings(in_.service), {in_.service, &opened_.held}},
+      starts_(in_.service, &opened_.held),
       samples_{HarmControl(in_.service),
                {in_.service, &locations_.records, &histories_, &importance_, &samples_.harm},
                {in_.service, &locations_.stored, &locations_.records, &limits_}},
       stage_requests_(in_.service, &importance_, &limits_),
-      lifetime_(in_.service, seat, &scans_, &starts_, &openings_),
+      lifetime_(in_.service, seat, &scans_, &starts_, &opened_.held),
       status_(in_.service, seat->path(), &transfers_) {
   in_.sessions.callbacks.events = [this](Session& session, const std::vector<TakenEvent>& events) {
     on_events(session, events);
@@ -51,9 +52,11 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
   };
   in_.sessions.callbacks.ending = [this](Session& session) { on_ending(session); };
   in_.sessions.callbacks.ended = [this](SessionId session) { on_ended(session); };
-  in_.stage.opened_ahead.wanted = [this](SessionId id) { return openings_.wanted(id); };
+  in_.stage.opened_ahead.wanted = [this](SessionId id, SampleFileId file) {
+    return opened_.samples.wanted(id, file);
+  };
   in_.stage.opened_ahead.opened = [this](SessionId id, const std::string& path, OpenedFile file) {
-    openings_.offer(id, path, std::move(file));
+    opened_.held.offer(id, path, std::move(file));
   };
   in_.files.on_ready = [this](const FileEntry& file) {
     locations_.stored.file_ready(file);
@@ -91,6 +94,7 @@ void Sidecar::turn() {
   sequels_.look();
   importance_.begin_epoch();
   pump(now_ns());
+  opened_.samples.look(now_ns());
   in_.sessions.set_idle(transfers_.idle() && in_.plans.stage.mounts().in_flight() == 0);
   transfers_.relax();
   const uint64_t now = now_ns();
@@ -120,7 +124,8 @@ void Sidecar::tick(uint64_t now) {
   samples_.requests.request_pages();
   in_.base.server.tick(now);
   importance_.tick();
-  openings_.tick(now);
+  opened_.held.tick(now);
+  opened_.samples.tick(now);
   starts_.tick(now);
   limits_.tick(now);
   lifetime_.tick(now);
@@ -175,7 +180,8 @@ void Sidecar::on_ended(SessionId id) {
   sequels_.remove_session(id);
   scans_.remove_session(id);
   starts_.remove_session(id);
-  openings_.remove_session(id);
+  opened_.samples.remove_session(id);
+  opened_.held.remove_session(id);
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "optimizer/services/lifetime.h"
+#include "optimizer/services/sample_openings.h"
 #include "optimizer/services/samples/sample_events.h"
 #include "optimizer/services/samples/sample_requests.h"
 #include "optimizer/services/scans.h"
@@ -41,6 +42,10 @@ class Sidecar {
     StoredLocations stored;
     RecordLocator records;
   };
+  struct Opened {  // files that are opened ahead
+    Openings held;
+    SampleOpenings samples;
+  };
   struct SampleServices {
     HarmControl harm;
     SampleEvents events;
@@ -64,7 +69,7 @@ class Sidecar {
   Streams streams_;
   Sequels sequels_;
   Scans scans_;
-  Openings openings_;
+  Opened opened_;
   Starts starts_;
   SampleServices samples_;
   StageRequests stage_requests_;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "protocol/control.h"
 #include "protocol/unique_fd.h"
@@ -13,7 +15,7 @@ namespace sluice::optimizer {
 
 struct OpenedFile {
   UniqueFd fd;                  // none: it could not be opened
-  UniqueFd second;              // the same, opened once more; none: it was not
+  std::vector<UniqueFd> more;   // the same, each opened once more
   protocol::TakenFile about{};  // what the path was
   uint64_t began_ns = 0;        // on CLOCK_MONOTONIC, before it was opened
   uint64_t took_ns = 0;         // to open it
@@ -21,10 +23,18 @@ struct OpenedFile {
   // The job's own flags would be none, too: all of open()'s that are allowed here are of the
   // descriptor.
   void clear_flags() {
-    for (UniqueFd* one : {&fd, &second}) {
-      if (*one && fcntl(one->get(), F_SETFL, 0) != 0) one->reset();
-    }
+    if (fd && fcntl(fd.get(), F_SETFL, 0) != 0) fd.reset();
+    std::erase_if(more, [](const UniqueFd& one) { return fcntl(one.get(), F_SETFL, 0) != 0; });
   }
 };
+
+// Opens a file `times` times, with what its path was. Its `fd` is none if it is no regular file.
+// Blocks in the file system. Any thread.
+OpenedFile open_ahead(const std::string& path, unsigned times);
+
+// A time of a file's attributes, in nanoseconds since 1970.
+constexpr int64_t in_ns(int64_t seconds, int64_t nanoseconds) {
+  return seconds * 1'000'000'000 + nanoseconds;
+}
 
 }  // namespace sluice::optimizer

@@ -27,8 +27,10 @@ constexpr uint64_t kMostHeldNs = 3'000'000'000;  // a file is not held open for 
 constexpr size_t kMostHeld = 512;                // files of a session, with those being closed
 // A job that takes less than one in so many files does not need them.
 constexpr uint64_t kTakenShare = 4, kEnough = 64;
-// Whether files are opened again is seen of the first ones and of one in so many.
+// How often files are opened is seen of the first ones and of one in so many, for so long.
 constexpr uint64_t kWatched = 16, kWatchedShare = 8, kOfLate = 256;
+constexpr uint64_t kWatchNs = 500 * kMillisecond;
+constexpr unsigned kMostOpened = 4;  // times that a file is opened ahead
 // Nothing is opened for so long after the job did what open files may change.
 constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr unsigned kThreads = 32;
@@ -65,8 +67,10 @@ unsigned Openings::wanted(SessionId id) const {
                    ahead.expired < kEnough + kTakenShare * ahead.taken &&
                    ahead.held.size() + threads_.closing.running(id) < kMostHeld &&
                    ahead.paused_until_ns <= now_ns();
-  const bool twice = ahead.watched >= kWatched && ahead.again * 2 > ahead.watched;
-  return one ? (twice ? 2 : 1) : 0;
+  if (!one) return 0;
+  if (ahead.watched < kWatched) return 1;
+  const uint64_t again = (ahead.again * 2 + ahead.watched) / (ahead.watched * 2);  // rounded
+  return 1 + static_cast<unsigned>(std::min<uint64_t>(again, kMostOpened - 1));
 }
 
 bool Openings::offer(SessionId id, const std::string& path, OpenedFile file) {
@@ -89,13 +93,30 @@ bool Openings::offer(SessionId id, const std::string& path, OpenedFile file) {
     close(id, std::move(file));
     return false;
   }
-  ahead->held[hash] = {path, std::move(file), static_cast<uint32_t>(&*free - places.data())};
+  const uint64_t until = file.began_ns + longest_ns(*session);
+  ahead->held[hash] = {.path = path,
+                       .file = std::move(file),
+                       .place = static_cast<uint32_t>(&*free - places.data()),
+                       .until_ns = until};
   count(id);
   free->store(hash, std::memory_order_release);
   return true;
 }
 
-Openings::Held* Openings::find(SessionId id, const std::string& path) {
+size_t Openings::held(SessionId id) const {
+  const auto ahead = ahead_.find(id);
+  return ahead != ahead_.end() ? ahead->second.held.size() : 0;
+}
+
+bool Openings::holds(SessionId id, const std::string& path) const {
+  return find(id, path) != nullptr;
+}
+
+void Openings::report_gone(SessionId id, const std::string& path, Gone how) const {
+  for (const OnGone& one : on_gone) one(id, path, how);
+}
+
+const Openings::Held* Openings::find(SessionId id, const std::string& path) const {
   const auto ahead = ahead_.find(id);
   if (ahead == ahead_.end()) return nullptr;
   const auto held = ahead->second.held.find(hash_of(path));
@@ -103,28 +124,29 @@ Openings::Held* Openings::find(SessionId id, const std::string& path) {
 }
 
 void Openings::withdraw(SessionId id, const std::string& path) {
-  if (find(id, path) != nullptr) gone(id, hash_of(path), Why::kWithdrawn);
+  if (holds(id, path)) gone(id, hash_of(path), Gone::kWithdrawn);
 }
 
 // REQUIRES: it is held.
-void Openings::gone(SessionId id, uint64_t hash, Why why) {
+void Openings::gone(SessionId id, uint64_t hash, Gone how) {
   Ahead& ahead = ahead_[id];
   const auto at = ahead.held.find(hash);
   Held held = std::move(at->second);
   ahead.held.erase(at);
-  if (why == Why::kExpired && !held.was_taken) ++ahead.expired;
+  if (how == Gone::kExpired && held.opened != 0) how = Gone::kWithdrawn;  // it was only watched
+  if (how == Gone::kExpired) ++ahead.expired;
   if (const Session* session = sessions_->find(id)) {
     session->memory.get()->header.opened_ahead[held.place].store(0, std::memory_order_relaxed);
   }
   close(id, std::move(held.file));
   count(id);
-  if (on_gone) on_gone(id, held.path, why == Why::kTaken);
+  report_gone(id, held.path, how);
 }
 
 void Openings::close(SessionId id, OpenedFile file) {
-  for (UniqueFd* one : {&file.fd, &file.second}) {
-    if (!*one) continue;
-    const auto fd = std::make_shared<UniqueFd>(std::move(*one));
+  if (file.fd) file.more.push_back(std::move(file.fd));
+  for (UniqueFd& one : file.more) {
+    const auto fd = std::make_shared<UniqueFd>(std::move(one));
     threads_.closing.run(
         id, file.about.device, [fd]() { fd->reset(); }, [this, id] { count(id); });
   }
@@ -133,28 +155,46 @@ void Openings::close(SessionId id, OpenedFile file) {
 // The descriptor was handed over.
 void Openings::taken(SessionId id, Ahead* ahead, uint64_t hash) {
   Held& held = ahead->held[hash];
+  OpenedFile handed_over;
+  handed_over.about = held.file.about;
+  handed_over.fd = std::move(held.file.fd);
+  close(id, std::move(handed_over));
+  if (held.opened != 0) {
+    opened_again(id, hash);
+    return;
+  }
+  held.opened = 1;
   ++ahead->taken;
-  if (held.was_taken) {
-    ++ahead->again;
-    gone(id, hash, Why::kTaken);
-    return;
-  }
-  const bool watched =
-      held.file.second || ahead->watched < kWatched || ahead->taken % kWatchedShare == 0;
-  if (!watched) {
-    gone(id, hash, Why::kTaken);
-    return;
-  }
-  if (++ahead->watched >= kOfLate) {
+  held.watched = ahead->watched < kWatched || ahead->taken % kWatchedShare == 0;
+  if (held.watched && ++ahead->watched >= kOfLate) {
     ahead->watched /= 2;
     ahead->again /= 2;
   }
-  held.was_taken = true;
-  UniqueFd second = std::move(held.file.second);
-  close(id, {std::move(held.file.fd), {}, held.file.about});
-  held.file.fd = std::move(second);
+  if (!next_descriptor(&held)) {
+    gone(id, hash, Gone::kTaken);
+    return;
+  }
   count(id);
-  if (on_gone) on_gone(id, std::string(held.path), true);
+  report_gone(id, std::string(held.path), Gone::kTaken);
+}
+
+// REQUIRES: it is held, and the job has opened it before.
+void Openings::opened_again(SessionId id, uint64_t hash) {
+  Ahead& ahead = ahead_[id];
+  Held& held = ahead.held[hash];
+  if (held.watched) ++ahead.again;
+  if (++held.opened >= kMostOpened || !next_descriptor(&held)) gone(id, hash, Gone::kWithdrawn);
+}
+
+// False: the file is of no use any more.
+bool Openings::next_descriptor(Held* held) {
+  if (!held->file.more.empty()) {
+    held->file.fd = std::move(held->file.more.back());
+    held->file.more.pop_back();
+    return true;
+  }
+  if (held->watched) held->until_ns = std::min(held->until_ns, now_ns() + kWatchNs);
+  return held->watched;
 }
 
 void Openings::count(SessionId id) {
@@ -180,15 +220,13 @@ void Openings::handle(const Peer& peer, const TakeMessage& message, std::vector<
   const SessionId id = session->id;
   const Held* const held = find(id, message.path);
   if (held != nullptr && !held->file.fd) {  // it was taken, and is opened again
-    ++ahead_[id].again;
-    gone(id, hash_of(message.path), Why::kWithdrawn);
+    opened_again(id, hash_of(message.path));
     base_->server.send(peer.connection, MessageKind::kDone, {});
     return;
   }
   // A descriptor gives access: only to one that has it anyway, by what the kernel reports.
-  if (held == nullptr || held->file.began_ns + longest_ns(*session) < now_ns() ||
-      !(message.take.identity == identity_) || !shares_paths(peer.pid) ||
-      !shares_rights(peer.pid, message.take.thread)) {
+  if (held == nullptr || held->until_ns < now_ns() || !(message.take.identity == identity_) ||
+      !shares_paths(peer.pid) || !shares_rights(peer.pid, message.take.thread)) {
     base_->server.send(peer.connection, MessageKind::kDone, {});
     return;
   }
@@ -210,25 +248,23 @@ void Openings::handle(const Peer& peer, const CloseAheadMessage& message,
   Ahead& ahead = ahead_[id];
   ahead.paused_until_ns = now_ns() + kPauseNs;
   if (on_close_all) on_close_all(id);
-  while (!ahead.held.empty()) gone(id, ahead.held.begin()->first, Why::kWithdrawn);
+  while (!ahead.held.empty()) gone(id, ahead.held.begin()->first, Gone::kWithdrawn);
   count(id);
 }
 
 void Openings::tick(uint64_t now) {
-  for (const auto& [id, session] : sessions_->all()) {
-    const auto at = ahead_.find(id);
-    if (at == ahead_.end()) continue;
+  for (const auto& [id, ahead] : ahead_) {
     std::vector<uint64_t> old;
-    for (const auto& [hash, held] : at->second.held) {
-      if (held.file.began_ns + longest_ns(*session) < now) old.push_back(hash);
+    for (const auto& [hash, held] : ahead.held) {
+      if (held.until_ns < now) old.push_back(hash);
     }
-    for (const uint64_t hash : old) gone(id, hash, Why::kExpired);
+    for (const uint64_t hash : old) gone(id, hash, Gone::kExpired);
   }
 }
 
 void Openings::remove_session(SessionId id) {
   if (const auto at = ahead_.find(id); at != ahead_.end()) {
-    while (!at->second.held.empty()) gone(id, at->second.held.begin()->first, Why::kWithdrawn);
+    while (!at->second.held.empty()) gone(id, at->second.held.begin()->first, Gone::kWithdrawn);
     ahead_.erase(at);
   }
   waiting_.erase(id);

@@ -24,7 +24,7 @@ class Openings : Service {
   Openings& operator=(const Openings&) = delete;
 
   // How often each of the session's files is worth opening now: 0 unless its job can take them,
-  // takes some of those that it is offered, and there is room; 2 if it opens files twice.
+  // takes some of those that it is offered, and there is room; as often as it opens a file.
   unsigned wanted(policy::SessionId session) const;
   // Holds the file until the job takes it, but for seconds at most. False: it is closed instead,
   // since the path is held already, or it was opened so fast that it is not worth a question.
@@ -33,8 +33,12 @@ class Openings : Service {
   void withdraw(policy::SessionId session, const std::string& path);
   // Closes a file that was never offered.
   void close(policy::SessionId session, OpenedFile file);
-  // A file is not held any more: `taken` by the job, or withdrawn.
-  std::function<void(policy::SessionId session, const std::string& path, bool taken)> on_gone;
+  size_t held(policy::SessionId session) const;  // files
+  bool holds(policy::SessionId session, const std::string& path) const;
+  // A file is not held any more: the job has taken it, or did not before it was held for too long.
+  enum class Gone : uint8_t { kTaken, kWithdrawn, kExpired };
+  using OnGone = std::function<void(policy::SessionId session, const std::string& path, Gone how)>;
+  std::vector<OnGone> on_gone;  // all are called
   // The job is about to do what open files may change: nothing that is opened ahead of a start
   // stays of use, and the opening of files that are under way is waited for.
   std::function<void(policy::SessionId session)> on_close_all;
@@ -61,22 +65,27 @@ class Openings : Service {
   struct Held {
     std::string path;
     OpenedFile file;
-    uint32_t place = 0;      // in Header::opened_ahead
-    bool was_taken = false;  // once; without a descriptor it only shows whether it is opened again
+    uint32_t place = 0;   // in Header::opened_ahead
+    unsigned opened = 0;  // times by the job
+    // When it is closed. Without a descriptor it only shows how often the job opens it.
+    uint64_t until_ns = 0;
+    bool watched = false;
   };
   struct Ahead {
     std::map<uint64_t, Held> held;  // by path_hash()
     uint64_t cheap = 0, expired = 0, taken = 0;
-    uint64_t watched = 0, again = 0;  // taken files whose next open is seen; that were opened again
+    uint64_t watched = 0, again = 0;  // taken files whose next opens are seen; these opens
     uint64_t paused_until_ns = 0;
   };
 
   // 0: nothing may be held open.
   uint64_t longest_ns(const Session& session) const;
-  Held* find(policy::SessionId session, const std::string& path);
+  const Held* find(policy::SessionId session, const std::string& path) const;
   void taken(policy::SessionId session, Ahead* ahead, uint64_t hash);
-  enum class Why : uint8_t { kTaken, kWithdrawn, kExpired };
-  void gone(policy::SessionId session, uint64_t hash, Why why);
+  void opened_again(policy::SessionId session, uint64_t hash);
+  static bool next_descriptor(Held* held);
+  void gone(policy::SessionId session, uint64_t hash, Gone how);
+  void report_gone(policy::SessionId session, const std::string& path, Gone how) const;
 
   Threads threads_;
   protocol::AccessIdentity identity_{};  // this process's

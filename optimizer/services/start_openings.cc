@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "optimizer/io/beside.h"
 #include "optimizer/io/clock.h"
 #include "policy/folders/open_window.h"
 #include "protocol/path_hash.h"
@@ -19,18 +18,6 @@ namespace {
 
 constexpr uint64_t kLongestStartNs = 60'000'000'000;  // as the library's
 constexpr uint64_t kNoMount = 0;                      // files to be opened may lie on several
-
-OpenedFile open_ahead(const std::string& path) {
-  OpenedFile result;
-  result.began_ns = now_ns();
-  struct stat about {};
-  result.fd = open_regular(path, &about);
-  result.took_ns = now_ns() - result.began_ns;
-  result.clear_flags();
-  result.about = {about.st_dev, about.st_ino,
-                  about.st_ctim.tv_sec * int64_t{1'000'000'000} + about.st_ctim.tv_nsec};
-  return result;
-}
 
 }  // namespace
 
@@ -58,9 +45,9 @@ struct StartOpenings::Start {
 
 StartOpenings::StartOpenings(const Sessions* sessions, Openings* openings)
     : sessions_(sessions), openings_(openings) {
-  openings_->on_gone = [this](SessionId id, const std::string& path, bool taken) {
-    gone(id, path, taken);
-  };
+  openings_->on_gone.push_back([this](SessionId id, const std::string& path, Openings::Gone how) {
+    gone(id, path, how == Openings::Gone::kTaken);
+  });
   openings_->on_close_all = [this](SessionId id) { end(id); };
 }
 
@@ -79,7 +66,7 @@ void StartOpenings::fill(SessionId id, Start* start) {
     openings_->threads().opening.run(
         id, kNoMount,
         [result, path = start->paths[*file], over = start->over] {
-          if (!*over) *result = open_ahead(path);
+          if (!*over) *result = open_ahead(path, 1);
         },
         [this, id, file = *file, result] {
           opened(id, file, std::move(*result));

@@ -260,12 +260,16 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
   }
   result.charged = FileTable::charge(size);
   if (wanted != 0) {
-    UniqueFd second = wanted > 1 ? open_original(place) : UniqueFd();
-    const auto changed_ns = static_cast<int64_t>(result.stat.changed_s) * 1'000'000'000 +
-                            static_cast<int64_t>(result.stat.changed_ns);
+    std::vector<UniqueFd> more;
+    while (more.size() + 1 < wanted) {
+      UniqueFd one = open_original(place);
+      if (!one) break;
+      more.push_back(std::move(one));
+    }
     *opened = {std::move(original),
-               std::move(second),
-               {result.stat.device, result.stat.inode, changed_ns},
+               std::move(more),
+               {result.stat.device, result.stat.inode,
+                in_ns(static_cast<int64_t>(result.stat.changed_s), result.stat.changed_ns)},
                began_ns,
                took_ns};
     opened->clear_flags();

@@ -58,6 +58,11 @@ PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now
   return {copy->token, file, session, check, copy->to_cache};
 }
 
+bool StagePlan::original_is_ahead(SampleFileId file) const {
+  const StagedCopy* const copy = table_.find(file);
+  return copy != nullptr && copy->to_cache && copy->state == State::kAhead;
+}
+
 StagedCopy* StagePlan::find(const PlannedFetch& fetch) {
   StagedCopy* const copy = table_.find(fetch.file);
   return copy == nullptr || copy->token != fetch.token ? nullptr : copy;

@@ -86,6 +86,9 @@ class StagePlan {
   // The dataset's samples are read from the originals: copies that were made for it are dropped.
   void need_originals(DatasetId dataset);
   void remove_dataset(DatasetId dataset) { originals_.erase(dataset); }
+  bool reads_originals() const { return !originals_.empty(); }  // of some dataset
+  // The original is in its page cache, and no reader has read it since it was prefetched.
+  bool original_is_ahead(SampleFileId file) const;
 
   // The time that its storage takes to deliver the file.
   Demand demand(SampleFileId file) const;

@@ -232,4 +232,27 @@ std::vector<SampleFileId> JobOrders::upcoming_files() const {
   return in_turns(std::move(each));
 }
 
+uint64_t JobOrders::taken(SessionId session) const {
+  uint64_t taken = 0;
+  for (const auto& [key, job] : jobs_) {
+    if (key.first == session) taken += job.order.taken();
+  }
+  return taken;
+}
+
+std::vector<SampleFileId> JobOrders::next_files(SessionId session, size_t samples) const {
+  std::vector<std::vector<SampleFileId>> each;
+  for (const auto& [key, job] : jobs_) {
+    const Datasets::Dataset* dataset = datasets_.find(key.second);
+    if (key.first != session || dataset == nullptr) continue;
+    std::vector<SampleFileId>& files = each.emplace_back();
+    for (const uint32_t index : job.order.next(samples)) {
+      for (const Extent& part : dataset->set.parts(index)) {
+        if (part.file.is_whole()) files.push_back(part.file.whole());
+      }
+    }
+  }
+  return in_turns(std::move(each));
+}
+
 }  // namespace sluice::policy

@@ -115,6 +115,25 @@ void SampleOrder::begin_waiting() {
   begin_epoch(next.key(), std::move(next.mapped()));
 }
 
+std::vector<uint32_t> SampleOrder::next(size_t most) const {
+  std::vector<uint64_t> runs;  // where the samples are that come next
+  const uint64_t end = std::min<uint64_t>(current_.size(), std::max(head_, last_taken_) + 1);
+  for (uint64_t at = head_; at < end && runs.size() < most; ++at) {
+    if (!taken_[at] && (at == head_ || taken_[at - 1])) runs.push_back(at);
+  }
+  std::vector<uint32_t> next;
+  while (!runs.empty() && next.size() < most) {
+    for (uint64_t& at : runs) {
+      if (next.size() < most) next.push_back(current_[at]);
+      ++at;
+    }
+    std::erase_if(runs, [this](uint64_t at) { return at >= current_.size() || taken_[at]; });
+    // Two meet where one worker's batch ends and the next one has not begun.
+    runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
+  }
+  return next;
+}
+
 bool SampleOrder::take(uint32_t index) {
   // Near the front of the running epoch first: that is where its workers are.
   if (const auto near = find(index, kNextFront)) return take_at(*near);

@@ -50,6 +50,10 @@ class SampleOrder {
     }
   }
 
+  // At most `most` of them, those that come next: workers read batches in parallel, so that these
+  // are the first ones behind each taken one, by turns.
+  std::vector<uint32_t> next(size_t most) const;
+
   // Visits what was handed out and not taken.
   template <typename Visit>
   void for_each_ahead(Visit visit) const {

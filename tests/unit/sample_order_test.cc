@@ -63,6 +63,21 @@ TEST(SampleOrder, WorkersThatTakeOutOfTurnLoseNothing) {
   }
 }
 
+// Two workers have begun batches of three.
+TEST(SampleOrder, TheSamplesThatComeNextAreThoseOfEachWorker) {
+  using Samples = std::vector<uint32_t>;
+  SampleOrder job;
+  job.publish(0, 0, Samples{7, 3, 9, 1, 4, 8, 2});
+  EXPECT_EQ(job.next(3), (Samples{7, 3, 9}));
+  EXPECT_TRUE(job.take(7));
+  EXPECT_TRUE(job.take(1));
+  EXPECT_EQ(job.next(2), (Samples{3, 4}));
+  EXPECT_EQ(job.next(3), (Samples{3, 4, 9}));
+  EXPECT_EQ(job.next(100), (Samples{3, 4, 9, 8, 2}));
+  for (const uint32_t sample : {3, 9, 4, 8, 2}) EXPECT_TRUE(job.take(sample));
+  EXPECT_TRUE(job.next(100).empty());
+}
+
 TEST(SampleOrder, EventsThatWereLostDoNotHoldUpTheRest) {
   std::vector<uint32_t> order(200000);
   std::iota(order.begin(), order.end(), 0);

@@ -158,7 +158,7 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
   const auto opened = std::make_shared<OpenedFile>();
   // What the job locks is not open elsewhere: opened_ahead.h.
   const bool may_be = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file);
-  const unsigned wanted = may_be ? opened_ahead.wanted(planned.session) : 0;
+  const unsigned wanted = may_be ? opened_ahead.wanted(planned.session, planned.file) : 0;
   executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
                     surviving = mounts_seen_.cache_survives, opened, wanted,
                     mailbox = base_->loop.mailbox()] {

@@ -80,7 +80,8 @@ class Stage {
   // Files that are read into the page cache are opened for that: where they are `wanted` they are
   // handed to `opened` afterwards, which closes them.
   struct {
-    std::function<unsigned(policy::SessionId)> wanted;  // how often each is to be opened
+    // How often the file is to be opened.
+    std::function<unsigned(policy::SessionId, policy::SampleFileId)> wanted;
     std::function<void(policy::SessionId, const std::string& path, OpenedFile)> opened;
   } opened_ahead;
 

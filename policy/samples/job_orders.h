@@ -88,12 +88,12 @@ class JobOrders {
   bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known.
   std::vector<SampleFileId> upcoming_files() const;
+  // Samples of the dataset, likewise.
+  std::vector<uint32_t> upcoming(DatasetId dataset) const;
   // Whole files of the next `samples` samples of each of the session's orders, which take turns.
   std::vector<SampleFileId> next_files(SessionId session, size_t samples) const;
   // How many samples of its running epochs the session has begun to read.
   uint64_t taken(SessionId session) const;
-  // Samples of the dataset, likewise.
-  std::vector<uint32_t> upcoming(DatasetId dataset) const;
 
   // During a trial the control group, a half of the samples that looks random in any usual order,
   // is not prefetched.

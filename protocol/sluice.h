@@ -35,6 +35,9 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
  * event, no message. */
 int sluice_begin(int dataset, uint64_t index);
 int sluice_end(int dataset, uint64_t index);
+/* Both in one call: the thread has read sample `previous`, and is about to read `index`; a negative
+ * one is left out. Returns `index`, for callers that map it over a batch. */
+int sluice_next(int dataset, int index, int previous);
 
 /* The calling thread begins, and has ended, a fetch: it reads samples of the dataset, and processes
  * them as far as that needs their files (decodes a batch, say). Only within a fetch or a begun

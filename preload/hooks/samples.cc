@@ -43,6 +43,31 @@ uint64_t key_of(int dataset, uint64_t index) {
                                       index);
 }
 
+int begins(int dataset, uint64_t index) {
+  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  if (process_is_new()) process_after_fork();
+  window_begins();
+  if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
+  t_state.sample = key_of(dataset, index);
+  ++t_state.samples_begun;
+  emit_sample_begin(static_cast<uint32_t>(dataset), key_of(dataset, index));
+  page_watch_begins();
+  return 0;
+}
+
+int ends(int dataset, uint64_t index) {
+  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
+  window_ends();
+  if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
+  page_watch_ends();
+  release_sample_memory();
+  --t_state.samples_begun;
+  emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index),
+                  std::exchange(t_state.copies_given, 0), std::exchange(t_state.copies_left, 0));
+  send_seen_files(false);
+  return 0;
+}
+
 }  // namespace
 
 SLUICE_EXPORT int sluice_dataset(const char* name, uint64_t samples) {
@@ -60,29 +85,14 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
   });
 }
 
-SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) {
-  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
-  if (process_is_new()) process_after_fork();
-  window_begins();
-  if (t_state.samples_begun == 0 && !samples_wanted()) return 0;
-  t_state.sample = key_of(dataset, index);
-  ++t_state.samples_begun;
-  emit_sample_begin(static_cast<uint32_t>(dataset), key_of(dataset, index));
-  page_watch_begins();
-  return 0;
-}
+SLUICE_EXPORT int sluice_begin(int dataset, uint64_t index) { return begins(dataset, index); }
 
-SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) {
-  if (dataset <= 0 || index >= sluice::protocol::kMaxSamples) return -EINVAL;
-  window_ends();
-  if (t_state.samples_begun == 0) return samples_wanted() ? -EINVAL : 0;
-  page_watch_ends();
-  release_sample_memory();
-  --t_state.samples_begun;
-  emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index),
-                  std::exchange(t_state.copies_given, 0), std::exchange(t_state.copies_left, 0));
-  send_seen_files(false);
-  return 0;
+SLUICE_EXPORT int sluice_end(int dataset, uint64_t index) { return ends(dataset, index); }
+
+SLUICE_EXPORT int sluice_next(int dataset, int index, int previous) {
+  if (previous >= 0) ends(dataset, static_cast<uint64_t>(previous));
+  if (index >= 0) begins(dataset, static_cast<uint64_t>(index));
+  return index;
 }
 
 SLUICE_EXPORT int sluice_fetch_begin(int dataset) {

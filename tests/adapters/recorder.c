@@ -102,6 +102,12 @@ int sluice_end(int dataset, uint64_t index) {
   return end_line(&line);
 }
 
+int sluice_next(int dataset, int index, int previous) {
+  if (previous >= 0) sluice_end(dataset, (uint64_t)previous);
+  if (index >= 0) sluice_begin(dataset, (uint64_t)index);
+  return index;
+}
+
 int sluice_wanted(void) { return 1; }
 int sluice_fetch_begin(int dataset) { return dataset > 0 ? 0 : -22; }
 int sluice_fetch_end(int dataset) { return dataset > 0 ? 0 : -22; }

@@ -76,19 +76,29 @@ def wanted():
     return False
 
 
-def _untyped(name):
-    """The C function without declared argument types and without a result, for whole numbers from 0
-    to SMALL - 1: ctypes passes plain ints unconverted, in half the time of declared types."""
+def _untyped(name, result):
+    """The C function without declared argument types, for whole numbers from 0 to SMALL - 1: ctypes
+    passes plain ints unconverted, in half the time of declared types."""
     function = ctypes.PyDLL(None)[name]
-    function.restype = None
+    function.restype = result
     return function
 
 
+def _quick_next(number, index, previous):
+    """sluice_next for a library without it."""
+    if previous >= 0:
+        quick_end(number, previous)
+    quick_begin(number, index)
+    return index
+
+
 SMALL = 1 << 31  # a C int, which is what an int becomes without a declared type
-quick_begin, quick_end = begin, end
+quick_begin, quick_end, quick_next = begin, end, _quick_next
 
 if available:  # the C functions themselves, without a Python function around them
-    quick_begin, quick_end = _untyped("sluice_begin"), _untyped("sluice_end")
+    quick_begin, quick_end = _untyped("sluice_begin", None), _untyped("sluice_end", None)
+    if "sluice_next" in found:
+        quick_next = _untyped("sluice_next", ctypes.c_int)
     found["sluice_begin"].__doc__, found["sluice_end"].__doc__ = begin.__doc__, end.__doc__
     begin, end = found["sluice_begin"], found["sluice_end"]
     found["sluice_fetch_begin"].__doc__ = fetch_begin.__doc__

@@ -6,7 +6,7 @@ import os
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
          "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
-         "sluice_take_opens")  # may be missing
+         "sluice_take_opens", "sluice_next")  # may be missing
 
 
 def _find():
@@ -21,6 +21,7 @@ def _find():
         (waiting, "sluice_order", (number, u32, u64, indices, u64, u32)),
         (cheap, "sluice_begin", (number, u64)),
         (cheap, "sluice_end", (number, u64)),
+        (cheap, "sluice_next", (number, number, number)),
         (waiting, "sluice_fetch_begin", (number,)),
         (waiting, "sluice_fetch_end", (number,)),
         (cheap, "sluice_wanted", ()),

@@ -16,13 +16,14 @@ NAME_BYTES = 200  # of a name's readable part; a longer one ends in a digest
 class Registration:
     """A registered dataset. epochs: how many iterations over it have begun; last: the serial number
     of the loader's link that began the latest one; where: the guesses.fingerprint of what was
-    declared; rows: whether _locate_parts has located any, None before it has run; learner: see
-    learning.watching."""
-    __slots__ = ("number", "length", "name", "epochs", "last", "where", "rows", "learner")
+    declared; rows: whether _locate_parts has located any, None before it has run; located: percent of
+    the samples, when they were last declared here or in the process that this one was forked from, or
+    None; learner: see learning.watching."""
+    __slots__ = ("number", "length", "name", "epochs", "last", "where", "rows", "located", "learner")
 
     def __init__(self, number, length, name):
         self.number, self.length, self.name = number, length, name
-        self.epochs, self.last, self.where, self.rows, self.learner = 0, None, None, None, None
+        self.epochs, self.last, self.where, self.rows, self.located, self.learner = 0, None, None, None, None, None
 
 
 _registrations = IdentityMap()
@@ -71,7 +72,7 @@ def _renew(known):
     """Registers it again, to be located again, if the optimizer is new or there was none."""
     number = sluice.dataset(known.name, known.length)
     if number > 0 and number != known.number:
-        known.number, known.where, known.rows, known.learner = number, None, None, None
+        known.number, known.where, known.rows, known.located, known.learner = number, None, None, None, None
         _by_number[number] = known
 
 
@@ -149,6 +150,7 @@ def _locate(known, dataset):
         known.where = where
         if guesses.guess(root, known.length, located):
             learning.declare(known.number, root, known.length)
+        known.located = sluice.located(known.number)  # for the workers, which would all wait for it
     except Exception as error:  # malformed lists in the dataset
         settings.debug("%s is not located: %s" % (type(dataset).__name__, error))
 

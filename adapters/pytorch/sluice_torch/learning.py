@@ -19,7 +19,8 @@ ATTEMPTS = (2, 3, 4, 6, 9, 14, 24, 48)  # after so many samples whose files are 
 PATIENT = 6  # samples after which what is known is declared, though it is not known for all parts of the dataset
 WHOLE_ATTEMPTS = 3  # with batches that are read with one call
 BLANK = 64  # samples of which no file was seen: they come from elsewhere
-LOOKS = (1, 2, 5, 20)  # fetches at whose beginning it is asked what is known
+LOOKS = (1, 2, 5, 20)  # fetches at whose beginning it is asked what is known; the first are spared where it is inherited
+SPARED = 2
 CURIOUS = 4  # fetches that are watched though it is known: samples may read more than was guessed
 KNOWN = 90  # percent of the samples
 PROBED, MISSING = 4, 1  # files of a rule that are looked at, of which so many may be missing
@@ -32,12 +33,14 @@ PIECE = sluice.LARGEST_CALL  # samples declared at a time
 class Learner:
     """For one registered dataset, in one process. It holds no reference to the dataset, which is passed to it."""
 
-    def __init__(self, number, length):
+    def __init__(self, number, length, located=None):
         worker = _utils.worker.get_worker_info()
         self.number, self.length, self.process = number, length, os.getpid()
         self.seen, self.blank, self.fetches, self.whole = [], 0, 0, 0
         self.done = not 1 < length <= MOST_SAMPLES or worker is not None and worker.id != 0
-        self.known = False  # at the last look; what the job declared may be refuted later
+        self.looks = LOOKS if located is None or located < 0 else LOOKS[SPARED:]
+        # At the last look; what the job declared may be refuted later.
+        self.known = located is not None and located >= KNOWN
         # Not in the job's own process, which may fork.
         self.may_search = worker is not None
         self.declared = 0  # leaves
@@ -47,7 +50,7 @@ class Learner:
         self.fetches += 1
         if self.done:
             return False
-        if self.fetches in LOOKS:
+        if self.fetches in self.looks:
             located = sluice.located(self.number)
             self.known = located >= KNOWN
             self.done = located < 0 or self.known and self.fetches == LOOKS[-1]
@@ -234,5 +237,5 @@ def watching(known, dataset):
     `known`: its datasets.Registration."""
     learner = known.learner
     if learner is None or learner.process != os.getpid():
-        learner = known.learner = Learner(known.number, known.length)
+        learner = known.learner = Learner(known.number, known.length, known.located)
     return Watch(learner, dataset) if learner.begin() else None

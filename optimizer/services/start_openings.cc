@@ -29,6 +29,7 @@ struct StartOpenings::Start {
   }
   const std::vector<std::string> paths;
   std::unordered_map<uint64_t, uint32_t> by_hash;  // to the file
+  std::unordered_map<uint32_t, uint64_t> took_ns;  // of each file that is held: to open it
   OpenWindow window;
   uint64_t began_ns = now_ns(), followed = 0;  // hash of the file that the job opened last
   const std::shared_ptr<std::atomic<bool>> over = std::make_shared<std::atomic<bool>>(false);
@@ -83,7 +84,11 @@ void StartOpenings::opened(SessionId id, uint32_t file, OpenedFile result) {
     openings_->close(id, std::move(result));
     return;
   }
-  if (openings_->offer(id, start->paths[file], std::move(result))) return;
+  const uint64_t took_ns = result.took_ns;
+  if (openings_->offer(id, start->paths[file], std::move(result))) {
+    start->took_ns[file] = took_ns;
+    return;
+  }
   start->window.release(file);
   fill(id, start);
 }
@@ -94,6 +99,8 @@ void StartOpenings::gone(SessionId id, const std::string& path, bool taken) {
   const std::optional<uint32_t> file = at->second->find(path);
   if (!file) return;
   at->second->window.release(*file);
+  const auto took = at->second->took_ns.extract(*file);
+  if (taken && took && on_taken) on_taken(id, *file, took.mapped());
   if (taken) follow(id, at->second.get(), *file);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@ class StartOpenings {
   StartOpenings& operator=(const StartOpenings&) = delete;
   ~StartOpenings();
 
+  // The job took the file paths[file], which had taken `took_ns` to open.
+  std::function<void(policy::SessionId session, uint32_t file, uint64_t took_ns)> on_taken;
   // No effect if the session has begun before.
   void begin(policy::SessionId session, std::vector<std::string> paths);
   // Follows the job. Several times a second.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "optimizer/io/clock.h"
 #include "optimizer/io/log.h"
 #include "optimizer/io/memory_file.h"
 #include "optimizer/io/peer.h"
@@ -15,6 +16,7 @@
 namespace sluice::optimizer {
 
 using policy::PlaceList;
+using policy::Savings;
 using policy::SessionId;
 using protocol::MessageKind;
 namespace {
@@ -31,7 +33,7 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 // (neither) a file is fetched.
 struct Action {
   std::string folder, looked_up;
-  uint32_t file = 0;
+  uint32_t file = 0;  // that it is done for
 };
 
 }  // namespace
@@ -41,13 +43,15 @@ struct Starts::Fetch {
   std::vector<std::vector<PlaceList::Part>> parts;  // by file
   std::vector<Action> actions;
   uint64_t most = 0;  // bytes
+  // Of each file, ns: to fetch it, and to look up what is looked up for it.
+  std::vector<std::atomic<uint64_t>> fetched_ns, looked_up_ns;
   std::atomic<size_t> next{0};
   std::atomic<uint64_t> bytes{0}, files{0};
   std::atomic<bool> stop{false};
 
   void prepare();
-  void add_folder(const std::string& path, std::set<std::string>* seen) {
-    if (!path.empty() && seen->insert(path).second) actions.push_back({path, "", 0});
+  void add_folder(const std::string& path, uint32_t file, std::set<std::string>* seen) {
+    if (!path.empty() && seen->insert(path).second) actions.push_back({path, "", file});
   }
   void work() {
     while (!stop && bytes < most) {
@@ -58,11 +62,14 @@ struct Starts::Fetch {
         list_start_folder(action.folder);
         continue;
       }
+      const uint64_t began = now_ns();
       if (!action.looked_up.empty()) {
         look_up_start_file(action.looked_up);
+        looked_up_ns[action.file] += now_ns() - began;
         continue;
       }
       const uint64_t read = fetch_start_file(list.files[action.file], parts[action.file]);
+      fetched_ns[action.file] += now_ns() - began;
       bytes += read;
       files += read != 0 ? 1 : 0;
     }
@@ -71,6 +78,8 @@ struct Starts::Fetch {
 
 void Starts::Fetch::prepare() {
   parts.resize(list.files.size());
+  fetched_ns = std::vector<std::atomic<uint64_t>>(list.files.size());
+  looked_up_ns = std::vector<std::atomic<uint64_t>>(list.files.size());
   for (const PlaceList::Part& part : list.parts) {
     if (part.whole == 0) parts[part.file].push_back(part);
   }
@@ -87,12 +96,12 @@ void Starts::Fetch::prepare() {
   for (const uint32_t file : order) {
     const std::string folder = folder_of(list.files[file].path);
     // A module's source, whose age its code is compared with, lies in the folder above.
-    if (folder.ends_with("/__pycache__")) add_folder(folder_of(folder), &seen);
-    add_folder(folder, &seen);
+    if (folder.ends_with("/__pycache__")) add_folder(folder_of(folder), file, &seen);
+    add_folder(folder, file, &seen);
     const std::string source = source_of_module(list.files[file].path);
-    if (!source.empty()) actions.push_back({"", source, 0});
+    if (!source.empty()) actions.push_back({"", source, file});
     for (std::string& tried : tried_before_package(list.files[file].path, suffixes)) {
-      actions.push_back({"", std::move(tried), 0});
+      actions.push_back({"", std::move(tried), file});
     }
     actions.push_back({"", "", file});
   }
@@ -118,6 +127,9 @@ Starts::Starts(const Service& service, Openings* openings)
       openings_(sessions_, openings),
       threads_(base_, sessions_, kThreads, kThreads) {
   base_->dispatcher.add<StartMessage, StartedMessage>(this);
+  openings_.on_taken = [this](SessionId id, uint32_t file, uint64_t took_ns) {
+    taken(id, file, took_ns);
+  };
 }
 
 // Paths of an earlier run are opened for it: it must be one that could have named them itself.
@@ -168,6 +180,16 @@ void Starts::loaded(SessionId id, PlaceList list) {
           if (Session* session = sessions_->find(id)) session->counts.start_files = fetch->files;
         });
   }
+}
+
+// What the job would have waited for, one after the other: each file is opened by a thread here and
+// fetched by another, which both opens and reads it.
+void Starts::taken(SessionId id, uint32_t file, uint64_t took_ns) {
+  const auto at = fetches_.find(id);
+  Savings* const savings = plans_->scheduler.accounts().savings(id);
+  if (at == fetches_.end() || at->second == nullptr || savings == nullptr) return;
+  const Fetch& fetch = *at->second;
+  savings->opened(std::max<uint64_t>(took_ns, fetch.fetched_ns[file]) + fetch.looked_up_ns[file]);
 }
 
 void Starts::handle(const Peer& peer, const StartedMessage& message, std::vector<UniqueFd> fds) {

@@ -43,6 +43,7 @@ class Starts : Service {
 
   Session* may_use(const Peer& peer, uint64_t id, uint64_t token);
   void loaded(policy::SessionId session, policy::PlaceList list);
+  void taken(policy::SessionId session, uint32_t file, uint64_t took_ns);
   void store(const std::shared_ptr<Making>& making);
 
   StartOpenings openings_;

@@ -25,6 +25,15 @@ TEST(Savings, RequestsOfSeveralReadersOverlap) {
   EXPECT_EQ(savings.avoided_ns(0), kSecond);  // 400 x 10 ms / 4
 }
 
+TEST(Savings, OpenThatWasMadeAheadIsSavedWhateverElseIsWaitedFor) {
+  Savings savings;
+  savings.enter(0);
+  savings.opened(kSecond);
+  EXPECT_EQ(savings.avoided_ns(3 * kSecond), kSecond);
+  savings.enter(3 * kSecond);
+  EXPECT_EQ(savings.avoided_ns(3 * kSecond), kSecond);
+}
+
 TEST(Savings, NoMoreReadersThanTheLinkBears) {
   Savings savings;
   savings.enter(0);

@@ -7,7 +7,8 @@
 //               did not wait: that much of the load would have overlapped anyway. Where the
 //               kernel reads ahead, the same, but it stops one window ahead of the reader
 //   avoided   = max(0, load + explained - hidden - waited)
-// and beside it the storage's time for each file of a command's start that was ready. So waiting that nothing explains is subtracted from what was saved.
+// and beside it the storage's time for each file of a command's start that was ready. So waiting
+// that nothing explains is subtracted from what was saved.
 //
 // Pure: times are arguments, ns; one thread.
 #pragma once

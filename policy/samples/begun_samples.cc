@@ -33,6 +33,7 @@ void BegunSamples::remove(const std::function<bool(uint64_t, const Begun&)>& whi
       Sums& sums = sums_[begun.session];
       --sums.samples;
       sums.parts -= begun.parts.size();
+      if (on_lost) on_lost(begun);
       return true;
     });
     at = at->second.empty() ? begun_.erase(at) : std::next(at);

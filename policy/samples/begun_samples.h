@@ -19,6 +19,7 @@ class BegunSamples {
     DatasetId dataset{};
     uint64_t index = 0;
     bool random = false;        // in a known order that is not the file's
+    bool ahead = false;         // not taken from its order yet: another one is being read
     std::vector<Extent> parts;  // observed; neighbours are not joined yet
   };
   static constexpr size_t kMaxReaders = 4096;
@@ -26,7 +27,11 @@ class BegunSamples {
   static constexpr size_t kMaxOpenAll = 1 << 16;   // likewise, of all readers of one session
   static constexpr size_t kMaxPartsAll = 1 << 20;  // and their observed parts
 
+  // Called for each sample whose end is not awaited any more.
+  std::function<void(const Begun&)> on_lost;
+
   void begin(uint64_t reader, Begun begun);
+  bool reads(uint64_t reader) const { return begun_.count(reader) != 0; }  // any sample
   void part(uint64_t reader, DatasetId dataset, uint64_t index, const Extent& extent);
   // Removes the sample into *begun. False: it had not begun.
   bool end(uint64_t reader, DatasetId dataset, uint64_t index, Begun* begun);

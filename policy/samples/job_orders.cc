@@ -105,13 +105,14 @@ std::optional<JobOrders::Running> JobOrders::running(SessionId session, DatasetI
   return Running{at->first.first, at->second.order.epoch()};
 }
 
-bool JobOrders::take(SessionId session, DatasetId dataset, uint64_t index) {
+bool JobOrders::is_random(SessionId session, DatasetId dataset) const {
   const auto at = job_of(session, dataset);
-  if (at == jobs_.end()) return false;
-  SampleOrder& order = jobs_.at(at->first).order;
-  const bool random = !order.sequential();
-  order.take(static_cast<uint32_t>(index));
-  return random;
+  return at != jobs_.end() && !at->second.order.sequential();
+}
+
+void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index) {
+  const auto at = job_of(session, dataset);
+  if (at != jobs_.end()) jobs_.at(at->first).order.take(static_cast<uint32_t>(index));
 }
 
 std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,

@@ -58,9 +58,10 @@ class JobOrders {
   };
   std::optional<Running> running(SessionId session, DatasetId dataset) const;
 
-  // A worker of the session begins to read the sample. True: in a known order that is not the
-  // file's.
-  bool take(SessionId session, DatasetId dataset, uint64_t index);
+  // The session reads the dataset in a known order that is not the file's.
+  bool is_random(SessionId session, DatasetId dataset) const;
+  // A worker of the session reads the sample: it is not fetched any more.
+  void take(SessionId session, DatasetId dataset, uint64_t index);
 
   // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
   // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where

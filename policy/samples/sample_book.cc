@@ -18,6 +18,12 @@ const FileTable* no_files() {
 
 }  // namespace
 
+SampleBook::SampleBook(const FileTable* files) : orders_(&datasets_, files, &memory_) {
+  begun_.on_lost = [this](const BegunSamples::Begun& begun) {
+    if (begun.ahead) orders_.take(begun.session, begun.dataset, begun.index);
+  };
+}
+
 SampleBook::SampleBook() : SampleBook(no_files()) {}
 
 DatasetId SampleBook::use(SessionId session, const std::string& name, uint64_t samples) {
@@ -29,8 +35,8 @@ DatasetId SampleBook::use(SessionId session, const std::string& name, uint64_t s
 }
 
 void SampleBook::leave(SessionId session) {
-  orders_.leave(session);
   begun_.remove_session(session);
+  orders_.leave(session);
   datasets_.leave(session);
 }
 
@@ -132,14 +138,17 @@ std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, Da
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr || index >= entry->set.samples()) return {};
   datasets_.touch(dataset);
-  const bool random = orders_.take(session, dataset, index);
-  begun_.begin(reader, {session, dataset, index, random, {}});
+  const bool random = orders_.is_random(session, dataset);
+  const bool ahead = begun_.reads(reader);
+  if (!ahead) orders_.take(session, dataset, index);
+  begun_.begin(reader, {session, dataset, index, random, ahead, {}});
   return entry->set.parts(index);
 }
 
 bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
   BegunSamples::Begun begun;
   if (!begun_.end(reader, dataset, index, &begun)) return false;
+  if (begun.ahead) orders_.take(begun.session, dataset, index);
   const SampleSet* known = set(dataset);
   // Nothing seen: the sample came from the job's own memory, or from files that are not followed.
   // What was learned before stays valid.

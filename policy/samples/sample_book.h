@@ -26,7 +26,7 @@ namespace sluice::policy {
 class SampleBook {
  public:
   // `files` knows the sizes of whole files; it outlives the book. Without: no sample is of such.
-  explicit SampleBook(const FileTable* files) : orders_(&datasets_, files, &memory_) {}
+  explicit SampleBook(const FileTable* files);
   SampleBook();
   SampleBook(const SampleBook&) = delete;
   SampleBook& operator=(const SampleBook&) = delete;
@@ -70,6 +70,9 @@ class SampleBook {
 
   // A thread (`reader`, pid << 32 | tid) begins and ends a sample; part() adds what it reads in
   // between. begin() returns what is known of the sample. False from end(): it had not begun.
+  // Samples that a thread begins while it is in another one, as where a batch is read with one
+  // call, are read one after the other, it is not known when: they stay ahead until they end, and
+  // what is not in memory yet may still be fetched before its turn.
   std::span<const Extent> begin(SessionId session, uint64_t reader, DatasetId dataset,
                                 uint64_t index);
   void part(uint64_t reader, DatasetId dataset, uint64_t index, const Extent& extent) {

@@ -184,6 +184,40 @@ TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
   EXPECT_TRUE(book.parts(book.data, 5).empty());
 }
 
+// A batch that was read with one call began as a whole: what had no copy then was not fetched any
+// more, and was read from storage one sample after the other.
+TEST(SampleBook, SamplesOfOneCallAreWantedUntilTheyEnd) {
+  Book book;
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  const auto order = shuffled(1000, 1);
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  for (uint32_t at = 0; at < 8; ++at) book.begin(SessionId{1}, 1, book.data, order[at]);
+  const auto first = book.orders().next(bytes(4 * 4096), take_all);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->sample, order[1]) << "the first one is being read";
+  EXPECT_TRUE(book.orders().is_ahead(*first));
+  while (book.orders().next(bytes(4 * 4096), take_all)) {
+  }
+  for (uint32_t at = 0; at < 4; ++at) book.end(1, book.data, order[at]);
+  EXPECT_FALSE(book.orders().is_ahead(*first));
+  const auto next = book.orders().next(bytes(4 * 4096), take_all);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->sample, order[5]);
+}
+
+TEST(SampleBook, SamplesOfOneCallAreNotWantedWhenTheirReaderIsGone) {
+  Book book;
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  const auto order = shuffled(1000, 1);
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  constexpr uint64_t kReader = 77ULL << 32 | 1;
+  for (uint32_t at = 0; at < 8; ++at) book.begin(SessionId{1}, kReader, book.data, order[at]);
+  book.remove_process(77);
+  const auto next = book.orders().next(bytes(4096), take_all);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->sample, order[8]);
+}
+
 TEST(SampleBook, RefusesWhatIsNotThere) {
   Book book;
   EXPECT_FALSE(book.publish(SessionId{1}, book.data, 0, 0, std::vector<uint32_t>{1000}));

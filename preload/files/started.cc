@@ -26,8 +26,13 @@ constinit std::atomic<uint64_t> g_start_began{0};
 
 namespace {
 
-constexpr uint32_t kSlow = 4;         // such opens, before the optimizer is asked
-constexpr uint32_t kFewest = 16;      // files; fewer are not worth a list
+// Slow opens, and the time that they took, before the optimizer is asked for what an earlier start
+// opened: starting it takes a job some milliseconds, more than a short one may have to gain.
+constexpr uint32_t kSlow = 4;
+constexpr uint64_t kSlowNs = 30'000'000;
+// Files, and the time that their opens took; less is not worth a list.
+constexpr uint32_t kFewest = 16;
+constexpr uint64_t kLeastNs = 100'000'000;
 constexpr uint32_t kMost = 8192;      // files
 constexpr off_t kLargest = 16 << 20;  // bytes; larger files that are read are data
 constexpr size_t kKeyBytes = 1024;
@@ -41,6 +46,8 @@ constinit Spinlock g_lock;
 constinit char g_paths[1 << 20] = {};
 constinit size_t g_used = 0;
 constinit uint32_t g_count = 0, g_slow = 0;
+constinit uint64_t g_slow_ns = 0;  // that slow opens took
+constinit bool g_due = false;      // the optimizer has been, or is being, asked
 
 constinit std::atomic<bool> g_full{false};   // any thread
 constinit std::atomic<uint32_t> g_local{0};  // of kMostLocal; any thread
@@ -84,8 +91,9 @@ size_t command_key(char* out) {
   return used;
 }
 
-// True once, when the optimizer is to be asked.
-bool add(const StagePath& path, bool slow) {
+// `slow_ns`: how long the open took, 0 if it was not slow. True once, when the optimizer is to be
+// asked.
+bool add(const StagePath& path, uint64_t slow_ns) {
   const Locked locked(g_lock);
   if (g_count >= kMost || sizeof g_paths - g_used < protocol::kStagePath) {
     g_full.store(true, std::memory_order_relaxed);
@@ -99,7 +107,10 @@ bool add(const StagePath& path, bool slow) {
   g_used += path.length;
   g_paths[g_used++] = '\0';
   __atomic_store_n(&g_count, g_count + 1, __ATOMIC_RELAXED);
-  return slow && ++g_slow == kSlow;
+  g_slow += slow_ns != 0 ? 1 : 0;
+  g_slow_ns += slow_ns;
+  if (g_due || g_slow < kSlow || g_slow_ns < kSlowNs) return false;
+  return g_due = true;
 }
 
 void ask() {
@@ -146,9 +157,9 @@ void add_mapped(MemoryFile* memory, uint32_t* count) {
 }
 
 // Not inlined: open() may be called where the stack is small.
-__attribute__((noinline)) void note_file(int folder, const char* path, bool slow) {
+__attribute__((noinline)) void note_file(int folder, const char* path, uint64_t slow_ns) {
   StagePath absolute;
-  if (!absolute_path(folder, path, &absolute) || !add(absolute, slow)) return;
+  if (!absolute_path(folder, path, &absolute) || !add(absolute, slow_ns)) return;
   g_start_asked.store(true, std::memory_order_relaxed);
   ask();
 }
@@ -180,7 +191,7 @@ __attribute__((noinline)) void StartWatch::note(int fd, int folder, const char* 
     return;
   }
   if (!S_ISREG(about.st_mode) || about.st_size >= kLargest) return;
-  if (wanted()) note_file(folder, path, took_ns >= kLongNs);
+  if (wanted()) note_file(folder, path, took_ns >= kLongNs ? took_ns : 0);
 }
 
 void start_loads(const char* path) {
@@ -191,7 +202,7 @@ void start_loads(const char* path) {
   const KeepErrno keep;
   if (process_is_new()) process_after_fork();
   if (!g_start_recorded.load(std::memory_order_relaxed) || !wanted()) return;
-  note_file(AT_FDCWD, path, false);
+  note_file(AT_FDCWD, path, 0);
 }
 
 void start_after_fork() { g_start_recorded.store(false, std::memory_order_relaxed); }
@@ -203,12 +214,14 @@ void start_ends() {
   const KeepErrno keep;
   size_t used = 0;
   uint32_t count = 0;
+  uint64_t slow_ns = 0;
   {
     const Locked locked(g_lock);
     used = g_used;
     count = g_count;
+    slow_ns = g_slow_ns;
   }
-  if (count < kFewest || !wanted()) return;
+  if (count < kFewest || slow_ns < kLeastNs || !wanted()) return;
   char key[kKeyBytes];
   const size_t length = command_key(key);
   MemoryFile memory;

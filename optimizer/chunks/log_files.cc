@@ -1,0 +1,111 @@
+#include "optimizer/chunks/log_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "optimizer/packs/checksum.h"
+
+namespace sluice::optimizer {
+
+using policy::LogRange;
+using policy::SampleId;
+
+static_assert(AlignedBuffer::kBlock == policy::LogIndex::kBlock);
+
+LogFiles::LogFiles(uint32_t samples) {
+  for (File& file : files_) file.sums.resize(samples);
+}
+
+// 0, or an errno.
+int LogFiles::make(const std::string& path, File* file) {
+  file->fd.reset(::open(path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file->fd && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+    // A file system without such files, if the folder is there.
+    std::string name = path + "/sluice-log-XXXXXX";
+    file->fd.reset(mkostemp(name.data(), O_CLOEXEC));
+    if (file->fd && unlink(name.c_str()) != 0) file->fd.reset();
+  }
+  if (!file->fd) return errno;
+  const std::string own = "/proc/self/fd/" + std::to_string(file->fd.get());
+  file->direct.reset(::open(own.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  return 0;
+}
+
+std::unique_ptr<LogFiles> LogFiles::open(const std::string& path, uint32_t samples,
+                                         std::string* reason) {
+  std::unique_ptr<LogFiles> logs(new LogFiles(samples));
+  logs->direct_ = true;
+  for (File& file : logs->files_) {
+    if (const int error = make(path, &file); error != 0) {
+      *reason = path + ": " + strerror(error);
+      return nullptr;
+    }
+    logs->direct_ &= static_cast<bool>(file.direct);
+  }
+  return logs;
+}
+
+int LogFiles::write(uint32_t log, uint64_t offset, SampleId sample,
+                    std::span<const std::byte> bytes) {
+  File& file = files_[log];
+  if (sample >= file.sums.size()) return EINVAL;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote = pwrite(file.fd.get(), bytes.data() + done, bytes.size() - done,
+                                 static_cast<off_t>(offset + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return wrote < 0 ? errno : EIO;
+    done += static_cast<size_t>(wrote);
+  }
+  file.sums[sample] = Checksum::of(bytes.data(), bytes.size());
+  return 0;
+}
+
+AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error) const {
+  const File& file = files_[log];
+  *error = range.offset % AlignedBuffer::kBlock != 0 || range.length == 0 ? EINVAL : 0;
+  AlignedBuffer buffer(*error == 0 ? range.length : 0);
+  if (*error == 0 && buffer.size() == 0) *error = ENOMEM;
+  size_t done = 0;
+  while (*error == 0 && done < buffer.size()) {
+    const bool direct = file.direct && done % AlignedBuffer::kBlock == 0;
+    const ssize_t got = pread(direct ? file.direct.get() : file.fd.get(), buffer.data() + done,
+                              buffer.size() - done, static_cast<off_t>(range.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) *error = errno;
+    if (got == 0) {  // the file's end
+      memset(buffer.data() + done, 0, buffer.size() - done);
+      break;
+    }
+    if (got > 0) done += static_cast<size_t>(got);
+  }
+  return *error == 0 ? std::move(buffer) : AlignedBuffer();
+}
+
+bool LogFiles::is_whole(uint32_t log, SampleId sample, std::span<const std::byte> bytes) const {
+  const std::vector<uint64_t>& sums = files_[log].sums;
+  return sample < sums.size() && sums[sample] == Checksum::of(bytes.data(), bytes.size());
+}
+
+int LogFiles::release(uint32_t log, LogRange range) {
+  if (range.length == 0) return 0;
+  const int result = fallocate(files_[log].fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(range.offset), static_cast<off_t>(range.length));
+  return result == 0 ? 0 : errno;
+}
+
+int LogFiles::clear(uint32_t log) { return ftruncate(files_[log].fd.get(), 0) == 0 ? 0 : errno; }
+
+uint64_t LogFiles::taken(uint32_t log) const {
+  struct stat about {};
+  return fstat(files_[log].fd.get(), &about) == 0 ? static_cast<uint64_t>(about.st_blocks) * 512
+                                                  : 0;
+}
+
+}  // namespace sluice::optimizer

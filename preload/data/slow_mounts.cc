@@ -1,16 +1,20 @@
 #include "preload/data/slow_mounts.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 
+#include "preload/base/own_descriptor.h"
 #include "preload/base/sys.h"
+#include "preload/data/mount_types.h"
 
 namespace sluice::preload {
 namespace {
@@ -32,6 +36,37 @@ constexpr uint32_t kSlow[] = {
 constexpr uint64_t kIsSlow = 1ULL << 63;
 constinit std::atomic<uint64_t> g_known[16]{};
 
+enum class Listed : uint8_t { kNo, kSlow, kFast };
+
+// As the table of mounts says, which needs no answer from a server.
+Listed in_table(dev_t device) {
+  const OwnDescriptor fd(
+      sys::call(SYS_openat, AT_FDCWD, sys::word("/proc/self/mountinfo"), O_RDONLY | O_CLOEXEC));
+  MountTypes types(minor(device));
+  char piece[1024];
+  while (fd.ours()) {
+    const long got = sys::call(SYS_read, fd.number(), sys::word(piece), sizeof piece);
+    if (got == -EINTR) continue;
+    if (got <= 0) break;
+    for (long at = 0; at < got; ++at) {
+      if (types.feed(piece[at]))
+        return is_remote_type(types.type()) ? Listed::kSlow : Listed::kFast;
+    }
+  }
+  return Listed::kNo;
+}
+
+// A subvolume's device is in no table, nor is a mount of another namespace.
+bool is_slow(int fd, dev_t device, bool* known) {
+  const Listed listed = in_table(device);
+  *known = true;
+  if (listed != Listed::kNo) return listed == Listed::kSlow;
+  struct statfs system;
+  *known = sys::call(SYS_fstatfs, fd, sys::word(&system)) == 0;
+  return *known && std::find(std::begin(kSlow), std::end(kSlow),
+                             static_cast<uint32_t>(system.f_type)) != std::end(kSlow);
+}
+
 }  // namespace
 
 bool on_slow_mount(int fd, const struct stat& about) {
@@ -43,10 +78,9 @@ bool on_slow_mount(int fd, const struct stat& about) {
     if ((value & ~kIsSlow) == device) return (value & kIsSlow) != 0;
     if (value == 0 && free == nullptr) free = &one;
   }
-  struct statfs system;
-  if (sys::call(SYS_fstatfs, fd, sys::word(&system)) != 0) return false;
-  const bool slow = std::find(std::begin(kSlow), std::end(kSlow),
-                              static_cast<uint32_t>(system.f_type)) != std::end(kSlow);
+  bool known = false;
+  const bool slow = is_slow(fd, about.st_dev, &known);
+  if (!known) return false;
   const size_t at = free != nullptr ? static_cast<size_t>(free - g_known)
                                     : static_cast<size_t>(device) % std::size(g_known);
   g_known[at].store(device | (slow ? kIsSlow : 0), std::memory_order_relaxed);

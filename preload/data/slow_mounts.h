@@ -5,9 +5,9 @@
 
 namespace sluice::preload {
 
-// Whether the regular file or folder `fd` is on a network or FUSE mount. Asks the kernel once for
-// each mount (on such a mount that may take a round trip), and never where a block device is
-// beneath.
+// Whether the regular file or folder `fd` is on a network or FUSE mount. Reads the table of mounts
+// once for each mount, and never where a block device is beneath: statfs() would take a round trip
+// on such a mount.
 bool on_slow_mount(int fd, const struct stat& about);
 
 }  // namespace sluice::preload

@@ -36,10 +36,8 @@ constexpr uint32_t kSlow[] = {
 constexpr uint64_t kIsSlow = 1ULL << 63;
 constinit std::atomic<uint64_t> g_known[16]{};
 
-enum class Listed : uint8_t { kNo, kSlow, kFast };
-
-// As the table of mounts says, which needs no answer from a server.
-Listed in_table(dev_t device) {
+// Whether the table of mounts says so, which needs no answer from a server.
+bool is_listed_as_slow(dev_t device) {
   const OwnDescriptor fd(
       sys::call(SYS_openat, AT_FDCWD, sys::word("/proc/self/mountinfo"), O_RDONLY | O_CLOEXEC));
   MountTypes types(minor(device));
@@ -49,18 +47,17 @@ Listed in_table(dev_t device) {
     if (got == -EINTR) continue;
     if (got <= 0) break;
     for (long at = 0; at < got; ++at) {
-      if (types.feed(piece[at]))
-        return is_remote_type(types.type()) ? Listed::kSlow : Listed::kFast;
+      if (types.feed(piece[at])) return is_remote_type(types.type());
     }
   }
-  return Listed::kNo;
+  return false;
 }
 
-// A subvolume's device is in no table, nor is a mount of another namespace.
+// What the table does not name as remote is asked: a local file system answers at once, and a
+// remote one of another name (virtiofs), or of another namespace's table, is found as well.
 bool is_slow(int fd, dev_t device, bool* known) {
-  const Listed listed = in_table(device);
   *known = true;
-  if (listed != Listed::kNo) return listed == Listed::kSlow;
+  if (is_listed_as_slow(device)) return true;
   struct statfs system;
   *known = sys::call(SYS_fstatfs, fd, sys::word(&system)) == 0;
   return *known && std::find(std::begin(kSlow), std::end(kSlow),

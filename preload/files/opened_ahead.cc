@@ -66,6 +66,17 @@ int ask_for(const StagePath& path, protocol::TakenFile* taken) {
 
 }  // namespace
 
+// As if the file had been opened with `flags`; it was received as close-on-exec.
+bool set_flags(int fd, int flags) {
+  if ((flags & O_NONBLOCK) != 0) {
+    const long now = sys::call(SYS_fcntl, fd, F_GETFL, 0);
+    if (sys::failed(now) || sys::failed(sys::call(SYS_fcntl, fd, F_SETFL, now | O_NONBLOCK))) {
+      return false;
+    }
+  }
+  return (flags & O_CLOEXEC) != 0 || !sys::failed(sys::call(SYS_fcntl, fd, F_SETFD, 0));
+}
+
 // Not inlined: open() may be called where the stack is small.
 __attribute__((noinline)) int take_opened_file(int folder, const char* path, int flags) {
   if (in_vfork_child()) return -1;
@@ -82,9 +93,7 @@ __attribute__((noinline)) int take_opened_file(int folder, const char* path, int
   protocol::TakenFile taken = {};
   const int fd = ask_for(absolute, &taken);
   if (fd < 0) return -1;
-  // It was received as close-on-exec.
-  if (!still_leads_to(folder, path, fd, taken) ||
-      ((flags & O_CLOEXEC) == 0 && sys::failed(sys::call(SYS_fcntl, fd, F_SETFD, 0)))) {
+  if (!still_leads_to(folder, path, fd, taken) || !set_flags(fd, flags)) {
     sys::close(fd);
     return -1;
   }

@@ -12,6 +12,10 @@
 
 namespace sluice::preload {
 
+// What an open of a file that is handed over may say beside O_RDONLY. O_NONBLOCK is set for it, as
+// F_GETFL shows; a regular file blocks all the same. O_NOCTTY is stored nowhere.
+inline constexpr int kTakenFlags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
 // Whether the optimizer has some file open ahead of this program. Any thread.
 inline bool files_are_open_ahead() {
   const Connection* connection = g_connection.load(std::memory_order_acquire);
@@ -30,7 +34,7 @@ int take_opened_file(int folder, const char* path, int flags);
 // from a signal handler, like the questions to the optimizer (session/client.h). errno is
 // preserved.
 inline int take_opened(int folder, const char* path, int flags) {
-  if (!files_are_open_ahead() || (flags & ~O_CLOEXEC) != O_RDONLY) return -1;
+  if (!files_are_open_ahead() || (flags & ~kTakenFlags) != O_RDONLY) return -1;
   return take_opened_file(folder, path, flags);
 }
 

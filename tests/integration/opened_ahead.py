@@ -32,10 +32,11 @@ def show(fd):
     about = os.fstat(fd)
     print(fd, libc.fcntl(fd, 1), libc.fcntl(fd, 3), os.lseek(fd, 0, 1), about.st_size, about.st_mode, os.read(fd, 60))
     os.close(fd)
+extra = os.O_NONBLOCK | os.O_NOCTTY if what == "nonblocking" else 0
 def path(number):
     return os.path.join(folder, f"f{number:03}")
 for number in range(%(MIDDLE)d):
-    show(opens(path(number), os.O_RDONLY | (os.O_CLOEXEC if number %% 2 else 0)))
+    show(opens(path(number), os.O_RDONLY | extra | (os.O_CLOEXEC if number %% 2 else 0)))
 if what == "change":
     for number in range(%(MIDDLE)d, %(FILES)d):
         with open(os.path.join(source, f"f{number:03}"), "ab") as out:
@@ -76,12 +77,12 @@ elif what == "wait":
 at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if what == "at" else -100
 for number in range(%(MIDDLE)d, %(FILES)d):
     name = f"f{number:03}" if what in ("folder", "at") else path(number)
-    fds = [opens(name, os.O_RDONLY, at) for _ in range(2 if what == "twice" else 1)]
+    fds = [opens(name, os.O_RDONLY | extra, at) for _ in range(2 if what == "twice" else 1)]
     for fd in fds:
         show(fd)
 """ % {"MIDDLE": MIDDLE, "FILES": FILES}
-WHAT = ("nothing", "stream", "twice", "gap", "temporary", "unlink", "confined", "full", "folder", "at", "user", "change",
-        "replace", "remove")
+WHAT = ("nothing", "stream", "twice", "nonblocking", "gap", "temporary", "unlink", "confined", "full", "folder", "at",
+        "user", "change", "replace", "remove")
 
 
 class Test:
@@ -161,7 +162,7 @@ def test(place):
         if what == "user" and os.geteuid() != 0:
             continue
         found, own, asked = tests.alike(what, "0" if what in ("change", "replace", "remove") else "30")
-        if what in ("nothing", "stream", "gap", "twice", "temporary"):
+        if what in ("nothing", "stream", "nonblocking", "gap", "twice", "temporary"):
             claim(found["opened_ahead"] > FILES // 2, f"{what}: {found}")
             claim(own < asked - FILES // 2, f"{what}: {own} opens of the job's own, {asked} without")
             # Of each at least the open, of 4 ms; its lookup and its read are included if they were ahead as well.

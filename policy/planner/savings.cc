@@ -7,6 +7,9 @@ namespace sluice::policy {
 namespace {
 
 constexpr size_t kMostReaders = 1024;
+// Of a step that is coarser than the kernel's window: whether the job computed between its pages,
+// while the kernel read on, or after all of them, is not seen. Half is the least wrong for both.
+constexpr double kCoarseShare = 0.5;
 constexpr uint64_t kMostIdleNs = 1'000'000'000;  // after a longer gap nothing was being read
 
 uint64_t gap_ns(uint64_t before_ns, uint64_t now_ns) {
@@ -24,9 +27,10 @@ void Savings::reads_on(uint64_t reader, bool ahead, uint64_t now_ns, const Step&
   const uint64_t before = std::max(epoch_.waited_ns, epoch_.last_waited_ns);
   const uint64_t waited = step.waited_ns - std::min(step.waited_ns, before);
   epoch_.last_waited_ns = std::max(step.waited_ns, before);
+  const double share = step.passed_ns > step.window_ns ? kCoarseShare : 1;
   const double meanwhile =
       std::min(static_cast<double>(gap - std::min(gap, waited)),
-               std::max(0.0, step.passed_ns + step.window_ns - epoch_.lead_ns));
+               std::max(0.0, share * step.passed_ns + step.window_ns - epoch_.lead_ns));
   epoch_.kernel_ns += meanwhile;
   epoch_.lead_ns = std::max(0.0, epoch_.lead_ns + meanwhile - step.passed_ns);
   count(reader, ahead, gap, now_ns);

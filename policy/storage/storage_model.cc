@@ -17,6 +17,9 @@ constexpr double kWindows = 2;             // kernel read-ahead windows in fligh
 constexpr double kUsual = 0.25;            // quantile: a busy machine delays the others
 constexpr unsigned kEnough = 8;            // reads until a value has its full weight
 constexpr double kStep = 0.1;
+// Of the shortest read seen. What a lone one takes longer than that is queueing behind bursts of
+// reads ahead, or a busy machine, for neither of which a plain job would have waited.
+constexpr double kMostOverLeast = 1.25;
 constexpr double kImplausible = 4;  // times shorter than usual: no read of the storage
 constexpr double kGrowth = 1.15;
 constexpr double kMeanOf = 32;       // requests
@@ -86,8 +89,8 @@ void StorageModel::Usual::add(double took_ns) {
 double StorageModel::usual_ns() const {
   const auto least = static_cast<double>(latency_ns());
   double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
-  double most =
-      std::numeric_limits<double>::infinity();  // alone it takes no longer than with others
+  // Alone it takes no longer than with others.
+  double most = least > 0 ? least * kMostOverLeast : std::numeric_limits<double>::infinity();
   for (size_t others = 0; others < usual_.size(); ++others) {
     if (usual_[others].count == kEnough) most = std::min(most, usual_[others].ns);
     const auto weight = static_cast<double>(usual_[others].count);

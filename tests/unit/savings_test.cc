@@ -120,6 +120,18 @@ TEST(Savings, KernelSufficesForAnEvenReader) {
   EXPECT_EQ(savings.avoided_ns(0), 0U);
 }
 
+// Seen from steps of 100 MB each, how the computing was spread over a step is not known.
+TEST(Savings, HalfOfACoarseStepIsTakenAsComputedWhileTheKernelReads) {
+  Savings savings;
+  savings.enter(0);
+  savings.reads_on(1, false, kSecond, {0, 1e7, 0});
+  for (uint64_t tenth = 11; tenth <= 20; ++tenth) {
+    savings.reads_on(1, false, tenth * kSecond / 10, {1e8, 1e7, 0});
+  }
+  savings.hit({1e9, 0});
+  EXPECT_NEAR(savings.avoided_ns(0), 0.5e9, 0.1e9);
+}
+
 // What was waited is in the time between two reads, and hides nothing.
 TEST(Savings, WaitingBetweenReadsIsNotTakenOffTwice) {
   Savings savings;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # test: timeout=30
 """What docs/benchmarks.md says of a figure: met, not met, or not decided where runs spread wider than the
-goal is far; the longest where the longest is the figure; and the commit that it is of."""
+goal is far; the longest where the longest is the figure; the commit that it is of; and which of two commits is
+worse."""
 import os
 import sys
 
@@ -9,7 +10,7 @@ import harness
 from harness import claim
 
 sys.path.insert(0, harness.TOP)
-from bench.lib import conditions, docs, figures  # noqa: E402
+from bench.lib import between, conditions, docs, figures  # noqa: E402
 
 
 def entry(value, low, high):
@@ -27,6 +28,17 @@ def main():
     longest = figures.summary("icache_stall_during_swap_us", [86.4, 171.4, 280.9])
     claim(longest["value"] == 280.9 and docs.verdict("icache_stall_during_swap_us", longest) == "**no**",
           f"{longest}")
+    for name, before, after, wanted in (
+            ("start_cost_us", [100, 110, 105], [130, 140, 135], "worse"),
+            ("start_cost_us", [130, 140, 135], [100, 110, 105], "not worse"),
+            ("start_cost_us", [100, 140, 105], [130, 140, 135], "within its spread"),
+            ("lmdb_link_share", [0.99, 0.98], [0.9, 0.91], "worse"),
+            ("lmdb_link_share", [0.9, 0.91], [0.99, 0.98], "not worse"),
+            ("arm_1tib_vmas", [8, 8], [8, 8], "not worse"),
+            ("arm_1tib_vmas", [8, 8], [9, 9], "worse")):
+        claim(between.verdict(name, before, after) == wanted,
+              f"{name}: {before}, {after}: {between.verdict(name, before, after)}")
+    claim(len(set(between.USUAL)) == 20 and set(between.USUAL) <= set(figures.FIGURES), "no twenty figures")
     folder = os.environ["TEST_DIR"]
     conditions.note_as(folder, "lmdb_link_share", "settings")
     said = conditions.sentences(folder, ["lmdb_link_share"])

@@ -75,6 +75,29 @@ def slow_mounts():
     return os.path.exists("/dev/fuse") and shutil.which("fusermount3") is not None
 
 
+def batches_of_one_call(epochs, pause_s):
+    """A job whose dataset reads each batch with one call; decoding one takes `pause_s`. Prints the bytes read."""
+    return f"""
+import os, sys, time
+from torch.utils.data import DataLoader, Dataset
+
+class Files(Dataset):
+    def __init__(self, folder):
+        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name[0] != ".")
+    def __len__(self):
+        return len(self.files)
+    def __getitem__(self, index):
+        with open(self.files[index], "rb") as file:
+            return len(file.read())
+    def __getitems__(self, indices):
+        time.sleep({pause_s})
+        return [self[index] for index in indices]
+
+loader = DataLoader(Files(sys.argv[1]), batch_size=10, shuffle=True)
+print(sum(int(sizes.sum()) for epoch in range({epochs}) for sizes in loader))
+"""
+
+
 SETTINGS = {"SLUICE_STAGE": "always", "SLUICE_STALE": "1000", "SLUICE_DATASET": None,
             "SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_MEMORY": "64M"}
 

@@ -13,25 +13,6 @@ import stage_testing  # noqa: E402
 from harness import claim  # noqa: E402
 
 FILES, BYTES, EPOCHS = 500, 20_000, 3
-JOB = """
-import os, sys, time
-from torch.utils.data import DataLoader, Dataset
-
-class Files(Dataset):
-    def __init__(self, folder):
-        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    def __len__(self):
-        return len(self.files)
-    def __getitem__(self, index):
-        with open(self.files[index], "rb") as file:
-            return len(file.read())
-    def __getitems__(self, indices):
-        time.sleep(0.02)  # what decoding takes
-        return [self[index] for index in indices]
-
-loader = DataLoader(Files(sys.argv[1]), batch_size=10, shuffle=True)
-print(sum(int(sizes.sum()) for epoch in range(%d) for sizes in loader))
-""" % EPOCHS
 
 
 def test(place):
@@ -43,7 +24,8 @@ def test(place):
             with open(os.path.join(ground.source, f"{number:04d}"), "wb") as file:
                 file.write(os.urandom(BYTES))
         report = os.path.join(place.work, "report.json")
-        done = place.run([python, "-W", "ignore", "-c", JOB, ground.path], timeout=150,
+        job = stage_testing.batches_of_one_call(EPOCHS, 0.02)
+        done = place.run([python, "-W", "ignore", "-c", job, ground.path], timeout=150,
                          **{**stage_testing.SETTINGS, "SLUICE_PLACES": "off", "SLUICE_REPORT": report})
     claim(done.returncode == 0 and done.stdout == f"{FILES * BYTES * EPOCHS}\n", done.stdout + done.stderr)
     with open(report, encoding="utf-8") as text:

@@ -14,13 +14,8 @@
 namespace sluice::optimizer {
 
 using policy::LogRange;
-using policy::SampleId;
 
 static_assert(AlignedBuffer::kBlock == policy::LogIndex::kBlock);
-
-LogFiles::LogFiles(uint32_t samples) {
-  for (File& file : files_) file.sums.resize(samples);
-}
 
 // 0, or an errno.
 int LogFiles::make(const std::string& path, File* file) {
@@ -37,9 +32,8 @@ int LogFiles::make(const std::string& path, File* file) {
   return 0;
 }
 
-std::unique_ptr<LogFiles> LogFiles::open(const std::string& path, uint32_t samples,
-                                         std::string* reason) {
-  std::unique_ptr<LogFiles> logs(new LogFiles(samples));
+std::unique_ptr<LogFiles> LogFiles::open(const std::string& path, std::string* reason) {
+  std::unique_ptr<LogFiles> logs(new LogFiles);
   logs->direct_ = true;
   for (File& file : logs->files_) {
     if (const int error = make(path, &file); error != 0) {
@@ -51,10 +45,8 @@ std::unique_ptr<LogFiles> LogFiles::open(const std::string& path, uint32_t sampl
   return logs;
 }
 
-int LogFiles::write(uint32_t log, uint64_t offset, SampleId sample,
-                    std::span<const std::byte> bytes) {
-  File& file = files_[log];
-  if (sample >= file.sums.size()) return EINVAL;
+int LogFiles::write(uint32_t log, uint64_t offset, std::span<const std::byte> bytes) {
+  const File& file = files_[log];
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t wrote = pwrite(file.fd.get(), bytes.data() + done, bytes.size() - done,
@@ -63,8 +55,12 @@ int LogFiles::write(uint32_t log, uint64_t offset, SampleId sample,
     if (wrote <= 0) return wrote < 0 ? errno : EIO;
     done += static_cast<size_t>(wrote);
   }
-  file.sums[sample] = Checksum::of(bytes.data(), bytes.size());
   return 0;
+}
+
+uint64_t LogFiles::checksum(std::span<const std::byte> bytes) {
+  const uint64_t sum = Checksum::of(bytes.data(), bytes.size());
+  return sum != 0 ? sum : 1;
 }
 
 AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error) const {
@@ -86,11 +82,6 @@ AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error) const {
     if (got > 0) done += static_cast<size_t>(got);
   }
   return *error == 0 ? std::move(buffer) : AlignedBuffer();
-}
-
-bool LogFiles::is_whole(uint32_t log, SampleId sample, std::span<const std::byte> bytes) const {
-  const std::vector<uint64_t>& sums = files_[log].sums;
-  return sample < sums.size() && sums[sample] == Checksum::of(bytes.data(), bytes.size());
 }
 
 int LogFiles::release(uint32_t log, LogRange range) {

@@ -12,26 +12,43 @@ uint64_t rounded_up(uint64_t bytes) { return rounded_down(bytes + kBlock - 1); }
 
 }  // namespace
 
+void join(std::vector<LogRange>* ranges, uint64_t gap) {
+  std::ranges::sort(*ranges, {}, &LogRange::offset);
+  size_t last = 0;
+  for (size_t at = 1; at < ranges->size(); ++at) {
+    LogRange& before = (*ranges)[last];
+    const LogRange& range = (*ranges)[at];
+    const uint64_t end = before.offset + before.length;
+    if (range.offset <= end + gap) {
+      before.length = std::max(end, range.offset + range.length) - before.offset;
+    } else {
+      (*ranges)[++last] = range;
+    }
+  }
+  if (!ranges->empty()) ranges->resize(last + 1);
+}
+
 LogIndex::LogIndex(std::span<const SampleId> order, std::span<const uint32_t> bytes,
                    uint32_t chunk_samples)
     : bytes_(bytes), chunk_samples_(chunk_samples), position_(bytes.size(), kNowhere) {
   order_.reserve(order.size());
   within_.reserve(order.size());
   starts_.reserve(order.size() / chunk_samples + 1);
-  uint64_t at = 0;
   for (const SampleId sample : order) {
-    if (position_[sample] != kNowhere) continue;
-    if (order_.size() % chunk_samples == 0) {
-      at = rounded_up(at);
-      starts_.push_back(at);
-    }
-    position_[sample] = static_cast<uint32_t>(order_.size());
-    order_.push_back(sample);
-    within_.push_back(static_cast<uint32_t>(at - starts_.back()));
-    at += bytes[sample];
+    if (!has(sample)) append(sample);
   }
-  length_ = rounded_up(at);
-  written_.resize(order_.size());
+}
+
+void LogIndex::append(SampleId sample) {
+  const uint32_t position = samples();
+  const bool begins_chunk = position % chunk_samples_ == 0;
+  if (begins_chunk) starts_.push_back(length_);
+  const uint64_t at = begins_chunk ? length_ : end(position - 1);
+  position_[sample] = position;
+  order_.push_back(sample);
+  within_.push_back(static_cast<uint32_t>(at - starts_.back()));
+  length_ = rounded_up(at + bytes_[sample]);
+  written_.push_back(false);
 }
 
 std::span<const SampleId> LogIndex::members(uint32_t chunk) const {

@@ -17,6 +17,9 @@ struct LogRange {
   bool operator==(const LogRange&) const = default;
 };
 
+// Sorts them, and joins what is not further apart than `gap` bytes.
+void join(std::vector<LogRange>* ranges, uint64_t gap);
+
 // Chunks begin at multiples of a block, so that a chunk is read with O_DIRECT, and released, by
 // itself. 16 bytes a sample, with what the caller's `bytes` take 20.
 class LogIndex {
@@ -25,10 +28,12 @@ class LogIndex {
 
   LogIndex() = default;
   // Samples in the order of their reads, cut into chunks of `chunk_samples`; what comes again is
-  // left out. `bytes` by sample; it outlives this. REQUIRES: chunk_samples > 0, and every sample
-  // has its bytes.
+  // left out. `bytes` by sample; it outlives this, and those of a sample that has a place do not
+  // change. REQUIRES: chunk_samples > 0, and every sample has its bytes.
   LogIndex(std::span<const SampleId> order, std::span<const uint32_t> bytes,
            uint32_t chunk_samples);
+  // Gives the sample the place behind all others. REQUIRES: it has none, and has its bytes.
+  void append(SampleId sample);
 
   uint32_t samples() const { return static_cast<uint32_t>(order_.size()); }
   uint32_t chunks() const { return static_cast<uint32_t>(starts_.size()); }

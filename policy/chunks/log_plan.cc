@@ -3,31 +3,11 @@
 #include <algorithm>
 
 namespace sluice::policy {
-namespace {
-
-// Sorts, and joins what is not further apart than `gap`.
-void join(std::vector<LogRange>* ranges, uint64_t gap) {
-  std::ranges::sort(*ranges, {}, &LogRange::offset);
-  size_t last = 0;
-  for (size_t at = 1; at < ranges->size(); ++at) {
-    LogRange& before = (*ranges)[last];
-    const LogRange& range = (*ranges)[at];
-    const uint64_t end = before.offset + before.length;
-    if (range.offset <= end + gap) {
-      before.length = std::max(end, range.offset + range.length) - before.offset;
-    } else {
-      (*ranges)[++last] = range;
-    }
-  }
-  if (!ranges->empty()) ranges->resize(last + 1);
-}
-
-}  // namespace
 
 LogPlan::LogPlan(std::span<const uint32_t> bytes, uint32_t chunk_samples, uint64_t budget)
-    : bytes_(bytes), chunk_samples_(chunk_samples), budget_(budget) {}
+    : bytes_(bytes), chunk_samples_(chunk_samples), budget_(budget), logs_{empty(), empty()} {}
 
-bool LogPlan::begin_epoch(std::span<const SampleId> order, std::span<const SampleId> next) {
+bool LogPlan::begin_epoch(std::span<const SampleId> next) {
   const bool turned = ahead_;
   if (turned) {
     LogIndex& old = logs_[current_];
@@ -36,13 +16,18 @@ bool LogPlan::begin_epoch(std::span<const SampleId> order, std::span<const Sampl
         if (old.is_written(sample)) remove(&old, sample, nullptr);
       }
     }
-    old = LogIndex();
+    old = empty();
     current_ ^= 1;
   }
-  if (logs_[current_].samples() == 0) logs_[current_] = LogIndex(order, bytes_, chunk_samples_);
-  ahead_ = !next.empty();
-  if (ahead_) logs_[current_ ^ 1] = LogIndex(next, bytes_, chunk_samples_);
+  ahead_ = false;
+  expect(next);
   return turned;
+}
+
+void LogPlan::expect(std::span<const SampleId> next) {
+  if (ahead_ || next.empty()) return;
+  ahead_ = true;
+  logs_[current_ ^ 1] = LogIndex(next, bytes_, chunk_samples_);
 }
 
 LogPlan::Reads LogPlan::reads(std::span<const SampleId> batch) const {
@@ -82,20 +67,40 @@ void LogPlan::remove(LogIndex* log, SampleId sample, std::vector<LogRange>* rele
   if (released != nullptr && blocks.length != 0) released->push_back(blocks);
 }
 
+void LogPlan::write_current(std::span<const SampleId> batch, Moves* moves) {
+  LogIndex& log = logs_[current_];
+  moves->to_current = true;
+  for (const SampleId sample : batch) {
+    if (!log.place(sample)) {
+      if (log.length() + bytes_[sample] > budget_) continue;
+      log.append(sample);
+    }
+    if (write(&log, sample)) moves->writes.push_back({sample, log.place(sample)->offset});
+  }
+}
+
 LogPlan::Moves LogPlan::consumed(std::span<const SampleId> batch) {
   Moves moves;
-  LogIndex& log = logs_[current_];
-  LogIndex& target = ahead_ ? logs_[current_ ^ 1] : log;
-  moves.to_current = !ahead_;
-  if (ahead_) {
+  if (!ahead_) {
+    write_current(batch, &moves);
+  } else {
+    LogIndex& log = logs_[current_];
+    LogIndex& next = logs_[current_ ^ 1];
     for (const SampleId sample : batch) {
       if (log.is_written(sample)) remove(&log, sample, &moves.release);
     }
     join(&moves.release, 0);
+    for (const SampleId sample : batch) {
+      if (write(&next, sample)) moves.writes.push_back({sample, next.place(sample)->offset});
+    }
   }
-  for (const SampleId sample : batch) {
-    if (write(&target, sample)) moves.writes.push_back({sample, target.place(sample)->offset});
-  }
+  std::ranges::sort(moves.writes, {}, &Write::offset);
+  return moves;
+}
+
+LogPlan::Moves LogPlan::returned(std::span<const SampleId> batch) {
+  Moves moves;
+  write_current(batch, &moves);
   std::ranges::sort(moves.writes, {}, &Write::offset);
   return moves;
 }

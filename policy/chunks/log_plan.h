@@ -21,11 +21,13 @@ class LogPlan {
   // `bytes` by sample; it outlives this. `budget` in bytes, of both logs together.
   LogPlan(std::span<const uint32_t> bytes, uint32_t chunk_samples, uint64_t budget);
 
-  // An epoch begins that reads `order`, the next one `next`. Each may be a guess: what the log has
-  // is then read from where it lies. Without `next` the log stays as it lies, and what it lacks is
-  // written to its place in it. True: the log that was read in the last epoch is of no use any
-  // more, and is to be released whole.
-  bool begin_epoch(std::span<const SampleId> order, std::span<const SampleId> next);
+  // An epoch begins, and the one after it reads `next`, which may be a guess: what the log has is
+  // then read from where it lies. Without `next` the log stays as it lies, and what it lacks is
+  // added to it as it comes. True: the log that was read in the last epoch is of no use any more,
+  // and is to be released whole.
+  bool begin_epoch(std::span<const SampleId> next);
+  // The next epoch's order became known after this one had begun. No effect if one was known.
+  void expect(std::span<const SampleId> next);
 
   // What a batch needs: ranges of the current log, in whole blocks, each for one request, and
   // samples that are to be read from where they come from.
@@ -49,6 +51,9 @@ class LogPlan {
     bool to_current = false;
   };
   Moves consumed(std::span<const SampleId> batch);
+  // The same of samples that were fetched, and leave memory before this epoch has read them: those
+  // that the current log lacks are written to it.
+  Moves returned(std::span<const SampleId> batch);
 
   // The sample was not written after all, or its original has changed: it is in neither log. Its
   // blocks may stay, and count as free.
@@ -60,11 +65,14 @@ class LogPlan {
   uint64_t used() const { return used_; }  // bytes of blocks in both logs; at most the budget
   uint64_t footprint() const { return logs_[0].footprint() + logs_[1].footprint(); }
 
-  // Of two samples in the log those that are nearer are read with one request.
-  static constexpr uint64_t kGap = 64 << 10;
+  // Of two samples in the log those that are nearer are read with one request: about what a disk
+  // reads in the time of one.
+  static constexpr uint64_t kGap = 1 << 20;
 
  private:
+  LogIndex empty() const { return {{}, bytes_, chunk_samples_}; }
   bool write(LogIndex* log, SampleId sample);
+  void write_current(std::span<const SampleId> batch, Moves* moves);
   void remove(LogIndex* log, SampleId sample, std::vector<LogRange>* released);
 
   const std::span<const uint32_t> bytes_;

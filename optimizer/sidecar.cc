@@ -185,7 +185,7 @@ void Sidecar::on_ended(SessionId id) {
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);
-  if (in_.sessions.empty()) in_.stage.packer().release();
+  if (in_.sessions.empty()) in_.stage.disk().release();
   importance_.choose_policy();
   in_.plans.orders_changed = true;
 }

@@ -95,8 +95,9 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kStale, "stale", "SLUICE_STALE", OptionKind::kNumber, false, "", 0, 86400, "3",
      "seconds until a change made on another host is noticed in a staged file"},
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
-     "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed", 0, 0, "auto",
-     "replacement policy for staged files that do not all fit the budget"},
+     "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed|lcache", 0, 0, "auto",
+     "replacement policy for staged files that do not all fit the budget; lcache: auto, and what "
+     "leaves memory is read from cache-dir, where it lies in the order of the next epoch"},
     {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kImportance, false, "", 0,
      0, "off",
      "what a PyTorch job trains on: all samples (off); all, recording each sample's loss "
@@ -108,7 +109,7 @@ inline constexpr OptionInfo kOptions[] = {
      "their storage again, and for staged files that do not fit a memory file system",
      true},
     {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
-     "bytes that packs may take in the cache folder; 0: none"},
+     "bytes that packs, or the log of policy=lcache, may take in the cache folder; 0: none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
      "absolute folder that stores, for the next run, the locations of datasets' samples and what "
      "commands open as they start; `off`: none, empty: `sluice` in the user's cache folder"},

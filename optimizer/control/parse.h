@@ -34,6 +34,7 @@ struct SessionOptions {
   Stage stage = Stage::kAuto;
   uint32_t stale = 3;                        // seconds
   std::optional<policy::PolicyKind> policy;  // nullopt: the default
+  bool logs = false;                         // policy is lcache: the default one in memory
   std::string cache_dir;                     // empty: none
   uint64_t packs = 16ULL << 30;              // bytes
   std::string places;                        // folder; empty: none

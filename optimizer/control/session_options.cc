@@ -95,6 +95,7 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
       break;
     case protocol::Option::kPolicy:
       if (const PolicyInfo* info = find_policy(value)) options->policy = info->kind;
+      options->logs = value == "lcache";
       break;
     case protocol::Option::kCacheDir:
       options->cache_dir = value;

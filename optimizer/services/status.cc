@@ -130,8 +130,10 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
            {"last_failure", view.last_failure},
            {"packed_files", view.packed_files},
            {"packed_bytes", view.packed_bytes},
+           {"logged_files", view.logged_files},
+           {"logged_bytes", view.logged_bytes},
            {"mounts", json::array()}};
-  if (const std::optional<PackStore::View> packs = stage.packer().view()) {
+  if (const std::optional<PackStore::View> packs = stage.disk().packer.view()) {
     out["packs"] = {{"packs", packs->packs},
                     {"samples", packs->samples},
                     {"bytes", packs->bytes},
@@ -141,6 +143,18 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
                     {"read_bytes", packs->read_bytes},
                     {"damaged_packs", packs->damaged_packs},
                     {"adding", packs->adding}};
+  }
+  if (const std::optional<CopyLog::View> log = stage.disk().log.view()) {
+    out["log"] = {{"used_bytes", log->used_bytes},
+                  {"written_files", log->written_files},
+                  {"written_bytes", log->written_bytes},
+                  {"skipped_files", log->skipped_files},
+                  {"found_files", log->found_files},
+                  {"missed_files", log->missed_files},
+                  {"chunk_reads", log->chunk_reads},
+                  {"lone_reads", log->lone_reads},
+                  {"predicted_epochs", log->predicted_epochs},
+                  {"damaged_files", log->damaged_files}};
   }
   for (const auto& [device, mount] : plan.mounts().all()) {
     out["mounts"].push_back({{"device", device},

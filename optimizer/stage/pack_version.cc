@@ -73,6 +73,21 @@ std::optional<protocol::PackVersion> pack_version(const protocol::StageStat& sta
                                stat.changed_s, stat.modified_ns, stat.changed_ns};
 }
 
+uint64_t version_in_run(const protocol::StageStat& stat) {
+  const std::array<uint64_t, 11> state = {stat.device,
+                                          stat.inode,
+                                          stat.size,
+                                          static_cast<uint64_t>(stat.modified_s),
+                                          static_cast<uint64_t>(stat.changed_s),
+                                          uint64_t{stat.modified_ns} << 32 | stat.changed_ns,
+                                          stat.mode,
+                                          stat.uid,
+                                          stat.gid,
+                                          stat.links,
+                                          stat.mount};
+  return Checksum::of(state.data(), sizeof state);
+}
+
 bool is_settled(const protocol::StageStat& stat) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

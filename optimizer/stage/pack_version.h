@@ -25,6 +25,10 @@ StageMount stage_mount(int fd, uint64_t device);
 std::optional<protocol::PackVersion> pack_version(const protocol::StageStat& stat,
                                                   const StageMount& mount);
 
+// The same within one run: two versions of a file at one path, on one mount, differ. Where a file
+// system shows no change in its times, as the stage's own checks.
+uint64_t version_in_run(const protocol::StageStat& stat);
+
 // Whether any change from now on will show in the file's times.
 bool is_settled(const protocol::StageStat& stat);
 

@@ -15,6 +15,7 @@
 #include "optimizer/io/residency.h"
 #include "optimizer/io/transfer.h"
 #include "optimizer/stage/pack_version.h"
+#include "optimizer/stage/stage_folder.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
@@ -125,6 +126,19 @@ bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageS
   return false;
 }
 
+// The same of the log.
+bool copy_from_log(const UniqueFd& place, const LoggedCopy& logged, const UniqueFd& to,
+                   CopyResult* result) {
+  StageStat now;
+  if (logged.version != version_in_run(result->stat) ||
+      !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(result->stat, now)) {
+    return false;
+  }
+  const int error = copy_logged(logged, to.get());
+  result->damaged = error == EBADMSG || error == EIO;
+  return error == 0;
+}
+
 // Copies the file's bytes into `to` from the original.
 CopyResult copy_original(const std::string& path, const UniqueFd& place, const UniqueFd& to,
                          const CopyResult& before) {
@@ -211,17 +225,17 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
       result.stat.size <= PackStore::kMostSample) {
     version = pack_version(result.stat, mount);
   }
-  result.packed =
-      version && copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
-  if (!result.packed) {
-    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // has data of a damaged pack
+  result.logged = rules.logged != nullptr && copy_from_log(place, *rules.logged, copy, &result);
+  result.packed = !result.logged && version &&
+                  copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
+  if (!result.packed && !result.logged) {
+    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // has data of a damaged one
     if (!copy) return failed_with(errno, "the stage");
     result = copy_original(path, place, copy, result);
     if (!result.good) return result;
   }
-  char text[17];
-  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(name));
-  if (linkat(AT_FDCWD, proc_path(copy.get()).c_str(), folder, text, AT_SYMLINK_FOLLOW) != 0) {
+  if (linkat(AT_FDCWD, proc_path(copy.get()).c_str(), folder, copy_name(name).data(),
+             AT_SYMLINK_FOLLOW) != 0) {
     return failed_with(errno, "the stage");
   }
   struct stat charged {};
@@ -275,6 +289,27 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
     opened->clear_flags();
   }
   return result;
+}
+
+bool open_cached(const std::string& path, const CopyRules& rules, UniqueFd* fd, StageStat* stat) {
+  UniqueFd place;
+  StageMount mount;
+  const CopyResult about = examine(path, rules, &place, &mount);
+  if (!about.good || about.stat.size == 0) return false;
+  UniqueFd original = open_original(place);
+  uint64_t cached = 0;
+  if (!original || !cached_exactly(original.get(), {0, about.stat.size}, false, &cached) ||
+      cached < about.stat.size) {
+    return false;
+  }
+  *fd = std::move(original);
+  *stat = about.stat;
+  return true;
+}
+
+bool is_unchanged(int fd, const StageStat& stat) {
+  StageStat now;
+  return stat_of(fd, 0, &now) && same(stat, now);
 }
 
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs) {

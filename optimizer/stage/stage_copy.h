@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "optimizer/chunks/logged_copy.h"
 #include "optimizer/io/opened_file.h"
 #include "optimizer/packs/pack_store.h"
 #include "policy/copies/stage_plan.h"
@@ -24,14 +25,17 @@ struct CopyResult {
   uint64_t inode = 0;    // of the copy
   uint64_t charged = 0;  // bytes of memory that the copy takes
   bool packed = false;   // the bytes came from a pack
+  bool logged = false;   // the bytes came from the log
+  bool damaged = false;  // the log had other bytes than were written to it, or none
   uint64_t took_ns = 0;  // on the thread that read it; 0: not known
   bool cached = false;   // the whole file was in the page cache already
 };
 
 struct CopyRules {
-  bool any_mount = false;            // also mounts other than network and FUSE
-  uint64_t most_bytes = 0;           // larger files are not staged
-  std::shared_ptr<PackStore> packs;  // nullptr: none
+  bool any_mount = false;                    // also mounts other than network and FUSE
+  uint64_t most_bytes = 0;                   // larger files are not staged
+  std::shared_ptr<PackStore> packs;          // nullptr: none
+  std::shared_ptr<const LoggedCopy> logged;  // nullptr: the log does not have the file
 };
 
 // A copy whose bytes are to be added to a pack.
@@ -41,8 +45,9 @@ struct CopyToPack {
   protocol::PackVersion version{};
 };
 
-// Copies `path` into `folder` under `name`; the copy appears atomically. The bytes come from a pack
-// that has the file's present version; else *to_pack is set for adding the file to a pack.
+// Copies `path` into `folder` under `name`; the copy appears atomically. The bytes come from the
+// log or a pack that has the file's present version; else *to_pack is set for adding the file to a
+// pack.
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack = nullptr);
 // Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then
@@ -52,6 +57,13 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
                       const std::set<uint64_t>& surviving, unsigned wanted, OpenedFile* opened);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
+
+// Opens a file whose content is in the page cache, all of it, without reading from its storage.
+// False: it is not, or no copy may be made of it.
+bool open_cached(const std::string& path, const CopyRules& rules, UniqueFd* fd,
+                 protocol::StageStat* stat);
+// Whether the open file is as it was when `stat` was taken, as far as the kernel knows.
+bool is_unchanged(int fd, const protocol::StageStat& stat);
 
 // Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:
 // kChanged.

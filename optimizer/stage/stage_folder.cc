@@ -172,10 +172,16 @@ uint64_t StageFolder::room(uint64_t used) const {
                  static_cast<uint64_t>(about.f_bavail) * block, used);
 }
 
-void StageFolder::remove(uint64_t name) const {
-  char text[17];
-  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(name));
-  unlinkat(fd_.get(), text, 0);
+std::array<char, 17> copy_name(uint64_t name) {
+  std::array<char, 17> text{};
+  snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(name));
+  return text;
+}
+
+void StageFolder::remove(uint64_t name) const { unlinkat(fd_.get(), copy_name(name).data(), 0); }
+
+UniqueFd StageFolder::open_copy(uint64_t name) const {
+  return UniqueFd(openat(fd_.get(), copy_name(name).data(), O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace sluice::optimizer

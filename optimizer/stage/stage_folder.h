@@ -3,12 +3,16 @@
 // next optimizer removes it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
+
+// The file name of a copy, zero-terminated.
+std::array<char, 17> copy_name(uint64_t name);
 
 class StageFolder {
  public:
@@ -36,6 +40,7 @@ class StageFolder {
   // The same for a file system of `size` bytes (0: no limit), of which `free` are free.
   static uint64_t room_in(uint64_t size, uint64_t free, uint64_t used);
   void remove(uint64_t name) const;
+  UniqueFd open_copy(uint64_t name) const;  // for reading; invalid: there is no such copy
 
  private:
   bool create_in(const std::string& base, bool memory, std::string* reason);

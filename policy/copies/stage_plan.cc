@@ -30,7 +30,9 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns) {
     if (needed_again) table_.set_state(file, *copy, State::kAhead);
     return check ? FetchVerdict::kTake : FetchVerdict::kNever;
   }
-  if (busy || !room_.may_add_copy()) return FetchVerdict::kLater;
+  if ((busy && !(is_coming && is_coming(file))) || !room_.may_add_copy()) {
+    return FetchVerdict::kLater;
+  }
   const uint64_t wanted = FileTable::charge(files_.bytes(file));
   if (wanted > room_.limit()) {
     files_.refuse(file);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <set>
 #include <span>
 #include <utility>
@@ -49,6 +50,10 @@ class StagePlan {
   CopyRoom& room() { return room_; }
   const CopyRoom& room() const { return room_; }
   const CopyMounts& mounts() const { return mounts_; }
+
+  // Of a file without a copy: whether its bytes are being read from elsewhere anyway, so that its
+  // fetch need not wait for room in its mount's depth. Empty: never.
+  std::function<bool(SampleFileId)> is_coming;
 
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }

@@ -38,6 +38,7 @@ class FileTable {
 
   // Bytes; for a file of unknown size, the mean of the known sizes.
   uint64_t bytes(SampleFileId file) const;
+  bool knows_bytes(SampleFileId file) const { return entry(file).bytes != kUnknown; }
   void set_bytes(SampleFileId file, uint64_t bytes);
   // Of parts of a sample, whole files or not: their bytes, and the memory that they take once
   // fetched.

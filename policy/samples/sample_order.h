@@ -71,6 +71,14 @@ class SampleOrder {
   uint64_t taken() const { return taken_count_; }
   uint64_t size() const { return current_.size(); }
   uint32_t epoch() const { return epoch_; }
+  std::span<const uint32_t> order() const { return current_; }  // of the running epoch
+  bool is_taken(uint64_t position) const { return position < taken_.size() && taken_[position]; }
+  // The order of the epoch after the running one, as far as it was published.
+  std::span<const uint32_t> following() const {
+    const auto next = later_.find(epoch_ + 1);
+    return next != later_.end() ? std::span<const uint32_t>(next->second)
+                                : std::span<const uint32_t>();
+  }
   // Most neighbours in the order have consecutive indices: stream detection predicts such an order.
   bool sequential() const { return sequential_; }
 

@@ -273,5 +273,17 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
 }
 
+// Bytes that come from a log anyway: the mount's depth limits other fetches only.
+TEST_F(StagePlanTest, WhatIsComingAnywayNeedsNoRoomInItsMountsDepth) {
+  plan.room().set_budget(kMuch, kMuch);
+  int wanted = 0;
+  while (want(wanted)) ASSERT_LT(++wanted, 1000);
+  const SampleFileId coming = file(wanted + 5);
+  plan.is_coming = [&](SampleFileId one) { return one == coming; };
+  EXPECT_FALSE(want(wanted));
+  EXPECT_TRUE(want(wanted + 5));
+  EXPECT_FALSE(want(wanted));
+}
+
 }  // namespace
 }  // namespace sluice::policy

@@ -1,5 +1,7 @@
 // Times the samples of each dataset, decides by the harm watch (harm_watch.h) which of the
-// dataset's mechanisms is put on trial or switched off, and carries that out. Core thread only.
+// dataset's mechanisms is put on trial or switched off, and carries that out. A dataset that a log
+// follows (services/stage/copy_log.h) is not judged: the log was asked for by name, and what it
+// costs while it is filled comes back with the next epoch. Core thread only.
 #pragma once
 
 #include <cstdint>

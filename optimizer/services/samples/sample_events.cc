@@ -142,6 +142,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, DatasetId dataset, uin
   importance_->on_read(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);
   note_uptake(owner.id, reader, dataset, index, end);
   plans_->scheduler.samples().on_sample_end(owner.id, parts);
+  stage_->log_read(dataset, parts);
   if (!random) return true;
   plans_->scheduler.retention().on_read(owner.id, dataset, index, parts, now);
   owner.history.count(EpochField::read_bytes, plans_->sample_files.bytes(parts), now);

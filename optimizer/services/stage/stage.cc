@@ -46,13 +46,15 @@ Stage::Stage(Base* base, Plans* plans)
     : base_(base),
       plans_(plans),
       executor_(kThreads, CopyMounts::kMaxDepth),
-      packer_(base->loop.mailbox()) {
+      disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans)} {
+  plans_->stage.is_coming = [this](SampleFileId file) { return disk_.log.is_coming(file); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
   }
 }
 
 Stage::~Stage() {
+  plans_->stage.is_coming = nullptr;
   index_.close();
   if (folder_ != nullptr) folder_->clear();
 }
@@ -81,7 +83,7 @@ bool Stage::open(const std::string& fallback, std::string* reason) {
 CopyRules Stage::rules() const {
   CopyRules rules;
   rules.any_mount = mounts_seen_.any;
-  rules.packs = packer_.packs();
+  rules.packs = disk_.packer.packs();
   rules.most_bytes = plans_->stage.room().budget() / kLargestShare;
   return rules;
 }
@@ -110,7 +112,9 @@ void Stage::fetch(const PlannedFetch& planned) {
   copies_.by_file[planned.file] = {record, 0, 0, 0, false};
   const std::string above =
       plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
-  executor_.run(0, [this, planned, path, above, rules = rules(), name = next_name_++,
+  CopyRules rules = this->rules();
+  rules.logged = disk_.log.find(planned.file);
+  executor_.run(0, [this, planned, path, above, rules = std::move(rules), name = next_name_++,
                     mailbox = base_->loop.mailbox(), folder = folder_, watch = watch_] {
     // Watched before it is read, so that no change between the two is missed.
     bool watched = watch->add(above);
@@ -146,8 +150,8 @@ void Stage::fetch(const PlannedFetch& planned) {
             to_pack->fd.reset();
           }
           if (to_pack->fd) {
-            packer_.pack(path, std::move(to_pack),
-                         std::min(plans_->stage.room().budget() / kToPackShare, kMostToPack));
+            disk_.packer.pack(path, std::move(to_pack),
+                              std::min(plans_->stage.room().budget() / kToPackShare, kMostToPack));
           }
           fetched(planned, name, begun, std::move(result));
         });
@@ -184,6 +188,7 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
 }
 
 void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, CopyResult result) {
+  if (result.damaged) disk_.log.damaged(planned.file);
   if (!result.good) {
     failed(planned, result);
     return;
@@ -195,10 +200,12 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
     ++view_.packed_files;
     view_.packed_bytes += result.stat.size;
   }
+  view_.logged_files += result.logged ? 1 : 0;
+  view_.logged_bytes += result.logged ? result.stat.size : 0;
+  const bool from_disk = result.packed || result.logged;
   const auto at = copies_.by_file.find(planned.file);
-  const bool wanted =
-      plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
-                              now_ns(), !result.packed, result.took_ns);
+  const bool wanted = plans_->stage.on_staged(planned, result.stat.device, result.stat.size,
+                                              result.charged, now_ns(), !from_disk, result.took_ns);
   if (!wanted || at == copies_.by_file.end()) {
     folder_->remove(name);
     if (at != copies_.by_file.end() && at->second.name == 0 &&
@@ -221,8 +228,9 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
   record.flags = result.flags;
   record.copy_inode = result.inode;
   index_.publish(copy.record, record);
+  write_to_log(planned.file, copy, false);
   view_.copies = copies_.by_file.size();
-  plans_->scheduler.on_staged(planned.session, result.stat.size, result.packed);
+  plans_->scheduler.on_staged(planned.session, result.stat.size, from_disk);
   remove_evicted();
 }
 
@@ -270,10 +278,32 @@ void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
   remove_evicted();
 }
 
+void Stage::write_to_log(SampleFileId file, const Copy& copy, bool leaves) {
+  protocol::StageCopy record;
+  protocol::StageState state;
+  if (!disk_.log.wants(file) || !index_.read(copy.record, &record, &state)) return;
+  disk_.log.write(file, folder_->open_copy(copy.name), record.stat, leaves);
+}
+
+void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> parts) {
+  if (!disk_.log.follows(dataset) || parts.size() != 1 || !parts.front().file.is_whole()) return;
+  const SampleFileId file = parts.front().file.whole();
+  if (plans_->stage.table().has(file) != CopyTable::Has::kNot || !disk_.log.may_write()) return;
+  executor_.run(0, [this, file, path = plans_->sample_files.path(file), rules = rules(),
+                    mailbox = base_->loop.mailbox()] {
+    protocol::StageStat stat;
+    auto original = std::make_shared<UniqueFd>();
+    if (!open_cached(path, rules, original.get(), &stat)) return;
+    mailbox->post(
+        [this, file, original, stat] { disk_.log.write(file, std::move(*original), stat, false); });
+  });
+}
+
 void Stage::remove(SampleFileId file) {
   const auto at = copies_.by_file.find(file);
   if (at == copies_.by_file.end()) return;
   const Copy copy = at->second;
+  if (copy.name != 0) write_to_log(file, copy, true);
   index_.remove(copy.record);
   if (copy.name != 0) {
     folder_->remove(copy.name);
@@ -309,7 +339,10 @@ void Stage::see_changes() {
   std::vector<StageWatch::Change> changes;
   bool lost = false;
   watch_->read(&changes, &lost);
-  if (lost) plans_->stage.drop_all();
+  if (lost) {
+    plans_->stage.drop_all();
+    disk_.log.drop_all();
+  }
   drop_changed(changes);
   if (lost || !changes.empty()) remove_evicted();
   index_.draining_ends();
@@ -342,10 +375,12 @@ void Stage::drop_changed(const std::vector<StageWatch::Change>& changes) {
   for (const StageWatch::Change& change : changes) {
     const SampleFileId file = plans_->sample_files.find(change.path);
     if (file != FileTable::kNone) {
+      disk_.log.drop(file);
       if (copies_.by_file.count(file) == 0) continue;
       plans_->stage.drop(file);
       ++view_.drops;
     } else if (plans_->sample_files.has_folder_below(change.path)) {
+      disk_.log.drop_all();
       drop_below(change.path);
     }
   }

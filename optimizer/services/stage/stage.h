@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "optimizer/io/executor.h"
 #include "optimizer/io/opened_file.h"
 #include "optimizer/loop/base.h"
+#include "optimizer/services/stage/copy_log.h"
 #include "optimizer/services/stage/copy_packer.h"
 #include "optimizer/sessions/plans.h"
 #include "optimizer/stage/mount_watch.h"
@@ -53,9 +55,14 @@ class Stage {
   int index_fd() const { return index_.fd(); }
   const std::string& folder() const { return folder_->path(); }
 
-  // Copies are packed and fetched with it, once it is used.
-  CopyPacker& packer() { return packer_; }
-  const CopyPacker& packer() const { return packer_; }
+  // What copies are written to and fetched from on a fast disk, once one of them is used.
+  struct Disk {
+    CopyPacker packer;
+    CopyLog log;
+    void release() { packer.release(), log.release(); }
+  };
+  Disk& disk() { return disk_; }
+  const Disk& disk() const { return disk_; }
   // No copy of such a file is made, and one in flight is discarded.
   RefusedFiles& refused() { return refused_; }
 
@@ -68,6 +75,9 @@ class Stage {
   void carry_out(std::vector<policy::PlannedFetch>* fetches);
   // Removes the copies that the plan has evicted.
   void remove_evicted();
+  // A sample of these parts was read: what is in the page cache of an original that has no copy is
+  // written to the log.
+  void log_read(policy::DatasetId dataset, std::span<const policy::Extent> parts);
   // Drops copies of files that have changed on this host until now.
   void see_changes();
   // Drops all copies of a file, under any path; no effect if it has none.
@@ -88,6 +98,7 @@ class Stage {
   struct View {
     uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
     uint64_t packed_files = 0, packed_bytes = 0;  // of the fetched ones, those read from packs
+    uint64_t logged_files = 0, logged_bytes = 0;  // likewise from the log
     std::string last_failure;
   };
   const View& view() const { return view_; }
@@ -101,6 +112,7 @@ class Stage {
   };
 
   CopyRules rules() const;
+  void write_to_log(policy::SampleFileId file, const Copy& copy, bool leaves);
   void fetch(const policy::PlannedFetch& fetch);
   void fetch_to_cache(const policy::PlannedFetch& fetch);
   void check(const policy::PlannedFetch& fetch);
@@ -120,7 +132,7 @@ class Stage {
   std::unique_ptr<MountWatch> mounts_;
   StageIndex index_;
   Executor executor_;
-  CopyPacker packer_;
+  Disk disk_;
   uint64_t next_name_ = 1;
   struct {
     std::unordered_map<policy::SampleFileId, Copy> by_file;

@@ -1,6 +1,7 @@
 #include "optimizer/services/stage/stage_requests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "optimizer/io/log.h"
 
@@ -36,9 +37,7 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
     return;
   }
   if (options.stage == SessionOptions::Stage::kAlways) stage_->stage_any_mount();
-  if (!options.cache_dir.empty() && options.packs != 0) {
-    stage_->packer().use(options.cache_dir, options.packs);
-  }
+  use_disk(options);
   importance_->choose_policy();
   uint64_t stale = UINT64_MAX;
   for (const auto& [id, other] : sessions_->all()) {
@@ -47,6 +46,19 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
   plans_->stage.set_stale(stale);
   limits_->share(now_ns());
   base_->server.send(peer.connection, MessageKind::kStageKnown, {}, stage_->index_fd());
+}
+
+// A log replaces packs: what is in both would be written twice.
+void StageRequests::use_disk(const SessionOptions& options) {
+  const bool may = !options.cache_dir.empty() && options.packs != 0;
+  if (options.logs && may) {
+    stage_->disk().log.use(options.cache_dir, options.packs);
+  } else if (options.logs && !std::exchange(warned_no_log_, true)) {
+    say(Level::kWarn, "policy=lcache without {}: samples that leave memory are fetched again",
+        options.cache_dir.empty() ? "SLUICE_CACHE_DIR" : "room (SLUICE_PACKS is 0)");
+  } else if (may) {
+    stage_->disk().packer.use(options.cache_dir, options.packs);
+  }
 }
 
 void StageRequests::handle(const Peer& peer, const SettleMessage& message,

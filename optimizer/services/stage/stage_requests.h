@@ -22,10 +22,12 @@ class StageRequests : Service {
   void predict(uint64_t now_ns);
 
  private:
+  void use_disk(const SessionOptions& options);
+
   Importance* const importance_;
   Limits* const limits_;
   uint64_t next_prediction_ns_ = 0;
-  bool warned_no_stage_ = false;
+  bool warned_no_stage_ = false, warned_no_log_ = false;
 };
 
 }  // namespace sluice::optimizer

@@ -1,0 +1,128 @@
+// LCache's two logs, live (SLUICE_POLICY=lcache; LCache, section III): files that were fetched are
+// written to SLUICE_CACHE_DIR in the order in which the next epoch will read them, and come back
+// from there, a chunk with each request. policy/chunks decides, optimizer/chunks reads and writes;
+// this connects the two with the stage.
+//
+// One job is followed, the first whose samples are whole files: those of other jobs, or of other
+// ranks of the same, come from their storage. Core thread only; the file system is touched on
+// threads of its own and, for what find() returns, on those of the caller. 32 bytes of memory a
+// sample of the dataset beside followed_job.h's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optimizer/chunks/logged_copy.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/mailbox.h"
+#include "optimizer/sessions/plans.h"
+#include "policy/chunks/followed_job.h"
+#include "policy/chunks/released_ranges.h"
+#include "protocol/stage.h"
+#include "protocol/unique_fd.h"
+
+namespace sluice::optimizer {
+
+class CopyLog {
+ public:
+  // `plans` outlives this.
+  CopyLog(std::shared_ptr<Mailbox> mailbox, const Plans* plans);
+
+  // From now on there is a log of at most `bytes` in `folder`. The first call decides. If the
+  // folder cannot be used, one warning gives the reason and the call has no effect.
+  void use(const std::string& folder, uint64_t bytes);
+  // No session is left: the log is removed, until the next use().
+  void release();
+
+  // Where the file's bytes are in the log; nullptr: they are not. To be called once for each fetch.
+  std::shared_ptr<const LoggedCopy> find(policy::SampleFileId file);
+  // Whether the file comes with a chunk that is being read, or was, and no fetch has asked for it.
+  bool is_coming(policy::SampleFileId file) const;
+  // Whether write() would look at the file; whether there is room among what waits to be written.
+  bool wants(policy::SampleFileId file) {
+    return follow() && followed_->job->sample_of(file).has_value();
+  }
+  bool may_write() const { return files_ != nullptr && waiting_ < kMostWaiting; }
+  bool follows(policy::DatasetId dataset) const {
+    return followed_ != nullptr && followed_->job->dataset() == dataset;
+  }
+  // `source` has the bytes of the file, as a copy or as the original itself, which was `stat` when
+  // it was opened or copied. They are written to where the next reader will look for them: later,
+  // so that a copy's memory is in use until then, kMostWaiting bytes at most for all. To be called
+  // when the file has been copied or read, for the next epoch, and when a copy `leaves` memory, for
+  // this one if it is still to be read: it is written only where it lacks.
+  void write(policy::SampleFileId file, UniqueFd source, const protocol::StageStat& stat,
+             bool leaves);
+  // The log's bytes are not, or may not be, those of the file.
+  void drop(policy::SampleFileId file);
+  void drop_all();
+  // The disk returned an error, or other bytes than were written. Ends the log if that happens too
+  // often.
+  void damaged(policy::SampleFileId file);
+
+  struct View {
+    uint64_t used_bytes = 0;                        // of both logs
+    uint64_t written_files = 0, written_bytes = 0;  // in this run
+    uint64_t skipped_files = 0;                     // not written: too much waits already
+    uint64_t found_files = 0, missed_files = 0;     // fetches of samples that are followed
+    uint64_t chunk_reads = 0, lone_reads = 0;       // requests: of whole chunks, of one sample
+    uint64_t predicted_epochs = 0;                  // whose order was known before they began
+    uint64_t damaged_files = 0;
+  };
+  // nullopt: no log was requested.
+  std::optional<View> view() const;
+
+  static constexpr uint64_t kMostWaiting = 64 << 20;
+
+ private:
+  using SampleId = policy::SampleId;
+
+  struct Written {  // by sample; checksum 0: not written, or not yet
+    std::vector<uint64_t> checksum, version;
+  };
+  struct OpenRead {
+    uint32_t chunk = 0;
+    std::vector<SampleId> left;  // members that no fetch has asked for
+    std::shared_ptr<LogRead> read;
+  };
+  struct Followed {
+    std::unique_ptr<policy::FollowedJob> job;
+    std::array<Written, 2> written;
+    std::array<uint32_t, 2> turns{};  // how often each log was cleared
+    policy::ReleasedRanges released;  // of the log that is read
+    std::deque<OpenRead> reads;       // chunks whose bytes wait for further fetches
+  };
+
+  bool follow();  // false: there is no job to follow, or no log
+  void choose();
+  void turned();
+  OpenRead* open_chunk(uint32_t chunk);
+  void read_ahead(uint32_t chunk);
+  std::shared_ptr<LogRead> read_of(SampleId sample);
+  struct Pending;
+  void carry_out(Pending pending, policy::LogPlan::Moves moves);
+  void wrote(const Pending& pending, uint64_t checksum, int error);
+  void drop_sample(SampleId sample);
+  void close();
+  void end(const std::string& why);
+
+  const std::shared_ptr<Mailbox> mailbox_;
+  const Plans* const plans_;
+  std::string folder_;
+  uint64_t budget_ = 0;
+  bool requested_ = false, failed_ = false;
+  std::shared_ptr<LogFiles> files_;  // null: there is no log
+  std::unique_ptr<Followed> followed_;
+  uint64_t waiting_ = 0;     // bytes of copies that are to be written
+  uint64_t generation_ = 0;  // of followed_
+  View view_;
+  Executor writer_;  // one thread: what is written and released keeps its order
+  Executor readers_;
+};
+
+}  // namespace sluice::optimizer

@@ -247,6 +247,16 @@ FIGURES = {
         "ratio", None, "the same, with iis and substitution"),
     "packs_read_share": Figure(
         "share", None, "of the bytes that the first of these fetched in its seven epochs, those that packs had"),
+    "ssd_random_over_sequential": Figure(
+        "ratio", None, "the stand-in for an SSD, fio at depth 6: random reads of a sample's size / sequential ones of 4 MiB"
+        " (published: 1/5.2 to 1/7.4)"),
+    "lcache_over_plain_ssd": Figure(
+        "ratio", 9.4, "8,000 shuffled files of 100 KB on it, none cached as an epoch begins, 6 workers: third and later epochs"
+        " without Sluice / with SLUICE_POLICY=lcache and memory for a fifth of them (published: 9.4)", True),
+    "lcache_over_prefetch_ssd": Figure(
+        "ratio", 2, "the same epochs as Sluice supplies them from the files, with the same prefetcher / with lcache", True),
+    "lcache_ssd_share": Figure(
+        "ratio", 0.90, "rate of lcache's epochs / fio's sequential rate", True),
     "scan_speedup_busy": Figure(
         "ratio", 5, "os.walk() and a stat() of 100,000 files in 1,000 folders, cold, 2 ms a request, on a mount that"
         " caches listings as NFS does: time without Sluice / with it", True),

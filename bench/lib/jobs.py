@@ -144,8 +144,8 @@ def is_running(pid):
         return False
 
 
-def _prepare(cpu, cgroup):
-    """What a child does before it becomes the job."""
+def joins(cgroup, cpu=None):
+    """What a child does before it becomes the job; None: nothing. `cgroup`: the path of its cgroup.procs."""
     def prepare():
         if cgroup:
             with open(cgroup, "w", encoding="ascii") as members:
@@ -170,7 +170,7 @@ def run(commands, sluice=None, cpu=None, cgroup=None, settings=None):
         for command in commands:
             job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, env=environment,
-                                   preexec_fn=_prepare(cpu, cgroup))
+                                   preexec_fn=joins(cgroup, cpu))
             stack.callback(end, job)
             jobs.append(job)
         for job in jobs:

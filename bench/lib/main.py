@@ -7,9 +7,9 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, imports, link, noncached, opened_ahead, order,
-                       overhead, packs, pictures, promises, runs, samples, scale, scan, slow, small, staged, sweep,
-                       torch2, train, window)
+from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, imports, lcache, link, noncached, opened_ahead,
+                       order, overhead, packs, pictures, promises, runs, samples, scale, scan, slow, small, staged,
+                       sweep, torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -42,6 +42,7 @@ GROUPS = [
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
     ("packs", packs.PROVIDES, packs.run),
+    ("lcache", lcache.PROVIDES, lcache.run),
     ("promises", promises.PROVIDES, promises.run),
     ("icache", icache_all.PROVIDES, icache_all.run),
     ("icache_prefetched", icache_prefetched.PROVIDES, icache_prefetched.run),

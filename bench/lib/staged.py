@@ -72,12 +72,13 @@ def load_files(folder, epochs, seed=3, workers=4):
 class Loader:
     """A job whose epochs begin on request."""
 
-    def __init__(self, command, sluice):
+    def __init__(self, command, sluice, cgroup=None):
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
         if sluice:
             environment.update(sluice.environment())
         self.job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True, env=environment)
+                                    stderr=subprocess.PIPE, text=True, env=environment,
+                                    preexec_fn=jobs.joins(cgroup))
 
     def __enter__(self):
         return self

@@ -156,14 +156,21 @@ class LoopDisk:
                 setting.write(str(READ_AHEAD_KB))
             number = os.stat(self.device).st_rdev
             os.mkdir(self.group)
-            path = os.path.join(self.group, "blkio.throttle.read_bps_device")
-            with open(path, "w", encoding="ascii") as setting:
-                setting.write(f"{os.major(number)}:{os.minor(number)} {self.limit * 1_000_000}")
+            for name, value in self.throttles().items():
+                with open(os.path.join(self.group, f"blkio.throttle.{name}"), "w", encoding="ascii") as setting:
+                    setting.write(f"{os.major(number)}:{os.minor(number)} {value}")
             call("mount", self.device, self.folder)
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def throttles(self):
+        return {"read_bps_device": self.limit * 1_000_000}
+
+    def fill(self):
+        """Makes what an image of the disk holds, below its folder."""
+        call(program("bench/make-data"), os.path.join(self.folder, "lmdb"), str(self.size))
 
     def _make_image(self):
         if os.path.exists(self.image):
@@ -174,7 +181,7 @@ class LoopDisk:
         call("mkfs.ext4", "-q", "-F", "-O", "^has_journal", partial)
         call("mount", "-o", "loop", partial, self.folder)
         try:
-            call(program("bench/make-data"), os.path.join(self.folder, "lmdb"), str(self.size))
+            self.fill()
         finally:
             unmount(self.folder)
         os.rename(partial, self.image)

@@ -1,8 +1,9 @@
 """A loader-only PyTorch job over a folder of classes of files: shuffled, whole files, no decoding.
 
-load_files.py FOLDER EPOCHS SEED [WORKERS]: before each epoch it says so and waits for a line of input;
+load_files.py FOLDER EPOCHS SEED [WORKERS [own]]: before each epoch it says so and waits for a line of input;
 at the end it prints one JSON object: seconds, bytes and digest of each epoch. The dataset says where
-its samples are as ImageFolder does (`samples`).
+its samples are as ImageFolder does (`samples`). `own`: the sampler has a generator of its own, so that each
+epoch's order follows from the one before.
 """
 import hashlib
 import json
@@ -22,8 +23,9 @@ def main():
     torch.manual_seed(int(sys.argv[3]))
     torch.set_num_threads(1)
     workers = int(sys.argv[4]) if len(sys.argv) > 4 else WORKERS
+    own = torch.Generator().manual_seed(int(sys.argv[3])) if sys.argv[5:] == ["own"] else None
     loader = DataLoader(Files(sys.argv[1]), batch_size=BATCH, shuffle=True, num_workers=workers,
-                        collate_fn=check)
+                        generator=own, collate_fn=check)
     passes = []
     for epoch in range(int(sys.argv[2])):
         print(f"ready {epoch}", file=sys.stderr, flush=True)

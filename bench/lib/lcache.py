@@ -1,0 +1,117 @@
+"""LCache's log against the same files without it, on a stand-in for an SSD: a loop device whose requests are limited,
+so that scattered samples are read several times more slowly than large ranges."""
+import json
+import os
+import random
+import statistics
+
+from bench.lib import jobs
+from bench.lib.bench import must_agree_on
+from bench.lib.place import TOP
+from bench.lib.staged import Loader, files_below
+from bench.lib.storage import LoopDisk, call, touch_memory
+
+PROVIDES = ["ssd_random_over_sequential", "lcache_over_plain_ssd", "lcache_over_prefetch_ssd", "lcache_ssd_share"]
+# A request is at most 1 MiB, as for the kernel's block layer. By these a sample's read is a sixth of the rate.
+BANDWIDTH, REQUESTS = 500, 833  # MB/s, a second
+FILES, BYTES, WORKERS, EPOCHS, FIRST = 8000, 100_000, 6, 5, 2
+MEMORY = "160M"  # a fifth of the files
+ROUNDS = 3
+
+
+class Ssd(LoopDisk):
+    """With a folder of files, and room for both logs."""
+
+    def __init__(self, bench):
+        super().__init__(bench, BANDWIDTH)
+        self.count = 1000 if bench.request.small else FILES
+        self.size = 4 * self.count * BYTES
+        self.image = os.path.join(bench.request.data, f"ssd-{self.count}.img")
+        self.files = os.path.join(self.folder, "files")
+        self.cache = os.path.join(self.folder, "cache")
+
+    def throttles(self):
+        return {**super().throttles(), "read_iops_device": REQUESTS}
+
+    def fill(self):
+        os.makedirs(self.files)
+        os.makedirs(self.cache)
+        draw = random.Random(1)
+        for number in range(self.count):
+            with open(os.path.join(self.files, f"{number:06d}.bin"), "wb") as file:
+                file.write(draw.randbytes(BYTES))
+        with open(os.path.join(self.folder, "range"), "wb") as file:
+            for _ in range(self.count // 100):
+                file.write(draw.randbytes(100 * BYTES))
+
+    def drop(self):
+        """Nothing of the files' content is cached, whoever has them open."""
+        for path in files_below(self.files):
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+    def fio(self, rw, block, depth):
+        """MB/s of direct reads in the group."""
+        command = ["fio", "--name=ssd", f"--filename={os.path.join(self.folder, 'range')}", f"--rw={rw}", f"--bs={block}",
+                   f"--iodepth={depth}", "--ioengine=io_uring", "--direct=1", "--readonly", "--time_based", "--runtime=4",
+                   "--output-format=json"]
+        printed = call("sh", "-c", 'echo $$ >"$0" && exec "$@"', self.cgroup, *command)
+        return json.loads(printed[printed.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e6
+
+
+def job(folder):
+    return ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_files.py"), folder, str(EPOCHS), "3", str(WORKERS),
+            "own"]
+
+
+def epochs(disk, sluice):
+    """Each epoch, nothing of the files cached when it begins; the optimizer joins the job's group."""
+    touch_memory(1 << 30)
+    with Loader(job(disk.files), sluice, disk.cgroup) as loader:
+        for _ in range(EPOCHS):
+            loader.ready()
+            disk.drop()
+            loader.go()
+        passes = loader.passes()
+    if sluice:
+        stage = (sluice.status() or {}).get("stage") or {}
+        passes[-1]["log"] = stage.get("log")
+        sluice.stop()
+    return passes
+
+
+def seconds(passes):
+    return statistics.mean(one["seconds"] for one in passes[FIRST:])
+
+
+def run(bench):
+    settings = {"memory": MEMORY, "stage": "always"}
+    with Ssd(bench) as disk:
+        disk.cold()
+        fio = {f"{rw} {block} depth {depth}": disk.fio(rw, block, depth)
+               for rw, block in (("randread", "100k"), ("read", "4m")) for depth in (1, 6, 32)}
+        bench.say("fio, MB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in fio.items()))
+        variants = {"plain": None, "prefetch": settings,
+                    "lcache": {**settings, "policy": "lcache", "cache_dir": disk.cache}}
+        found = {name: [] for name in variants}
+        for number in range(min(ROUNDS, bench.request.rounds)):
+            for name in variants if number % 2 == 0 else reversed(variants):
+                disk.cold()
+                if variants[name] is None:
+                    found[name].append(epochs(disk, None))
+                else:
+                    with jobs.Sluice(**variants[name]) as sluice:
+                        found[name].append(epochs(disk, sluice))
+                bench.say(f"round {number + 1}: {name}: "
+                          + ", ".join(f"{one['seconds']:.2f} s" for one in found[name][-1])
+                          + f" {found[name][-1][-1].get('log') or ''}")
+    must_agree_on([[one["digest"] for one in passes] for many in found.values() for passes in many])
+    bench.save("lcache", {"fio": fio, **found})
+    sequential = fio["read 4m depth 6"]
+    bench.record("ssd_random_over_sequential", [fio["randread 100k depth 6"] / sequential])
+    for name in "plain", "prefetch":
+        bench.record(f"lcache_over_{name}_ssd",
+                     [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
+    bench.record("lcache_ssd_share", [statistics.mean(one["bytes"] for one in ours[FIRST:]) / seconds(ours) / 1e6 / sequential
+                                      for ours in found["lcache"]])

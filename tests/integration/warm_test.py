@@ -84,8 +84,9 @@ def names_what_it_cannot_read(work, mount):
 def ends_when_interrupted(source, work):
     # A read that FUSE has requested is waited for even by a process that was killed: not for long at this rate.
     with Mount(work, source, "--bandwidth", "4") as mount:
+        # A shell's background job ignores the signal, and so would what it starts.
         job = subprocess.Popen([SLUICE, "warm", mount.point], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True)
+                               text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         until(lambda: mount.stats()["totals"]["read_bytes"] > 0, "warm reads")
         job.send_signal(signal.SIGINT)
         _, errors = communicate(job, 100)

@@ -45,7 +45,7 @@ class Ssd(LoopDisk):
                 file.write(draw.randbytes(100 * BYTES))
 
     def drop(self):
-        """Nothing of the files' content is cached, whoever has them open."""
+        """Nothing of the content of the files is cached, even of those that are open."""
         for path in files_below(self.files):
             fd = os.open(path, os.O_RDONLY)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

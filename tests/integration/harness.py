@@ -11,6 +11,7 @@ import tempfile
 import time
 import zlib
 
+import stuck
 from waiting import communicate, wait_for
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -132,9 +133,7 @@ class Place:
         try:
             out, err = communicate(job, timeout)
         except subprocess.TimeoutExpired:
-            job.kill()
-            job.communicate()
-            raise Failure(f"still going after {timeout} s: {' '.join(argv)}") from None
+            raise Failure(f"still going after {timeout} s: {' '.join(argv)}\n{stuck.end(job)}") from None
         done = subprocess.CompletedProcess(argv, job.returncode, out, err)
         done.seconds = time.monotonic() - started
         return done

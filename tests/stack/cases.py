@@ -2,12 +2,14 @@
 ordinary jobs, which know nothing of Sluice: JOB.py DATA WORK [CASE...] prints one line of JSON for each case, all that
 it saw; JOB.py DATA --make makes what it needs, and prints the cases' names."""
 import contextlib
+import faulthandler
 import gc
 import hashlib
 import json
 import os
 import pathlib
 import random
+import signal
 import sys
 import zlib
 
@@ -15,6 +17,8 @@ import numpy
 import torch
 from torch.utils.data import Dataset
 
+# A job that does not end is asked by this where it is (tests/integration/stuck.py).
+faulthandler.register(signal.SIGUSR2, all_threads=True)
 PIXELS, CLASSES = 64, 4
 _cases = {}
 

@@ -35,7 +35,7 @@ std::span<const std::byte> LogRead::bytes(LogRange place) {
 int copy_logged(const LoggedCopy& logged, int to) {
   const std::span<const std::byte> bytes = logged.read->bytes(logged.place);
   if (bytes.empty()) return EIO;
-  if (LogFiles::checksum(bytes) != logged.checksum) return EBADMSG;
+  if (LogFiles::checksum(bytes) != logged.entry.checksum) return EBADMSG;
   return write_fully(to, bytes.data(), bytes.size());
 }
 

@@ -11,6 +11,7 @@
 
 #include "optimizer/chunks/aligned_buffer.h"
 #include "optimizer/chunks/log_files.h"
+#include "policy/chunks/log_contents.h"
 #include "policy/chunks/log_index.h"
 
 namespace sluice::optimizer {
@@ -39,11 +40,10 @@ class LogRead {
 struct LoggedCopy {
   std::shared_ptr<LogRead> read;
   policy::LogRange place;
-  uint64_t checksum = 0;  // of the bytes there
-  uint64_t version = 0;   // of the original that they were copied from
+  policy::LogContents::Entry entry;  // what was written there
 };
 
-// 0: the bytes were written to `to`, at its offset. EBADMSG: the disk has other ones; or an errno.
+// 0: the bytes were written to `to`, at its offset. EBADMSG: the log has other ones; or an errno.
 // After a failure a part of them may have been written.
 int copy_logged(const LoggedCopy& logged, int to);
 

@@ -127,15 +127,15 @@ bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageS
 }
 
 // The same of the log.
-bool copy_from_log(const UniqueFd& place, const LoggedCopy& logged, const UniqueFd& to,
-                   CopyResult* result) {
+bool copy_from_log(const UniqueFd& place, const std::shared_ptr<const LoggedCopy>& logged,
+                   const UniqueFd& to, CopyResult* result) {
   StageStat now;
-  if (logged.version != version_in_run(result->stat) ||
+  if (logged == nullptr || logged->entry.version != version_in_run(result->stat) ||
       !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(result->stat, now)) {
     return false;
   }
-  const int error = copy_logged(logged, to.get());
-  result->damaged = error == EBADMSG || error == EIO;
+  const int error = copy_logged(*logged, to.get());
+  if (error == EBADMSG || error == EIO) result->damaged = logged;
   return error == 0;
 }
 
@@ -225,7 +225,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
       result.stat.size <= PackStore::kMostSample) {
     version = pack_version(result.stat, mount);
   }
-  result.logged = rules.logged != nullptr && copy_from_log(place, *rules.logged, copy, &result);
+  result.logged = copy_from_log(place, rules.logged, copy, &result);
   result.packed = !result.logged && version &&
                   copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
   if (!result.packed && !result.logged) {

@@ -21,14 +21,14 @@ struct CopyResult {
   policy::StagePlan::Failure failure = policy::StagePlan::Failure::kError;  // if not
   std::string why;  // if not: one line, or empty
   protocol::StageStat stat{};
-  uint64_t flags = 0;    // StageCopy::flags
-  uint64_t inode = 0;    // of the copy
-  uint64_t charged = 0;  // bytes of memory that the copy takes
-  bool packed = false;   // the bytes came from a pack
-  bool logged = false;   // the bytes came from the log
-  bool damaged = false;  // the log had other bytes than were written to it, or none
-  uint64_t took_ns = 0;  // on the thread that read it; 0: not known
-  bool cached = false;   // the whole file was in the page cache already
+  uint64_t flags = 0;                         // StageCopy::flags
+  uint64_t inode = 0;                         // of the copy
+  uint64_t charged = 0;                       // bytes of memory that the copy takes
+  bool packed = false;                        // the bytes came from a pack
+  bool logged = false;                        // the bytes came from the log
+  uint64_t took_ns = 0;                       // on the thread that read it; 0: not known
+  bool cached = false;                        // the whole file was in the page cache already
+  std::shared_ptr<const LoggedCopy> damaged;  // CopyRules::logged, if the log had other bytes
 };
 
 struct CopyRules {

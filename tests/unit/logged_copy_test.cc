@@ -41,7 +41,7 @@ class LoggedCopyTest : public ::testing::Test {
   LoggedCopy logged(std::shared_ptr<LogRead> read, uint64_t sample) const {
     return {.read = std::move(read),
             .place = {sample * kSample, kSample},
-            .checksum = LogFiles::checksum(bytes_of(sample))};
+            .entry = {.checksum = LogFiles::checksum(bytes_of(sample))}};
   }
 
   std::string folder_;
@@ -70,7 +70,7 @@ TEST_F(LoggedCopyTest, OtherBytesThanWereWrittenAreRefused) {
   const UniqueFd to(memfd_create("copy", MFD_CLOEXEC));
   LoggedCopy other =
       logged(std::make_shared<LogRead>(files_, 1, std::vector<policy::LogRange>{{0, 8192}}), 1);
-  other.checksum ^= 1;
+  other.entry.checksum ^= 1;
   EXPECT_EQ(copy_logged(other, to.get()), EIO) << "the range ends within the sample";
   other.read = std::make_shared<LogRead>(files_, 1, std::vector<policy::LogRange>{{0, 12288}});
   EXPECT_EQ(copy_logged(other, to.get()), EBADMSG);

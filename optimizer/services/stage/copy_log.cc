@@ -28,7 +28,6 @@ namespace {
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 32;
 constexpr size_t kMostReads = 6;  // chunks that are being read, or wait for fetches
 constexpr unsigned kReaders = 4;
-constexpr uint64_t kMostDamaged = 16;
 
 // All of the file. Empty: it is shorter, or cannot be read.
 std::vector<std::byte> content(int fd, uint64_t size) {
@@ -57,10 +56,8 @@ LogRange whole_blocks(uint64_t offset, uint64_t bytes) {
 }  // namespace
 
 struct CopyLog::Pending {
-  uint64_t generation = 0;
-  uint32_t log = 0, turn = 0;
-  SampleId sample = 0;
-  uint64_t bytes = 0, version = 0;
+  policy::LogContents::Write write;
+  uint64_t bytes = 0;  // 0: nothing is to be written
   protocol::StageStat stat{};
   std::shared_ptr<UniqueFd> source;
 };
@@ -85,15 +82,20 @@ void CopyLog::use(const std::string& folder, uint64_t bytes) {
   });
 }
 
+void CopyLog::unfollow() {
+  followed_.reset();
+  contents_.reset(0);
+}
+
 // Closing a large file takes a while.
 void CopyLog::close() {
-  followed_.reset();
-  ++generation_;
+  unfollow();
   if (files_ != nullptr) writer_.run(0, [files = std::exchange(files_, nullptr)] {});
 }
 
 void CopyLog::release() {
   requested_ = failed_ = false;
+  damaged_ = 0;
   close();
 }
 
@@ -118,8 +120,7 @@ bool CopyLog::follow() {
   const FollowedJob::Step step = followed_->job->follow();
   if (step == FollowedJob::Step::kTurned) turned();
   if (step != FollowedJob::Step::kGone) return true;
-  followed_.reset();
-  ++generation_;
+  unfollow();
   return false;
 }
 
@@ -129,10 +130,7 @@ void CopyLog::choose() {
   auto job = FollowedJob::choose(&plans_->samples, &plans_->sample_files, budget_, chunk);
   if (job == nullptr) return;
   followed_ = std::make_unique<Followed>();
-  for (Written& written : followed_->written) {
-    written.checksum.resize(job->samples());
-    written.version.resize(job->samples());
-  }
+  contents_.reset(job->samples());
   followed_->job = std::move(job);
 }
 
@@ -141,8 +139,7 @@ void CopyLog::turned() {
   followed_->reads.clear();
   followed_->released.clear();
   const uint32_t old = 1 - followed_->job->plan().current();
-  ++followed_->turns[old];
-  std::ranges::fill(followed_->written[old].checksum, 0);
+  contents_.clear(old);
   writer_.run(0, [files = files_, old] { files->clear(old); });
 }
 
@@ -158,7 +155,7 @@ CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk) {
   std::vector<SampleId> wanted;
   for (const SampleId member : job.plan().log(current).members(chunk)) {
     if (!job.is_ordered(member) || job.is_read(member)) continue;
-    if (followed_->written[current].checksum[member] == 0) continue;
+    if (!contents_.find(member, current)) continue;
     if (plans_->stage.table().has(job.file_of(member)) == CopyTable::Has::kStaged) continue;
     wanted.push_back(member);
   }
@@ -197,16 +194,15 @@ std::shared_ptr<const LoggedCopy> CopyLog::find(SampleFileId file) {
   const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
   if (!sample) return nullptr;
   const LogPlan& plan = followed_->job->plan();
-  const Written& written = followed_->written[plan.current()];
-  if (!plan.is_cached(*sample) || written.checksum[*sample] == 0) {
+  const auto entry = contents_.find(*sample, plan.current());
+  if (!entry) {
     ++view_.missed_files;
     return nullptr;
   }
   ++view_.found_files;
   LoggedCopy logged;
   logged.place = *plan.log(plan.current()).place(*sample);
-  logged.checksum = written.checksum[*sample];
-  logged.version = written.version[*sample];
+  logged.entry = *entry;
   logged.read = read_of(*sample);
   return std::make_shared<const LoggedCopy>(std::move(logged));
 }
@@ -230,9 +226,9 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
     return;
   }
   const uint64_t version = version_in_run(stat);
-  const Written& current = followed_->written[job.plan().current()];
-  if (!job.has_bytes(*sample, stat.size) ||
-      (current.checksum[*sample] != 0 && current.version[*sample] != version)) {
+  const uint32_t current = job.plan().current();
+  const auto entry = contents_.find(*sample, current);
+  if (!job.has_bytes(*sample, stat.size) || (entry && entry->version != version)) {
     drop_sample(*sample);  // its original changed since it was written
     return;
   }
@@ -244,15 +240,14 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
     if (moves.to_current) released.reclaim(whole_blocks(write.offset, stat.size));
   }
   moves.release = released.take(budget_ - std::min(budget_, job.plan().used()));
-  const uint32_t log = job.plan().current() ^ (moves.to_current ? 0 : 1);
-  Pending pending = {.generation = generation_,
-                     .log = log,
-                     .turn = followed_->turns[log],
-                     .sample = *sample,
-                     .bytes = moves.writes.empty() ? 0 : stat.size,
-                     .version = version,
-                     .stat = stat,
-                     .source = std::make_shared<UniqueFd>(std::move(source))};
+  if (!job.plan().is_cached(*sample)) contents_.drop(*sample, current);
+  Pending pending;
+  pending.stat = stat;
+  pending.source = std::make_shared<UniqueFd>(std::move(source));
+  if (!moves.writes.empty()) {
+    pending.write = contents_.begin(*sample, current ^ (moves.to_current ? 0 : 1), version);
+    pending.bytes = stat.size;
+  }
   carry_out(std::move(pending), std::move(moves));
 }
 
@@ -271,7 +266,7 @@ void CopyLog::carry_out(Pending pending, LogPlan::Moves moves) {
       const std::vector<std::byte> bytes = content(source, pending.bytes);
       const bool changed = is_original(source, pending.stat) && !is_unchanged(source, pending.stat);
       if (changed || bytes.empty()) continue;
-      error = files->write(pending.log, write.offset, bytes);
+      error = files->write(pending.write.log, write.offset, bytes);
       checksum = LogFiles::checksum(bytes);
     }
     pending.source.reset();
@@ -282,28 +277,22 @@ void CopyLog::carry_out(Pending pending, LogPlan::Moves moves) {
 
 void CopyLog::wrote(const Pending& pending, uint64_t checksum, int error) {
   waiting_ -= pending.bytes;
-  if (pending.generation != generation_ || followed_ == nullptr) return;
-  if (pending.turn != followed_->turns[pending.log]) return;
+  if (!contents_.end(pending.write, checksum)) return;
   if (error != 0) {
     end(strerror(error));
     return;
   }
-  LogPlan& plan = followed_->job->plan();
-  if (!plan.log(pending.log).is_written(pending.sample)) return;  // dropped meanwhile
   if (checksum == 0) {  // it could not be read, or changed
-    drop_sample(pending.sample);
+    drop_sample(pending.write.sample);
     return;
   }
-  Written& written = followed_->written[pending.log];
-  written.checksum[pending.sample] = checksum;
-  written.version[pending.sample] = pending.version;
   ++view_.written_files;
   view_.written_bytes += pending.bytes;
 }
 
 void CopyLog::drop_sample(SampleId sample) {
   followed_->job->plan().drop(sample);
-  for (Written& written : followed_->written) written.checksum[sample] = 0;
+  for (const uint32_t log : {0, 1}) contents_.drop(sample, log);
 }
 
 void CopyLog::drop(SampleFileId file) {
@@ -316,9 +305,12 @@ void CopyLog::drop_all() {
   for (SampleId sample = 0; sample < followed_->job->samples(); ++sample) drop_sample(sample);
 }
 
-void CopyLog::damaged(SampleFileId file) {
-  drop(file);
-  if (++view_.damaged_files >= kMostDamaged) end("what was written does not come back");
+void CopyLog::damaged(SampleFileId file, const LoggedCopy& logged) {
+  const auto sample = followed_ != nullptr ? followed_->job->sample_of(file) : std::nullopt;
+  if (!sample || !contents_.stands(*sample, logged.entry)) return;
+  drop_sample(*sample);
+  ++view_.damaged_files;
+  if (++damaged_ >= kMostDamaged) end("what was written does not come back");
 }
 
 }  // namespace sluice::optimizer

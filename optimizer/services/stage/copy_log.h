@@ -9,7 +9,6 @@
 // sample of the dataset beside followed_job.h's.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "optimizer/io/mailbox.h"
 #include "optimizer/sessions/plans.h"
 #include "policy/chunks/followed_job.h"
+#include "policy/chunks/log_contents.h"
 #include "policy/chunks/released_ranges.h"
 #include "protocol/stage.h"
 #include "protocol/unique_fd.h"
@@ -61,9 +61,9 @@ class CopyLog {
   // The log's bytes are not, or may not be, those of the file.
   void drop(policy::SampleFileId file);
   void drop_all();
-  // The disk returned an error, or other bytes than were written. Ends the log if that happens too
-  // often.
-  void damaged(policy::SampleFileId file);
+  // What find() returned could not be read, or had other bytes. Ends the log if that is due to the
+  // disk, too often.
+  void damaged(policy::SampleFileId file, const LoggedCopy& logged);
 
   struct View {
     uint64_t used_bytes = 0;                        // of both logs
@@ -78,13 +78,11 @@ class CopyLog {
   std::optional<View> view() const;
 
   static constexpr uint64_t kMostWaiting = 64 << 20;
+  static constexpr uint64_t kMostDamaged = 16;  // samples, over the time of a log
 
  private:
   using SampleId = policy::SampleId;
 
-  struct Written {  // by sample; checksum 0: not written, or not yet
-    std::vector<uint64_t> checksum, version;
-  };
   struct OpenRead {
     uint32_t chunk = 0;
     std::vector<SampleId> left;  // members that no fetch has asked for
@@ -92,14 +90,13 @@ class CopyLog {
   };
   struct Followed {
     std::unique_ptr<policy::FollowedJob> job;
-    std::array<Written, 2> written;
-    std::array<uint32_t, 2> turns{};  // how often each log was cleared
     policy::ReleasedRanges released;  // of the log that is read
     std::deque<OpenRead> reads;       // chunks whose bytes wait for further fetches
   };
 
   bool follow();  // false: there is no job to follow, or no log
   void choose();
+  void unfollow();
   void turned();
   OpenRead* open_chunk(uint32_t chunk);
   void read_ahead(uint32_t chunk);
@@ -118,8 +115,9 @@ class CopyLog {
   bool requested_ = false, failed_ = false;
   std::shared_ptr<LogFiles> files_;  // null: there is no log
   std::unique_ptr<Followed> followed_;
-  uint64_t waiting_ = 0;     // bytes of copies that are to be written
-  uint64_t generation_ = 0;  // of followed_
+  policy::LogContents contents_;  // of followed_
+  uint64_t waiting_ = 0;          // bytes of copies that are to be written
+  uint64_t damaged_ = 0;          // samples, of this log
   View view_;
   Executor writer_;  // one thread: what is written and released keeps its order
   Executor readers_;

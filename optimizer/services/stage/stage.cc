@@ -188,7 +188,7 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
 }
 
 void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, CopyResult result) {
-  if (result.damaged) disk_.log.damaged(planned.file);
+  if (result.damaged) disk_.log.damaged(planned.file, *result.damaged);
   if (!result.good) {
     failed(planned, result);
     return;

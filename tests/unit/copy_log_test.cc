@@ -1,0 +1,150 @@
+// The log of a job that runs: what its reads and its disk are held accountable for.
+#include "optimizer/services/stage/copy_log.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace sluice::optimizer {
+namespace {
+
+using policy::SampleFileId;
+using policy::SessionId;
+
+constexpr uint32_t kSamples = 100, kBytes = 20'000, kLimitMs = 60'000;
+constexpr SessionId kJob{1};
+
+class CopyLogTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "copy-log-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    dataset_ = plans_.samples.use(kJob, "files", kSamples);
+    for (uint32_t sample = 0; sample < kSamples; ++sample) {
+      const SampleFileId file = plans_.sample_files.intern("/data/" + std::to_string(sample));
+      plans_.samples.datasets().locate(kJob, dataset_, sample, {policy::whole_file(file)},
+                                       policy::Source::kDeclared);
+      plans_.sample_files.set_bytes(file, kBytes);
+      file_.push_back(file);
+    }
+    log_.use(folder_, 64 << 20);
+    until([this] { return log_.may_write(); });
+    publish(0);
+    publish(1);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Until the condition is true, runs what other threads pass on.
+  template <typename Condition>
+  void until(Condition condition) {
+    while (!condition()) {
+      pollfd ready = {mailbox_->fd(), POLLIN, 0};
+      ASSERT_EQ(poll(&ready, 1, kLimitMs), 1) << "nothing came";
+      mailbox_->run([](const std::exception& error) { FAIL() << error.what(); });
+    }
+  }
+
+  static std::vector<uint32_t> order(uint32_t epoch) {
+    std::vector<uint32_t> order(kSamples);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(epoch));
+    return order;
+  }
+  void publish(uint32_t epoch) {
+    ASSERT_TRUE(plans_.samples.publish(kJob, dataset_, epoch, 0, order(epoch)));
+  }
+  void take(uint32_t sample) { plans_.samples.orders().take(kJob, dataset_, sample); }
+
+  void write(uint32_t sample) {
+    UniqueFd source(memfd_create("sample", MFD_CLOEXEC));
+    const std::vector<std::byte> bytes(kBytes, static_cast<std::byte>(sample));
+    ASSERT_EQ(pwrite(source.get(), bytes.data(), bytes.size(), 0), ssize_t{kBytes});
+    protocol::StageStat stat{};
+    stat.size = kBytes;
+    log_.write(file_[sample], std::move(source), stat, false);
+  }
+  // The job reads the whole epoch, whose samples are written for the next one, which begins.
+  void read_epoch(uint32_t epoch) {
+    for (const uint32_t sample : order(epoch)) {
+      take(sample);
+      write(sample);
+    }
+    until([&] { return log_.view()->written_files >= (epoch + 1) * kSamples; });
+    publish(epoch + 2);
+    take(order(epoch + 1)[0]);
+  }
+  std::vector<std::shared_ptr<const LoggedCopy>> find_all() {
+    std::vector<std::shared_ptr<const LoggedCopy>> found;
+    for (const SampleFileId file : file_) found.push_back(log_.find(file));
+    return found;
+  }
+
+  policy::Residency* const residency_ = nullptr;
+  Plans plans_{residency_};
+  policy::DatasetId dataset_{};
+  std::vector<SampleFileId> file_;
+  std::string folder_;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  CopyLog log_{mailbox_, &plans_};
+};
+
+TEST_F(CopyLogTest, ADiskThatReturnsOtherBytesEndsTheLog) {
+  read_epoch(0);
+  const auto found = find_all();
+  for (uint32_t sample = 0; sample < CopyLog::kMostDamaged; ++sample) {
+    ASSERT_NE(found[sample], nullptr);
+    ASSERT_TRUE(log_.may_write()) << "it ended after " << sample;
+    log_.damaged(file_[sample], *found[sample]);
+    EXPECT_EQ(log_.view()->damaged_files, sample + 1);
+  }
+  EXPECT_FALSE(log_.may_write());
+  EXPECT_EQ(log_.find(file_[CopyLog::kMostDamaged]), nullptr);
+}
+
+// Fetches that waited while the epoch turned found the next one's bytes; sixteen of them, over all
+// of a job's epochs, ended its log, with a line that its disk was damaged.
+TEST_F(CopyLogTest, FetchesFromALogThatWasClearedAreNotHeldAgainstTheDisk) {
+  read_epoch(0);
+  const auto found = find_all();
+  read_epoch(1);
+  for (uint32_t sample = 0; sample < kSamples; ++sample) {
+    ASSERT_NE(found[sample], nullptr);
+    log_.damaged(file_[sample], *found[sample]);
+  }
+  EXPECT_EQ(log_.view()->damaged_files, 0U);
+  const auto again = find_all();
+  EXPECT_EQ(std::ranges::count(again, nullptr), 0) << "what the log has now was dropped";
+}
+
+TEST_F(CopyLogTest, AFetchOfWhatWasDroppedIsNotHeldAgainstTheDisk) {
+  read_epoch(0);
+  const auto found = log_.find(file_[7]);
+  ASSERT_NE(found, nullptr);
+  log_.drop(file_[7]);  // its original changed
+  log_.damaged(file_[7], *found);
+  EXPECT_EQ(log_.view()->damaged_files, 0U);
+}
+
+// The job read the file itself before the fetch was carried out: its blocks were released.
+TEST_F(CopyLogTest, AFetchOfWhatWasReleasedIsNotHeldAgainstTheDisk) {
+  read_epoch(0);
+  const uint32_t first = order(1)[0];
+  const auto found = log_.find(file_[first]);
+  ASSERT_NE(found, nullptr);
+  write(first);
+  log_.damaged(file_[first], *found);
+  EXPECT_EQ(log_.view()->damaged_files, 0U);
+}
+
+}  // namespace
+}  // namespace sluice::optimizer

@@ -35,22 +35,31 @@ int LogFiles::make(const std::string& path, File* file) {
 std::unique_ptr<LogFiles> LogFiles::open(const std::string& path, std::string* reason) {
   std::unique_ptr<LogFiles> logs(new LogFiles);
   logs->direct_ = true;
-  for (File& file : logs->files_) {
-    if (const int error = make(path, &file); error != 0) {
-      *reason = path + ": " + strerror(error);
-      return nullptr;
+  for (auto& log : logs->files_) {
+    for (File& file : log) {
+      if (const int error = make(path, &file); error != 0) {
+        *reason = path + ": " + strerror(error);
+        return nullptr;
+      }
+      logs->direct_ &= static_cast<bool>(file.direct);
     }
-    logs->direct_ &= static_cast<bool>(file.direct);
   }
   return logs;
 }
 
+const LogFiles::File& LogFiles::part(uint32_t log, LogRange range, LogRange* part) const {
+  const uint64_t stripe = range.offset / kStripe, within = range.offset % kStripe;
+  *part = {stripe / kStripes * kStripe + within, std::min(range.length, kStripe - within)};
+  return files_[log][stripe % kStripes];
+}
+
 int LogFiles::write(uint32_t log, uint64_t offset, std::span<const std::byte> bytes) {
-  const File& file = files_[log];
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote = pwrite(file.fd.get(), bytes.data() + done, bytes.size() - done,
-                                 static_cast<off_t>(offset + done));
+    LogRange here;
+    const File& file = part(log, {offset + done, bytes.size() - done}, &here);
+    const ssize_t wrote =
+        pwrite(file.fd.get(), bytes.data() + done, here.length, static_cast<off_t>(here.offset));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return wrote < 0 ? errno : EIO;
     done += static_cast<size_t>(wrote);
@@ -64,20 +73,21 @@ uint64_t LogFiles::checksum(std::span<const std::byte> bytes) {
 }
 
 AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error) const {
-  const File& file = files_[log];
   *error = range.offset % AlignedBuffer::kBlock != 0 || range.length == 0 ? EINVAL : 0;
   AlignedBuffer buffer(*error == 0 ? range.length : 0);
   if (*error == 0 && buffer.size() == 0) *error = ENOMEM;
   size_t done = 0;
   while (*error == 0 && done < buffer.size()) {
+    LogRange here;
+    const File& file = part(log, {range.offset + done, buffer.size() - done}, &here);
     const bool direct = file.direct && done % AlignedBuffer::kBlock == 0;
     const ssize_t got = pread(direct ? file.direct.get() : file.fd.get(), buffer.data() + done,
-                              buffer.size() - done, static_cast<off_t>(range.offset + done));
+                              here.length, static_cast<off_t>(here.offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) *error = errno;
     if (got == 0) {  // the file's end
-      memset(buffer.data() + done, 0, buffer.size() - done);
-      break;
+      memset(buffer.data() + done, 0, here.length);
+      done += here.length;
     }
     if (got > 0) done += static_cast<size_t>(got);
   }
@@ -85,18 +95,31 @@ AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error) const {
 }
 
 int LogFiles::release(uint32_t log, LogRange range) {
-  if (range.length == 0) return 0;
-  const int result = fallocate(files_[log].fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                               static_cast<off_t>(range.offset), static_cast<off_t>(range.length));
-  return result == 0 ? 0 : errno;
+  for (LogRange here; range.length != 0; range.offset += here.length, range.length -= here.length) {
+    const File& file = part(log, range, &here);
+    if (fallocate(file.fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(here.offset), static_cast<off_t>(here.length)) != 0) {
+      return errno;
+    }
+  }
+  return 0;
 }
 
-int LogFiles::clear(uint32_t log) { return ftruncate(files_[log].fd.get(), 0) == 0 ? 0 : errno; }
+int LogFiles::clear(uint32_t log) {
+  int error = 0;
+  for (const File& file : files_[log]) {
+    if (ftruncate(file.fd.get(), 0) != 0) error = errno;
+  }
+  return error;
+}
 
 uint64_t LogFiles::taken(uint32_t log) const {
-  struct stat about {};
-  return fstat(files_[log].fd.get(), &about) == 0 ? static_cast<uint64_t>(about.st_blocks) * 512
-                                                  : 0;
+  uint64_t taken = 0;
+  for (const File& file : files_[log]) {
+    struct stat about {};
+    if (fstat(file.fd.get(), &about) == 0) taken += static_cast<uint64_t>(about.st_blocks) * 512;
+  }
+  return taken;
 }
 
 }  // namespace sluice::optimizer

@@ -4,6 +4,9 @@
 // with the checksum of what it wrote: a disk that returns other bytes then costs a
 // read of the original.
 //
+// Each log is several files by turns, kStripe bytes of each: a file system lets a write wait for
+// all reads of the same file that have begun, and those that come then for the write.
+//
 // All functions but open() block in the file system and are for the executor's threads; any number
 // of them may run at a time, but not two that write, or one that writes and one that reads or
 // releases, the same bytes.
@@ -44,7 +47,11 @@ class LogFiles {
   bool is_direct() const { return direct_; }  // whether reads go past the page cache
   // Bytes that a log takes on the disk. 0 if that cannot be found out.
   uint64_t taken(uint32_t log) const;
-  int descriptor(uint32_t log) const { return files_[log].fd.get(); }  // for tests
+  // For tests: of the first kStripe bytes.
+  int descriptor(uint32_t log) const { return files_[log].front().fd.get(); }
+
+  static constexpr uint64_t kStripe = 64 << 20;
+  static constexpr size_t kStripes = 16;
 
  private:
   struct File {
@@ -53,8 +60,10 @@ class LogFiles {
 
   LogFiles() = default;
   static int make(const std::string& path, File* file);
+  // The part of a range, from its begin on, that is in one file: that file, and where it is there.
+  const File& part(uint32_t log, policy::LogRange range, policy::LogRange* part) const;
 
-  std::array<File, 2> files_;
+  std::array<std::array<File, kStripes>, 2> files_;
   bool direct_ = false;
 };
 

@@ -15,6 +15,7 @@ LogRead::LogRead(std::shared_ptr<const LogFiles> files, uint32_t log, std::vecto
 void LogRead::prepare() {
   std::call_once(once_, [this] {
     for (const LogRange& range : ranges_) {
+      if (canceled_) break;
       int error = 0;
       buffers_.push_back(files_->read(log_, range, &error));
     }
@@ -23,7 +24,7 @@ void LogRead::prepare() {
 
 std::span<const std::byte> LogRead::bytes(LogRange place) {
   prepare();
-  for (size_t at = 0; at < ranges_.size(); ++at) {
+  for (size_t at = 0; at < buffers_.size(); ++at) {
     const LogRange& range = ranges_[at];
     if (place.offset < range.offset || buffers_[at].size() == 0) continue;
     if (place.offset + place.length > range.offset + buffers_[at].size()) continue;

@@ -2,6 +2,7 @@
 // request each, by the first fetch that needs one of their samples.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,9 @@ class LogRead {
 
   // Reads the ranges, or waits until they have been read.
   void prepare();
+  // The log is about to be cleared: ranges that have not begun to be read are not, and have no
+  // bytes.
+  void cancel() { canceled_ = true; }
   // The bytes at `place`; prepares them first. Empty: no range contains the place, or the disk
   // failed. Valid as long as this is.
   std::span<const std::byte> bytes(policy::LogRange place);
@@ -33,6 +37,7 @@ class LogRead {
   const std::shared_ptr<const LogFiles> files_;
   const uint32_t log_;
   const std::vector<policy::LogRange> ranges_;
+  std::atomic<bool> canceled_{false};
   std::once_flag once_;
   std::vector<AlignedBuffer> buffers_;  // by range
 };

@@ -53,6 +53,30 @@ class LogFilesTest : public ::testing::Test {
   std::unique_ptr<LogFiles> logs_;
 };
 
+TEST_F(LogFilesTest, StripesAreOneLog) {
+  constexpr uint64_t kEnd =
+      LogFiles::kStripe * LogFiles::kStripes;  // a second one of the first file
+  const auto one = bytes_of(1, 9000), two = bytes_of(2, 300'000), three = bytes_of(3, 9000);
+  ASSERT_EQ(logs_->write(1, 0, three), 0);
+  ASSERT_EQ(logs_->write(1, kEnd - 4096, one), 0);
+  ASSERT_EQ(logs_->write(1, LogFiles::kStripe - 100'000, two), 0);
+  int error = 0;
+  const AlignedBuffer last = logs_->read(1, {kEnd - 4096, 16384}, &error);
+  ASSERT_EQ(last.size(), 16384U) << error;
+  EXPECT_TRUE(std::ranges::equal(last.span().first(9000), one));
+  EXPECT_EQ(last.span()[9000], std::byte{0}) << "nothing was written there";
+  const uint64_t from = (LogFiles::kStripe - 100'000) / 4096 * 4096;
+  const AlignedBuffer across = logs_->read(1, {from, 400 * 4096}, &error);
+  ASSERT_EQ(across.size(), 400U * 4096) << error;
+  EXPECT_TRUE(std::ranges::equal(
+      across.span().subspan(LogFiles::kStripe - 100'000 - from, two.size()), two));
+  const AlignedBuffer first = logs_->read(1, {0, 12288}, &error);
+  EXPECT_TRUE(std::ranges::equal(first.span().first(9000), three));
+  EXPECT_LT(logs_->taken(1), 1U << 20) << "the space between is not taken";
+  EXPECT_EQ(logs_->clear(1), 0);
+  EXPECT_EQ(logs_->taken(1), 0U);
+}
+
 TEST_F(LogFilesTest, WhatWasWrittenIsReadInWholeBlocks) {
   const auto one = bytes_of(1, 5000), two = bytes_of(2, 9000);
   ASSERT_EQ(logs_->write(0, 0, one), 0);

@@ -25,8 +25,9 @@ namespace {
 
 // Bytes of a chunk, about: one request of at least 1 MiB; chunks that wait for their fetches take a
 // small part of the memory for copies.
-constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 32;
-constexpr size_t kMostReads = 6;  // chunks that are being read, or wait for fetches
+constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 64;
+constexpr uint32_t kReadAhead = 12;  // chunks
+constexpr size_t kMostReads = 16;    // of which some bytes wait for fetches
 constexpr unsigned kReaders = 4;
 
 // All of the file. Empty: it is shorter, or cannot be read.
@@ -136,6 +137,7 @@ void CopyLog::choose() {
 
 void CopyLog::turned() {
   ++view_.predicted_epochs;
+  for (const OpenRead& open : followed_->reads) open.read->cancel();
   followed_->reads.clear();
   followed_->released.clear();
   const uint32_t old = 1 - followed_->job->plan().current();
@@ -168,9 +170,17 @@ CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk) {
   return &reads.back();
 }
 
-// As many chunks behind the one that fetches have come to as may be read at a time.
+// What the job has read itself is not fetched any more.
+void CopyLog::close_reads() {
+  for (OpenRead& open : followed_->reads) {
+    std::erase_if(open.left, [this](SampleId member) { return followed_->job->is_read(member); });
+  }
+  std::erase_if(followed_->reads, [](const OpenRead& one) { return one.left.empty(); });
+}
+
+// Workers are apart, and each that comes to what has not been requested reads it by itself.
 void CopyLog::read_ahead(uint32_t chunk) {
-  for (uint32_t next = chunk + 1; next < chunk + kReaders; ++next) {
+  for (uint32_t next = chunk + 1; next <= chunk + kReadAhead; ++next) {
     if (followed_->reads.size() < kMostReads) open_chunk(next);
   }
 }
@@ -181,7 +191,7 @@ std::shared_ptr<LogRead> CopyLog::read_of(SampleId sample) {
   std::shared_ptr<LogRead> read;
   if (OpenRead* open = open_chunk(chunk); open != nullptr && std::erase(open->left, sample) != 0) {
     read = open->read;
-    std::erase_if(followed_->reads, [](const OpenRead& one) { return one.left.empty(); });
+    close_reads();
     read_ahead(chunk);
   } else {
     ++view_.lone_reads;
@@ -232,8 +242,11 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
     drop_sample(*sample);  // its original changed since it was written
     return;
   }
-  LogPlan::Moves moves = leaves && !job.is_read(*sample) ? job.plan().returned({&*sample, 1})
-                                                         : job.plan().consumed({&*sample, 1});
+  const bool unread = leaves && !job.is_read(*sample);
+  // Each write to the log that is read waits for the reads in flight, and those behind it wait too.
+  if (unread && !followed_->reads.empty()) return;
+  LogPlan::Moves moves =
+      unread ? job.plan().returned({&*sample, 1}) : job.plan().consumed({&*sample, 1});
   policy::ReleasedRanges& released = followed_->released;
   released.add(moves.release);
   for (const LogPlan::Write& write : moves.writes) {

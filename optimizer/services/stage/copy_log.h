@@ -83,7 +83,7 @@ class CopyLog {
  private:
   using SampleId = policy::SampleId;
 
-  struct OpenRead {
+  struct OpenRead {  // of a chunk
     uint32_t chunk = 0;
     std::vector<SampleId> left;  // members that no fetch has asked for
     std::shared_ptr<LogRead> read;
@@ -99,6 +99,7 @@ class CopyLog {
   void unfollow();
   void turned();
   OpenRead* open_chunk(uint32_t chunk);
+  void close_reads();
   void read_ahead(uint32_t chunk);
   std::shared_ptr<LogRead> read_of(SampleId sample);
   struct Pending;

@@ -16,24 +16,14 @@ from stage_testing import Ground
 
 COUNT, BYTES, EPOCHS = 800, 16000, 5
 # argv: the folder, whether the next epoch's order can be known, and a file for what its files hold, epoch by epoch.
-JOB = f"""
-import hashlib, os, sys
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Files(Dataset):
-    def __init__(self, folder):
-        self.samples = [(os.path.join(folder, str(number)), 0) for number in range({COUNT})]
-    def __len__(self):
-        return len(self.samples)
+JOB = stage_testing.hashed_files(COUNT) + f"""
+class Numbered(Files):
     def __getitem__(self, index):
-        with open(self.samples[index][0], "rb") as data:
-            found = data.read()
-        return index, hashlib.sha256(found).hexdigest()
+        return index, super().__getitem__(index)
 
 torch.manual_seed(3)
 generator = torch.Generator().manual_seed(5) if sys.argv[2] == "known" else None
-loader = DataLoader(Files(sys.argv[1]), batch_size=16, shuffle=True, num_workers=2, generator=generator, collate_fn=list)
+loader = DataLoader(Numbered(sys.argv[1]), batch_size=16, shuffle=True, num_workers=2, generator=generator, collate_fn=list)
 out = open(sys.argv[3], "w")
 for epoch in range({EPOCHS}):
     for batch in loader:

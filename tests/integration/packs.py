@@ -18,25 +18,15 @@ from stage_testing import Ground
 
 COUNT, BYTES, EPOCHS = 600, 16000, 3
 # argv: the folder. Prints what its files hold, in the order of each epoch.
-JOB = f"""
-import hashlib, os, sys
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Files(Dataset):
-    def __init__(self, folder):
-        self.samples = [(os.path.join(folder, str(number)), 0) for number in range({COUNT})]
-    def __len__(self):
-        return len(self.samples)
+JOB = stage_testing.hashed_files(COUNT) + f"""
+class Computed(Files):
     def __getitem__(self, index):
-        with open(self.samples[index][0], "rb") as data:
-            found = data.read()
         hashlib.sha256(bytes(1 << 19)).digest()  # what a job computes
-        return hashlib.sha256(found).hexdigest()
+        return super().__getitem__(index)
 
 torch.manual_seed(3)
 for epoch in range({EPOCHS}):
-    for batch in DataLoader(Files(sys.argv[1]), batch_size=16, shuffle=True, num_workers=2):
+    for batch in DataLoader(Computed(sys.argv[1]), batch_size=16, shuffle=True, num_workers=2):
         print(epoch, *batch, flush=True)
 """
 

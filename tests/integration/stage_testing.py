@@ -75,6 +75,24 @@ def slow_mounts():
     return os.path.exists("/dev/fuse") and shutil.which("fusermount3") is not None
 
 
+def hashed_files(count):
+    """How a job begins whose dataset is the files 0 to `count` of the folder that it is given: a sample is a file's hash."""
+    return f"""
+import hashlib, os, sys
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Files(Dataset):
+    def __init__(self, folder):
+        self.samples = [(os.path.join(folder, str(number)), 0) for number in range({count})]
+    def __len__(self):
+        return len(self.samples)
+    def __getitem__(self, index):
+        with open(self.samples[index][0], "rb") as data:
+            return hashlib.sha256(data.read()).hexdigest()
+"""
+
+
 def batches_of_one_call(epochs, pause_s):
     """A job whose dataset reads each batch with one call; decoding one takes `pause_s`. Prints the bytes read."""
     return f"""

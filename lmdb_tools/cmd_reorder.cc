@@ -99,9 +99,9 @@ void add_reorder(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "reorder",
-      "Write a database anew in shuffled order, so that a sequential scan gives shuffled records");
+      "Copy a database in shuffled order, so that a sequential scan gives shuffled records");
   command->footer(
-      "Keys are numbered anew: the record that becomes number 7 and was 00000042_NAME is now\n"
+      "Keys are renumbered: the record that becomes number 7 and was 00000042_NAME is now\n"
       "00000007_NAME; a key of another form, KEY, becomes 00000007_KEY. Values stay as they\n"
       "are. The same seed gives the same order everywhere. Resumable as make is. Reads IN in\n"
       "random order: have it on fast storage. OUT must not exist.");

@@ -1,7 +1,7 @@
 // Finds the chunks of datasets in an HDF5 file whose rows are samples, from the file's own index.
 // Format: "HDF5 File Format Specification Version 3.0" (The HDF Group); superblocks 0 to 3, object
 // headers 1 and 2, groups of symbol tables or of links in their header, chunks indexed by a B-tree
-// of version 1, as HDF5 writes them unless told to use its newest format. Others are not found.
+// of version 1, as HDF5 writes them unless its newest format is requested. Others are not found.
 //
 // Files are hostile: everything read is checked, cycles end, and memory and reads are bounded.
 #pragma once

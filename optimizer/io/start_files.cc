@@ -58,8 +58,8 @@ void add_start_file(const std::string& path, bool no_cachestat, PlaceList* list)
   if (size > kWhole) {
     const UniqueFd fd = open_regular(path, &about);
     uint64_t cached = 0;
-    // Of another user's file, as a shared environment's, the kernel does not tell: all of a large
-    // library would be more than what is used of it.
+    // Of another user's file, as a shared environment's, the kernel does not report it: all of a
+    // large library would be more than what is used of it.
     if (!fd || !cached_exactly(fd.get(), {0, size}, no_cachestat, &cached)) return;
     parts = cached_parts(fd.get(), size, no_cachestat);
   }

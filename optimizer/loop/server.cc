@@ -71,7 +71,7 @@ bool Server::accept_all(uint64_t now_ns) {
     const bool stranger = peer.uid != geteuid();
     if (stranger || connections_.size() > kMaxConnections) {
       const std::string reason = stranger
-                                     ? "this optimizer serves user " + std::to_string(geteuid())
+                                     ? "this is the optimizer of user " + std::to_string(geteuid())
                                      : "too many connections";
       if (stranger) say(Level::kWarn, "refused user {} (process {})", peer.uid, peer.pid);
       // Closing at once, with the peer's packet unread, would reset it and lose the reason.

@@ -1,6 +1,6 @@
 // Which bytes each of the two logs of log_plan.h has been given, by sample. What a read finds in a
 // log may differ from what was looked up before for two reasons: the disk is damaged, or the log
-// was cleared, or written again, in between. Here they are told apart.
+// was cleared, or written again, in between. This class distinguishes them.
 //
 // Pure; one thread. 32 bytes a sample.
 #pragma once

@@ -3,7 +3,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 
 ASKED = signal.SIGUSR2  # a process that catches it writes where its threads are (tests/stack/cases.py)
 ANSWER_SECONDS, END_SECONDS = 5, 10
@@ -54,8 +53,8 @@ def end(job):
     for pid in asked:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, ASKED)
-    if asked:
-        time.sleep(ANSWER_SECONDS)  # nothing tells when they have answered, and the test has failed
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        job.communicate(timeout=ANSWER_SECONDS if asked else 0)  # what they answer is returned below, too
     for pid in [*pids, *tree(job.pid)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -67,19 +67,21 @@ class CopyLogTest : public ::testing::Test {
 
   void write(uint32_t sample) {
     UniqueFd source(memfd_create("sample", MFD_CLOEXEC));
-    const std::vector<std::byte> bytes(kBytes, static_cast<std::byte>(sample));
-    ASSERT_EQ(pwrite(source.get(), bytes.data(), bytes.size(), 0), ssize_t{kBytes});
+    const std::vector<std::byte> bytes(bytes_, static_cast<std::byte>(sample));
+    ASSERT_EQ(pwrite(source.get(), bytes.data(), bytes.size(), 0), ssize_t{bytes_});
     protocol::StageStat stat{};
-    stat.size = kBytes;
+    stat.size = bytes_;
     log_.write(file_[sample], std::move(source), stat, false);
   }
   // The job reads the whole epoch, whose samples are written for the next one, which begins.
   void read_epoch(uint32_t epoch) {
-    for (const uint32_t sample : order(epoch)) {
-      take(sample);
-      write(sample);
+    const uint64_t before = log_.view()->written_files;
+    for (uint32_t at = 0; at < kSamples; ++at) {
+      take(order(epoch)[at]);
+      write(order(epoch)[at]);
+      const bool pause = at % 16 == 0 || at + 1 == kSamples;  // less than kMostWaiting is waiting
+      if (pause) until([&] { return log_.view()->written_files > before + at; });
     }
-    until([&] { return log_.view()->written_files >= (epoch + 1) * kSamples; });
     publish(epoch + 2);
     take(order(epoch + 1)[0]);
   }
@@ -93,10 +95,24 @@ class CopyLogTest : public ::testing::Test {
   Plans plans_{residency_};
   policy::DatasetId dataset_{};
   std::vector<SampleFileId> file_;
+  uint32_t bytes_ = kBytes;
   std::string folder_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   CopyLog log_{mailbox_, &plans_};
 };
+
+// A chunk has at least sixteen samples, of up to 64 MiB: all of it at once would be a gigabyte.
+TEST_F(CopyLogTest, ChunksThatAreTooLargeAreReadSampleBySample) {
+  bytes_ = 2 << 20;
+  for (const SampleFileId file : file_) plans_.sample_files.set_bytes(file, bytes_);
+  log_.release();
+  log_.use(folder_, 1 << 30);
+  until([this] { return log_.may_write(); });
+  read_epoch(0);
+  EXPECT_NE(log_.find(file_[order(1)[1]]), nullptr);
+  EXPECT_EQ(log_.view()->chunk_reads, 0U);
+  EXPECT_EQ(log_.view()->lone_reads, 1U);
+}
 
 TEST_F(CopyLogTest, ADiskThatReturnsOtherBytesEndsTheLog) {
   read_epoch(0);

@@ -27,7 +27,9 @@ namespace {
 // small part of the memory for copies.
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 64;
 constexpr uint32_t kReadAhead = 12;  // chunks
-constexpr size_t kMostReads = 16;    // of which some bytes wait for fetches
+// Bytes of all chunks that are being read or wait for fetches; the share is of the memory for
+// copies, beside which they are.
+constexpr uint64_t kLeastReads = 16 << 20, kMostReads = 64 << 20, kReadsShare = 4;
 constexpr unsigned kReaders = 4;
 
 // All of the file. Empty: it is shorter, or cannot be read.
@@ -52,6 +54,13 @@ LogRange whole_blocks(uint64_t offset, uint64_t bytes) {
   constexpr uint64_t kBlock = LogIndex::kBlock;
   const uint64_t from = offset / kBlock * kBlock;
   return {from, (offset + bytes + kBlock - 1) / kBlock * kBlock - from};
+}
+
+template <typename Many, typename Member>
+uint64_t total(const Many& many, Member member) {
+  uint64_t sum = 0;
+  for (const auto& one : many) sum += one.*member;
+  return sum;
 }
 
 }  // namespace
@@ -146,8 +155,9 @@ void CopyLog::turned() {
 }
 
 // The read of a chunk that is about to be read as a whole, which may have begun. nullptr: fewer
-// than two of its members are wanted, or not together.
-CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk) {
+// than two of its members are wanted, or not together, or there is no room: reads `ahead` do not
+// displace others.
+CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk, bool ahead) {
   std::deque<OpenRead>& reads = followed_->reads;
   const auto open = std::ranges::find(reads, chunk, &OpenRead::chunk);
   if (open != reads.end()) return &*open;
@@ -162,11 +172,19 @@ CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk) {
     wanted.push_back(member);
   }
   if (wanted.size() < 2) return nullptr;
+  std::vector<LogRange> ranges = job.plan().reads(wanted).ranges;
+  const uint64_t bytes = total(ranges, &LogRange::length);
+  const uint64_t most =
+      std::clamp(plans_->stage.room().budget() / kReadsShare, kLeastReads, kMostReads);
+  if (bytes > most) return nullptr;
+  while (bytes + total(reads, &OpenRead::bytes) > most) {
+    if (ahead) return nullptr;
+    reads.pop_front();
+  }
   ++view_.chunk_reads;
-  auto read = std::make_shared<LogRead>(files_, current, job.plan().reads(wanted).ranges);
+  auto read = std::make_shared<LogRead>(files_, current, std::move(ranges));
   readers_.run(0, [read] { read->prepare(); });
-  if (reads.size() >= kMostReads) reads.pop_front();
-  reads.push_back({chunk, std::move(wanted), std::move(read)});
+  reads.push_back({chunk, bytes, std::move(wanted), std::move(read)});
   return &reads.back();
 }
 
@@ -181,7 +199,7 @@ void CopyLog::close_reads() {
 // Workers are apart, and each that comes to what has not been requested reads it by itself.
 void CopyLog::read_ahead(uint32_t chunk) {
   for (uint32_t next = chunk + 1; next <= chunk + kReadAhead; ++next) {
-    if (followed_->reads.size() < kMostReads) open_chunk(next);
+    open_chunk(next, true);
   }
 }
 
@@ -189,7 +207,8 @@ std::shared_ptr<LogRead> CopyLog::read_of(SampleId sample) {
   const LogPlan& plan = followed_->job->plan();
   const uint32_t chunk = plan.log(plan.current()).chunk_of(sample);
   std::shared_ptr<LogRead> read;
-  if (OpenRead* open = open_chunk(chunk); open != nullptr && std::erase(open->left, sample) != 0) {
+  if (OpenRead* open = open_chunk(chunk, false);
+      open != nullptr && std::erase(open->left, sample) != 0) {
     read = open->read;
     close_reads();
     read_ahead(chunk);

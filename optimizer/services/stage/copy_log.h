@@ -85,6 +85,7 @@ class CopyLog {
 
   struct OpenRead {  // of a chunk
     uint32_t chunk = 0;
+    uint64_t bytes = 0;
     std::vector<SampleId> left;  // members that no fetch has asked for
     std::shared_ptr<LogRead> read;
   };
@@ -98,7 +99,7 @@ class CopyLog {
   void choose();
   void unfollow();
   void turned();
-  OpenRead* open_chunk(uint32_t chunk);
+  OpenRead* open_chunk(uint32_t chunk, bool ahead);
   void close_reads();
   void read_ahead(uint32_t chunk);
   std::shared_ptr<LogRead> read_of(SampleId sample);

@@ -27,7 +27,8 @@ class Link:
 
     serial           identifies the link
     epoch, sampler   the latest epoch and the id of its sampler, which lives as long as the loader
-    state            the generator's state with which the next epoch is expected to begin
+    left             the state in which the sampler of the latest epoch leaves the generator
+    words            drawn from the generator between the latest two epochs, None if unknown
     at_epoch         DistributedSampler's epoch in the latest epoch
     ahead            (epoch, order) as published before the epoch began, or None
     batches          of the latest epoch, where it does not fetch all samples, else None
@@ -38,7 +39,7 @@ class Link:
 
     def __init__(self):
         self.serial = next(Link._serials)
-        self.epoch = self.sampler = self.state = self.at_epoch = self.ahead = None
+        self.epoch = self.sampler = self.left = self.words = self.at_epoch = self.ahead = None
         self.batches = None
         self.course = turns.Course()
 
@@ -54,13 +55,9 @@ class Epoch:
         self.alone, registration.last = registration.last in (None, link.serial), link.serial
         self.batched = loader._auto_collation
         self.recipe, self.batch, self.wrapped = _recipe(loader)
-        self.seed_too = False  # whether the base seed comes from the sampler's generator
         # The generator's state and DistributedSampler's epoch that determine the order; a clone of
         # the generator in its state after the epoch.
         self.state = self.at_epoch = self.after = None
-        if self.recipe is not None:
-            self.seed_too = (loader.generator is self.recipe.generator
-                             and not (loader.persistent_workers and loader.num_workers > 0))
         self.chosen = None  # by sample, 1 for those that the epoch fetches; None: all
         self.batches = self.selection = self.delivery = self.turn = None
         self.plan = plan
@@ -89,7 +86,7 @@ class Epoch:
             self.order = self._whole(drawn)
             if self.recipe.given and not self._exist(self.order):
                 raise orders.Unknown("not numbered from 0 to the dataset's length")
-            self.after = generator if self.recipe.own else None
+            self.after = generator
         except Exception as error:  # malformed weights, lists or lengths
             settings.debug("order not predicted: %s" % error)
             self.recipe = self.order = None
@@ -167,9 +164,9 @@ class Epoch:
         return self.recipe.epoch() != self.at_epoch
 
     def _look_ahead(self):
-        """Publishes the next epoch's order if the latest step from epoch to epoch was predictable:
-        the generator began in the state in which the sampler had left it, or set_epoch went up by
-        at most one."""
+        """Publishes the next epoch's order where the latest step from epoch to epoch is likely to be made again: set_epoch
+        went up by at most one, or little was drawn from the generator since the sampler had left it, and as much as in
+        the step before, if there was one. An order that turns out otherwise is replaced when its epoch begins."""
         link, recipe = self.link, self.recipe
         if self.plan is not None or importance.selects():
             return  # which samples the next epoch fetches is decided when it begins
@@ -182,12 +179,13 @@ class Epoch:
             if same and step in (0, 1):
                 upcoming = recipe.at_epoch(at + step) if at is not None else recipe
             link.at_epoch, generator = at, None
-        elif recipe.own:
-            sure = same and link.state is not None and torch.equal(link.state, self.state)
-            if self.seed_too:
-                orders.draw_seed(self.after)
-            link.state = self.after.get_state()
-            upcoming, generator = (recipe, self.after) if sure else (None, None)
+        elif recipe.alike:
+            words = orders.words_between(link.left, self.state) if same and link.left is not None else None
+            again = words is not None and link.words in (None, words)
+            link.left, link.words, generator = self.after.get_state(), words, self.after
+            if again:
+                orders.skip(generator, words)
+                upcoming = recipe
         link.sampler, link.epoch = id(recipe.sampler), self.epoch
         if upcoming is not None:
             order = self._whole(upcoming.replay(generator))

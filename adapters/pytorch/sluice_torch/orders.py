@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import sampler as samplers
 
 LARGEST = 1 << 25  # samples of an epoch predicted as a whole: 256 MiB
+MOST_WORDS = 64    # drawn between two epochs of a loader
 
 
 def known(sampler):
@@ -53,6 +54,23 @@ def draw_seed(generator):
     return int(torch.empty((), dtype=torch.int64, device="cpu").random_(generator=generator).item())
 
 
+def skip(generator, words):
+    """Draws so many 32-bit words. Seeds are two."""
+    for _ in range(words):
+        torch.empty((), dtype=torch.int32, device="cpu").random_(generator=generator)
+
+
+def words_between(left, state):
+    """How many 32-bit words were drawn from a generator in the state `left` until it was in `state`: seeds, as loaders and
+    samplers draw when their epochs begin, and what else the job has drawn. None: more than MOST_WORDS."""
+    generator = clone(left)
+    for count in range(MOST_WORDS + 1):
+        if torch.equal(generator.get_state(), state):
+            return count
+        skip(generator, 1)
+    return None
+
+
 def flat(values):
     """A tensor or a sequence of whole numbers as an order. TypeError for other values."""
     if isinstance(values, torch.Tensor):
@@ -67,15 +85,17 @@ def flat(values):
 class Recipe(abc.ABC):
     """generator  the generator that is drawn from, None if the order does not depend on one
     own        whether that generator is the sampler's own, not the process's
+    alike      whether another epoch's replay is the same but for the generator's state
     chunk      positions whose draws are made together; 0: all before the first sample
     eager      whether replaying is safe while workers are still to be forked
     given      whether the job supplied the numbers, which may be out of range"""
-    generator, own, chunk, eager, given = None, False, 0, True, False
+    generator, own, alike, chunk, eager, given = None, False, False, 0, True, False
 
     def __init__(self, sampler):
         self.sampler = sampler
 
     def from_generator(self):
+        self.alike = True
         self.own = self.sampler.generator is not None
         self.generator = self.sampler.generator if self.own else torch.default_generator
 

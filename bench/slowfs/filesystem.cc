@@ -21,7 +21,7 @@ Filesystem::Filesystem(const Settings& wanted, int root_descriptor)
       meta_ns(static_cast<uint64_t>(std::llround(wanted.meta_latency_ms * 1e6))),
       read_ns(static_cast<uint64_t>(std::llround(wanted.read_latency_ms * 1e6))),
       started_ns(now_ns()),
-      service(wanted.parallel, wanted.bandwidth_mb * 1e6),
+      service(wanted.parallel, wanted.bandwidth_mb * 1e6, wanted.requests),
       gate(wanted.hang_after, wanted.fail_after) {}
 
 Filesystem::~Filesystem() { close(root); }
@@ -34,6 +34,7 @@ void Filesystem::wait_for(uint64_t due_ns, uint64_t bytes) {
 std::string Filesystem::figures() const {
   nlohmann::json out = ledger.snapshot();
   out["pid"] = getpid();
+  out["counted"] = service.counted();
   out["hung"] = gate.hung();
   out["nodes"] = inodes.size();
   out["up_s"] = static_cast<double>(now_ns() - started_ns) / 1e9;
@@ -44,6 +45,7 @@ std::string Filesystem::figures() const {
                      {"read_latency_ms", settings.read_latency_ms},
                      {"bandwidth_mb", settings.bandwidth_mb},
                      {"parallel", settings.parallel},
+                     {"requests", settings.requests},
                      {"read_ahead_kib", settings.read_ahead_kib},
                      {"threads", settings.threads},
                      {"max_background", settings.max_background},
@@ -134,7 +136,10 @@ void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     fuse_reply_err(request, error);
     return;
   }
-  if (error == 0) entry.ino = fs.inodes.remember(key, path);
+  if (error == 0) {
+    entry.ino = fs.inodes.remember(key, path);
+    fs.inodes.looked_up(entry.ino);
+  }
   if (fuse_reply_entry(request, &entry) != 0 && error == 0) fs.inodes.forget(entry.ino, 1);
 }
 

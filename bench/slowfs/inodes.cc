@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
 namespace sluice::slowfs {
 
 std::string Inodes::path(uint64_t node) const {
@@ -34,6 +36,18 @@ uint64_t Inodes::remember(const FileKey& key, const std::string& path) {
   if (!added && node.path != path) node.path = path;
   ++node.references;
   return place->second;
+}
+
+void Inodes::looked_up(uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found != nodes_.end()) found->second.looked_up = true;
+}
+
+bool Inodes::opens_what_was_looked_up(uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && std::exchange(found->second.looked_up, false);
 }
 
 void Inodes::forget(uint64_t node, uint64_t count) {

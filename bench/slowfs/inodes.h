@@ -42,6 +42,11 @@ class Inodes {
   // The node of this file, made if need be, with one more reference by the kernel. Any thread.
   uint64_t remember(const FileKey& key, const std::string& path);
 
+  // The file was looked up, and the next open belongs to the same request: true once after each
+  // looked_up(). Any thread.
+  void looked_up(uint64_t node);
+  bool opens_what_was_looked_up(uint64_t node);
+
   // The kernel gives back `count` references. Any thread.
   void forget(uint64_t node, uint64_t count);
 
@@ -63,6 +68,7 @@ class Inodes {
     FileKey key;
     std::string path;
     uint64_t references = 0;
+    bool looked_up = false;  // and not opened since
     std::vector<int> open;
   };
   struct Hash {

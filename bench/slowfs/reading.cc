@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -15,8 +16,9 @@ namespace {
 
 // What fuse_file_info::fh points to, from open to release.
 struct OpenFile : Handle {
-  int fd = -1;          // of the backing file; -1: the virtual file
-  std::string figures;  // what the virtual file reads as, fixed when it was opened
+  int fd = -1;                     // of the backing file; -1: the virtual file
+  std::atomic<bool> read = false;  // the first read belongs to the request that opened it
+  std::string figures;             // what the virtual file reads as, fixed when it was opened
   ~OpenFile() override {
     if (fd >= 0) close(fd);
   }
@@ -88,7 +90,7 @@ void open_file(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
     file->figures = fs.figures();
     fi->direct_io = 1;
   } else {
-    Metadata call(request, Kind::kOpen);
+    Metadata call(request, Kind::kOpen, !fs.inodes.opens_what_was_looked_up(node));
     const std::string path = fs.inodes.path(node);
     struct stat unused {};
     FileKey key;
@@ -116,7 +118,7 @@ void release_file(fuse_req_t request, fuse_ino_t node, fuse_file_info* fi) {
 
 void read_file(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
   Filesystem& fs = filesystem(request);
-  const OpenFile& file = open_file_of(*fi);
+  OpenFile& file = open_file_of(*fi);
   if (file.fd < 0) {
     const size_t begin = std::min(static_cast<size_t>(offset), file.figures.size());
     const size_t length = std::min(size, file.figures.size() - begin);
@@ -130,7 +132,8 @@ void read_file(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_f
   fs.ledger.count(fuse_req_ctx(request)->pid, Kind::kRead, bytes);
   const bool good = fs.gate.pass(bytes);
   // The link is entered after a hang, not before: its time must not run backwards.
-  const uint64_t due_ns = fs.service.admit(now_ns(), fs.read_ns, good ? bytes : 0);
+  const uint64_t due_ns =
+      fs.service.admit(now_ns(), fs.read_ns, good ? bytes : 0, file.read.exchange(true));
   fs.wait_for(due_ns, bytes);
   if (!good) {
     fs.ledger.count_failed();

@@ -17,10 +17,11 @@ inline Filesystem& filesystem(fuse_req_t request) {
 // itself does not add to the latency.
 class Metadata {
  public:
-  Metadata(fuse_req_t request, Kind kind) : filesystem_(filesystem(request)) {
+  // Not `counted`: it belongs to a request that was counted (Service::admit()).
+  Metadata(fuse_req_t request, Kind kind, bool counted = true) : filesystem_(filesystem(request)) {
     const int tid = fuse_req_ctx(request)->pid;
     if (tid == filesystem_.measuring_tid) return;
-    due_ns_ = filesystem_.service.admit(now_ns(), filesystem_.meta_ns, 0);
+    due_ns_ = filesystem_.service.admit(now_ns(), filesystem_.meta_ns, 0, counted);
     filesystem_.ledger.count(tid, kind);
   }
   void wait() {

@@ -114,6 +114,11 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
           ->check(within(1e6));
   app.add_option("--parallel", s.parallel, "requests answered at once, in turn; 0 is no limit")
       ->check(CLI::Range(0, 1 << 20));
+  app.add_option(
+         "--requests", s.requests,
+         "requests answered in a second, as object stores count them: a file's lookup, open "
+         "and first read are one; 0 is no limit")
+      ->check(within(1e6));
   app.add_option("--read-ahead", s.read_ahead_kib,
                  "KiB that the kernel reads ahead; more than 128 needs root")
       ->capture_default_str()

@@ -13,6 +13,7 @@ struct Settings {
   double read_latency_ms = 0;
   double bandwidth_mb = 0;        // 10^6 bytes per second, all readers together; 0 is no limit
   uint32_t parallel = 0;          // requests answered at once; 0 is no limit
+  double requests = 0;            // a second (service.h); 0 is no limit
   uint32_t read_ahead_kib = 128;  // what the kernel reads ahead
   uint32_t threads = 256;         // most worker threads
   uint32_t max_background = 0;    // kernel's limit of read-ahead requests in flight; 0 is threads

@@ -138,6 +138,26 @@ class Timing(slowfs_harness.Checks):
                 took = at_once(count, lambda n, m=mount: missing(m.path(f"no{n}")))
                 near(took, wanted, 0.93, 1.15 if limit else 8, f"s for {count} lookups, {limit} at once")
 
+    def check_requests(self):
+        """A file's lookup, open and first read are one request of --requests; what is asked beside it counts by itself."""
+        with self.mount("--requests", 50, "--attr-timeout", 60, "--entry-timeout", 60) as mount:
+            settle(mount)
+            os.stat(mount.path("folder"))
+
+            def counted(call):
+                before = mount.stats()["counted"]
+                call()
+                return mount.stats()["counted"] - before
+
+            def read_files(first):
+                for number in range(first, first + 20):
+                    with open(mount.path("folder", str(number)), "rb", buffering=0) as file:
+                        file.read(1)
+            took = timed(lambda: claim(counted(lambda: read_files(0)) == 20, "not one request a file"))
+            near(took, 0.38, 0.9, 4, "s for 20 requests, 50 of them a second")
+            claim(counted(lambda: os.stat(mount.path("folder", "50"))) == 1, "a lookup alone is not one request")
+            claim(counted(lambda: read_files(0)) == 20, "names that are known: not one request an open")
+
     def check_parallel_folder(self):
         """Two hundred lookups in one folder, and listings of it, do not wait for each other."""
         with self.mount("--meta-latency", 50, "--attr-timeout", 60, "--entry-timeout", 60) as mount:

@@ -38,6 +38,19 @@ TEST(Service, LinkCarriesItsRateAndNoMore) {
   }
 }
 
+TEST(Service, AnswersSoManyRequestsASecond) {
+  Service service(0, 0, 2000);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(service.admit(kStart, 2 * kMs, 100), kStart + i * kMs / 2 + 2 * kMs);
+    // What belongs to it takes no turn.
+    EXPECT_EQ(service.admit(kStart, 2 * kMs, 0, false), kStart + 2 * kMs);
+  }
+  EXPECT_EQ(service.counted(), 1000);
+  const uint64_t later = kStart + 10'000 * kMs;
+  EXPECT_EQ(service.admit(later, 0, 0), later);  // idle time is not saved up
+  EXPECT_EQ(service.admit(later, 0, 0), later + kMs / 2);
+}
+
 TEST(Service, IdleTimeIsNotSavedUp) {
   Service service(0, 1e6);
   service.admit(kStart, 0, 1000);

@@ -47,7 +47,7 @@ std::span<SampleId> Brand::slots_of(uint32_t group) {
                                    map_.chunk_samples());
 }
 
-Brand::Answer Brand::request(SampleId requested) {
+Brand::Answer Brand::request(SampleId requested, std::vector<SampleId>* loaded) {
   const uint32_t group = group_of(map_.chunk_of(requested));
   const uint32_t slot = map_.slot_of(requested);
   SampleId& place = slots_of(group)[slot];
@@ -55,10 +55,10 @@ Brand::Answer Brand::request(SampleId requested) {
   if (place == kNoSample) {
     answer.chunk = choose(group, slot);
     if (answer.chunk == kNoChunk) return {.sample = requested, .alone = true};
-    fill(answer.chunk, slot, &answer);
+    fill(answer.chunk, slot, &answer, loaded);
   }
   answer.sample = place;
-  if (groups_ == map_.chunks()) return answer;
+  if (holds_all()) return answer;
   used_ -= bytes_[place];
   place = kNoSample;  // self-invalidation
   return answer;
@@ -91,7 +91,7 @@ uint32_t Brand::choose(uint32_t group, uint32_t slot) {
 }
 
 // The requested slot first; the others while the memory's bytes last.
-void Brand::fill(uint32_t chunk, uint32_t slot, Answer* answer) {
+void Brand::fill(uint32_t chunk, uint32_t slot, Answer* answer, std::vector<SampleId>* loaded) {
   const std::span<const SampleId> members = map_.members(chunk);
   const std::span<SampleId> slots = slots_of(group_of(chunk));
   const auto put = [&](size_t at) {
@@ -99,6 +99,7 @@ void Brand::fill(uint32_t chunk, uint32_t slot, Answer* answer) {
     filled_[members[at]] = true;
     used_ += bytes_[members[at]];
     answer->useful += bytes_[members[at]];
+    if (loaded != nullptr) loaded->push_back(members[at]);
   };
   put(slot);
   for (size_t at = 0; at < members.size(); ++at) {
@@ -108,7 +109,7 @@ void Brand::fill(uint32_t chunk, uint32_t slot, Answer* answer) {
 }
 
 uint64_t Brand::footprint() const {
-  return slots_.capacity() * sizeof(SampleId) + filled_.capacity() / 8 + map_.samples() * 8ULL;
+  return slots_.capacity() * sizeof(SampleId) + filled_.capacity() / 8 + map_.samples() * 12ULL;
 }
 
 }  // namespace sluice::policy

@@ -30,7 +30,8 @@ class Brand {
   void begin_epoch();
   // Each sample is delivered once an epoch if each is requested once. One that is requested again
   // while no other is left in its place is delivered again, alone.
-  Answer request(SampleId requested);
+  // Appends the samples that a chunk brings to `loaded`, if that is not null.
+  Answer request(SampleId requested, std::vector<SampleId>* loaded = nullptr);
   // The sample was delivered otherwise in this epoch, and was not in memory.
   void delivered(SampleId sample) { filled_[sample] = true; }
 
@@ -38,7 +39,9 @@ class Brand {
   // retained or delivered if it were read now.
   uint32_t fillable(uint32_t chunk) const;
   uint32_t groups() const { return groups_; }  // abstract chunks
-  uint64_t used() const { return used_; }      // bytes
+  // Samples stay in memory when they were delivered: all fit.
+  bool holds_all() const { return groups_ == map_.chunks(); }
+  uint64_t used() const { return used_; }  // bytes
   // Of this object and `map`, bytes.
   uint64_t footprint() const;
 
@@ -49,7 +52,7 @@ class Brand {
   uint32_t first_chunk(uint32_t group) const;
   std::span<SampleId> slots_of(uint32_t group);
   uint32_t choose(uint32_t group, uint32_t slot);
-  void fill(uint32_t chunk, uint32_t slot, Answer* answer);
+  void fill(uint32_t chunk, uint32_t slot, Answer* answer, std::vector<SampleId>* loaded);
 
   const ChunkMap& map_;
   const std::span<const uint32_t> bytes_;

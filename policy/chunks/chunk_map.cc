@@ -16,19 +16,39 @@ std::vector<SampleId> shuffled(uint32_t samples, uint64_t seed) {
   return order;
 }
 
+std::vector<uint32_t> equal_chunks(size_t samples, uint32_t chunk_samples) {
+  std::vector<uint32_t> begins;
+  for (uint64_t begin = 0; begin < samples; begin += chunk_samples) {
+    begins.push_back(static_cast<uint32_t>(begin));
+  }
+  return begins;
+}
+
 }  // namespace
 
 ChunkMap::ChunkMap(uint32_t samples, uint32_t chunk_samples, uint64_t seed)
     : ChunkMap(shuffled(samples, seed), chunk_samples) {}
 
 ChunkMap::ChunkMap(std::vector<SampleId> order, uint32_t chunk_samples)
-    : chunk_samples_(chunk_samples), order_(std::move(order)), place_(order_.size()) {
-  for (uint32_t place = 0; place < samples(); ++place) place_[order_[place]] = place;
+    : ChunkMap(order, equal_chunks(order.size(), chunk_samples)) {}
+
+ChunkMap::ChunkMap(std::vector<SampleId> order, std::vector<uint32_t> begins)
+    : order_(std::move(order)),
+      begins_(std::move(begins)),
+      place_(order_.size()),
+      chunk_(order_.size()) {
+  begins_.push_back(samples());
+  for (uint32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (uint32_t place = begins_[chunk]; place < begins_[chunk + 1]; ++place) {
+      place_[order_[place]] = place;
+      chunk_[order_[place]] = chunk;
+    }
+    chunk_samples_ = std::max(chunk_samples_, begins_[chunk + 1] - begins_[chunk]);
+  }
 }
 
 std::span<const SampleId> ChunkMap::members(uint32_t chunk) const {
-  const size_t begin = static_cast<size_t>(chunk) * chunk_samples_;
-  return std::span(order_).subspan(begin, std::min<size_t>(chunk_samples_, order_.size() - begin));
+  return std::span(order_).subspan(begins_[chunk], begins_[chunk + 1] - begins_[chunk]);
 }
 
 }  // namespace sluice::policy

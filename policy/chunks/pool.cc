@@ -89,13 +89,14 @@ void ChunkPool::land(uint32_t chunk) {
   flights_.erase(at);
 }
 
-void ChunkPool::loaded(uint32_t chunk) {
+void ChunkPool::loaded(uint32_t chunk, std::vector<SampleId>* entered) {
   land(chunk);
   for (const SampleId sample : map_.members(chunk)) {
     if (in_memory_[sample] || delivered_[sample]) continue;
     in_memory_[sample] = true;
     used_ += bytes_[sample];
     enter(sample);
+    if (entered != nullptr) entered->push_back(sample);
   }
 }
 
@@ -117,7 +118,7 @@ ChunkPool::Answer ChunkPool::request(SampleId requested) {
   }
   const bool alone = !in_memory_[sample];
   deliver(sample);
-  return {sample, alone};
+  return {sample, alone, in_memory_[sample]};
 }
 
 void ChunkPool::enter(SampleId sample) {
@@ -139,7 +140,7 @@ void ChunkPool::deliver(SampleId sample) {
 
 uint64_t ChunkPool::footprint() const {
   return (place_.capacity() + pool_.capacity() + order_.capacity()) * sizeof(uint32_t) +
-         (in_memory_.capacity() + delivered_.capacity()) / 8 + map_.samples() * 8ULL;
+         (in_memory_.capacity() + delivered_.capacity()) / 8 + map_.samples() * 12ULL;
 }
 
 }  // namespace sluice::policy

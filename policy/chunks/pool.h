@@ -26,13 +26,15 @@ class ChunkPool {
   // failed(). kNoChunk: there is no room before more is requested, or nothing left to read. A chunk
   // larger than the capacity is read when the pool is empty.
   uint32_t next_load();
-  void loaded(uint32_t chunk);
+  // Appends the samples that it brings to `entered`, if that is not null.
+  void loaded(uint32_t chunk, std::vector<SampleId>* entered = nullptr);
   // It could not be read: each of its samples will be delivered alone.
   void failed(uint32_t chunk);
 
   struct Answer {
     SampleId sample = kNoSample;  // to be delivered; kNoSample: a chunk must be loaded before
     bool alone = false;           // it is not in memory, and is to be read by itself
+    bool held = false;            // it stays in memory for the next epoch
   };
   // Each sample is delivered once an epoch if each is requested once. One that is requested again
   // when all others were delivered is delivered again, alone.

@@ -26,6 +26,8 @@ class CopyMounts {
     bool busy(uint64_t now_ns) const { return in_flight >= model.depth(now_ns); }
   };
   static constexpr unsigned kMaxDepth = 128;
+  // The storage of chunks, among those of devices: its requests are not those of the originals'.
+  static constexpr uint64_t kChunks = UINT64_MAX;
 
   // `files` outlives this.
   explicit CopyMounts(const FileTable* files) : files_(*files) {}

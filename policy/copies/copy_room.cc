@@ -87,9 +87,16 @@ bool CopyRoom::make_room_ahead(uint64_t bytes) {
   return may_be_ahead(bytes) && spares_awaited && make_room(bytes);
 }
 
-// It is spent if the policy refuses it.
 void CopyRoom::offer(SessionId session, SampleFileId file, StagedCopy& copy) {
-  const Decision decision = policy_->access(number(session), number(file), copy.charged, &victims_);
+  decided(file, copy, policy_->access(number(session), number(file), copy.charged, &victims_));
+}
+
+void CopyRoom::offer_unread(SampleFileId file, StagedCopy& copy) {
+  decided(file, copy, policy_->offer(number(file), copy.charged, &victims_));
+}
+
+// It is spent if the policy refuses it.
+void CopyRoom::decided(SampleFileId file, StagedCopy& copy, Decision decision) {
   table_.set_state(file, copy, decision == Decision::kPass ? State::kSpent : State::kRetained);
   release_victims();
 }

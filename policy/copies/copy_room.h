@@ -66,10 +66,13 @@ class CopyRoom {
   void passed(SampleFileId file) { policy_->passed(number(file)); }
   // Lets the policy decide about a copy that `session` has read. REQUIRES: it is not ahead.
   void offer(SessionId session, SampleFileId file, StagedCopy& copy);
+  // The same about one that no reader has read, and that came with another.
+  void offer_unread(SampleFileId file, StagedCopy& copy);
   void evict(SampleFileId file);  // no effect without a copy
 
  private:
   void make_policy(PolicyKind kind);
+  void decided(SampleFileId file, StagedCopy& copy, Decision decision);
   void release_victims();
 
   FileTable& files_;

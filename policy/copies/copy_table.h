@@ -19,17 +19,18 @@ struct StagedCopy {
   // it is kRetained if the replacement policy retains it, and kSpent if not.
   enum class State : uint8_t { kFetching, kAhead, kRead, kRetained, kSpent };
   State state = State::kFetching;
-  bool dropped = false;   // while being fetched
-  bool checking = false;  // a check is in flight
-  bool queued = false;    // among the spent ones, in CopyTable
-  bool read = false;      // by any reader
-  bool awaited = false;   // in an order, and not read since that became known
-  bool to_cache = false;  // no copy: the original's pages are cached
-  uint64_t token = 0;     // of its fetch or check
-  SessionId session{};    // that it was fetched for
-  DatasetId dataset{};    // likewise
-  uint64_t took_ns = 0;   // share of the storage's time; 0: counted as wasted
-  uint32_t readers = 0;   // coming readers that it was fetched for, or that found it here
+  bool dropped = false;    // while being fetched
+  bool checking = false;   // a check is in flight
+  bool queued = false;     // among the spent ones, in CopyTable
+  bool read = false;       // by any reader
+  bool awaited = false;    // in an order, and not read since that became known
+  bool to_cache = false;   // no copy: the original's pages are cached
+  bool companion = false;  // while being fetched: it comes with a chunk, for no reader yet
+  uint64_t token = 0;      // of its fetch or check
+  SessionId session{};     // that it was fetched for
+  DatasetId dataset{};     // likewise
+  uint64_t took_ns = 0;    // share of the storage's time; 0: counted as wasted
+  uint32_t readers = 0;    // coming readers that it was fetched for, or that found it here
   uint64_t charged = 0, bytes = 0;
   uint64_t device = 0;
   uint64_t validated_ns = 0, issued_ns = 0, staged_ns = 0;

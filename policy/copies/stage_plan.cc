@@ -1,6 +1,7 @@
 #include "policy/copies/stage_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::policy {
 namespace {
@@ -47,17 +48,44 @@ PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now
   const bool check = copy != nullptr;
   if (check) {
     copy->checking = true;
+    copy->session = session;
   } else {
-    copy = &table_.add(file, FileTable::charge(files_.bytes(file)));
-    copy->device = mounts_.device_of(file);
+    copy = &begin_fetch(file, session, dataset);
     copy->readers = 1;
-    copy->dataset = dataset;
     copy->to_cache = originals_.contains(dataset) || files_.only_locked(file);
   }
-  copy->session = session;
   copy->token = next_token_++;
   mounts_.begin(*copy, now_ns);
   return {copy->token, file, session, check, copy->to_cache};
+}
+
+StagedCopy& StagePlan::begin_fetch(SampleFileId file, SessionId session, DatasetId dataset) {
+  StagedCopy& copy = table_.add(file, FileTable::charge(files_.bytes(file)));
+  copy.device = mounts_.device_of(file);
+  copy.dataset = dataset;
+  copy.session = session;
+  return copy;
+}
+
+void StagePlan::start_with_companions(SampleFileId file, SessionId session, uint64_t now_ns,
+                                      DatasetId dataset, std::vector<PlannedFetch>* fetches) {
+  PlannedFetch first = start(file, session, now_ns, dataset);
+  const std::vector<SampleFileId> others = companions && !first.check && !first.to_cache
+                                               ? companions(file)
+                                               : std::vector<SampleFileId>();
+  if (!others.empty()) first.chunk_for = first.token;
+  fetches->push_back(first);
+  for (const SampleFileId other : others) {
+    if (table_.find(other) != nullptr || files_.refused(other) != FileTable::Refused::kNo) continue;
+    if (!room_.may_add_copy() || !room_.make_room(FileTable::charge(files_.bytes(other)))) return;
+    StagedCopy& copy = begin_fetch(other, session, dataset);
+    copy.companion = true;
+    copy.device = CopyMounts::kChunks;
+    copy.token = next_token_++;
+    mounts_.begin(copy, now_ns);
+    fetches->push_back(
+        {.token = copy.token, .file = other, .session = session, .chunk_for = first.token});
+  }
 }
 
 bool StagePlan::original_is_ahead(SampleFileId file) const {
@@ -71,7 +99,8 @@ StagedCopy* StagePlan::find(const PlannedFetch& fetch) {
 }
 
 bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
-                          uint64_t charged, uint64_t now_ns, bool from_storage, uint64_t took_ns) {
+                          uint64_t charged, uint64_t now_ns, bool from_storage, uint64_t took_ns,
+                          uint64_t validated_ns) {
   StagedCopy* const copy = find(fetch);
   if (copy == nullptr) return false;
   // Fetches in flight at the same time share the storage's time.
@@ -94,10 +123,18 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   copy->device = device;
   copy->bytes = bytes;
   copy->staged_ns = now_ns;
-  if (!copy->to_cache) note_validated(fetch.file, *copy);
+  if (!copy->to_cache) {
+    note_validated(fetch.file, *copy, validated_ns != 0 ? validated_ns : copy->issued_ns);
+  }
   table_.set_charged(*copy, charged);
-  // Without a reader that waits for it, its reader read the original meanwhile.
-  table_.set_state(fetch.file, *copy, copy->readers > 0 ? State::kAhead : State::kSpent);
+  if (copy->readers == 0 && std::exchange(copy->companion, false)) {
+    table_.set_state(fetch.file, *copy, State::kRead);
+    room_.fit_policy();
+    room_.offer_unread(fetch.file, *copy);
+  } else {
+    // Without a reader that waits for it, its reader read the original meanwhile.
+    table_.set_state(fetch.file, *copy, copy->readers > 0 ? State::kAhead : State::kSpent);
+  }
   room_.make_room(0);
   return table_.find(fetch.file) != nullptr;
 }
@@ -107,13 +144,18 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
   if (copy == nullptr || !copy->checking) return false;
   mounts_.end(*copy, 0, Counts::kNot, 0);
   copy->checking = false;
-  note_validated(fetch.file, *copy);
+  note_validated(fetch.file, *copy, copy->issued_ns);
   return true;
 }
 
-void StagePlan::note_validated(SampleFileId file, StagedCopy& copy) {
-  copy.validated_ns = copy.issued_ns;
-  validated_.emplace_back(file, copy.validated_ns);
+void StagePlan::note_validated(SampleFileId file, StagedCopy& copy, uint64_t time_ns) {
+  copy.validated_ns = time_ns;
+  // Oldest first, about.
+  if (!validated_.empty() && time_ns < validated_.front().second) {
+    validated_.emplace_front(file, time_ns);
+  } else {
+    validated_.emplace_back(file, time_ns);
+  }
 }
 
 void StagePlan::start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks) {

@@ -34,6 +34,9 @@ struct PlannedFetch {
   SessionId session{};    // for which it is fetched
   bool check = false;     // only check whether the original still is what was copied
   bool to_cache = false;  // no copy: the original is read into its page cache
+  // It comes with a chunk that is read whole, for the fetch that this one names with its token: for
+  // itself, or as a companion of the one before.
+  uint64_t chunk_for = 0;
 };
 
 class StagePlan {
@@ -54,6 +57,9 @@ class StagePlan {
   // Of a file without a copy: whether its bytes are being read from elsewhere anyway, so that its
   // fetch need not wait for room in its mount's depth. Empty: never.
   std::function<bool(SampleFileId)> is_coming;
+  // What is to come with the file, since a chunk is read whole for it: asked once, when its fetch
+  // starts. Empty: nothing, and no chunk is.
+  std::function<std::vector<SampleFileId>(SampleFileId)> companions;
 
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }
@@ -65,12 +71,17 @@ class StagePlan {
   // After kTake: makes room and starts the fetch, which must end in on_staged() or on_failed().
   PlannedFetch start(SampleFileId file, SessionId session, uint64_t now_ns,
                      DatasetId dataset = kNoDataset);
+  // The same for a file with its companions, which are retained until they are read as far as the
+  // replacement policy has room for them. Appends the fetches, the file's first.
+  void start_with_companions(SampleFileId file, SessionId session, uint64_t now_ns,
+                             DatasetId dataset, std::vector<PlannedFetch>* fetches);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
   // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
-  // not known.
+  // not known. `validated_ns`: when the original was compared, if not when the fetch began.
   bool on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes, uint64_t charged,
-                 uint64_t now_ns, bool from_storage = true, uint64_t took_ns = 0);
+                 uint64_t now_ns, bool from_storage = true, uint64_t took_ns = 0,
+                 uint64_t validated_ns = 0);
   // A check that found no difference. False: it is no longer of interest.
   bool on_valid(const PlannedFetch& fetch);
   // kError: retried with the next order. kMount: no file of its folder is ever fetched. kChanged: a
@@ -101,7 +112,8 @@ class StagePlan {
  private:
   template <typename Test>
   void drop_if(Test test);
-  void note_validated(SampleFileId file, StagedCopy& copy);
+  void note_validated(SampleFileId file, StagedCopy& copy, uint64_t time_ns);
+  StagedCopy& begin_fetch(SampleFileId file, SessionId session, DatasetId dataset);
   StagedCopy* find(const PlannedFetch& fetch);
 
   FileTable& files_;

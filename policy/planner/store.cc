@@ -14,8 +14,8 @@ FetchVerdict Store::judge(SessionId session, const Extent& part, uint64_t now_ns
 
 void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<PlannedFetch>* fetches) {
   if (wanted.extent.file.is_whole()) {
-    fetches->push_back(
-        files_->start(wanted.extent.file.whole(), wanted.session, now_ns, wanted.dataset));
+    files_->start_with_companions(wanted.extent.file.whole(), wanted.session, now_ns,
+                                  wanted.dataset, fetches);
   } else {
     records_.take(wanted, now_ns);
   }

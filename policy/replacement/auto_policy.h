@@ -22,6 +22,9 @@ class AutoPolicy : public Policy {
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                   std::vector<SampleId>* evicted) override;
+  Decision offer(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) override {
+    return now_->offer(sample, bytes, evicted);
+  }
   void passed(SampleId sample) override { now_->passed(sample); }
   void drop(SampleId sample) override;
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) override;

@@ -37,6 +37,10 @@ class Policy {
   virtual Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                           std::vector<SampleId>* evicted) = 0;
 
+  // The store has the sample although no job has accessed it: retained as if it were accessed now,
+  // but what was predicted of it is still to come. *evicted as of access().
+  virtual Decision offer(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) = 0;
+
   // A predicted access has happened that needs no decision: the sample is not in the store, or the
   // store retains it for another reason.
   virtual void passed(SampleId sample) { (void)sample; }

@@ -22,6 +22,16 @@ Decision RetainedSet::access(uint32_t job, SampleId sample, uint64_t bytes,
   evicted->clear();
   admit(sample);
   seen(job, sample);
+  return decide(sample, bytes, evicted);
+}
+
+Decision RetainedSet::offer(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) {
+  evicted->clear();
+  admit(sample);
+  return decide(sample, bytes, evicted);
+}
+
+Decision RetainedSet::decide(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) {
   if (bytes_[sample] == bytes) {
     hit(sample);
     return Decision::kHit;

@@ -17,6 +17,7 @@ class RetainedSet : public Policy {
 
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                   std::vector<SampleId>* evicted) final;
+  Decision offer(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) final;
   void drop(SampleId sample) final;
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) final;
   bool retained(SampleId sample) const final {
@@ -56,6 +57,7 @@ class RetainedSet : public Policy {
   static constexpr uint64_t kNotRetained = UINT64_MAX;
 
   void remove(SampleId sample);
+  Decision decide(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted);
 
   uint64_t capacity_;
   uint64_t used_ = 0;

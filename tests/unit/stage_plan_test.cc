@@ -78,6 +78,57 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   EXPECT_FALSE(fetch(3));
 }
 
+// A chunk is read whole for the first of its samples: the others are retained until their turn.
+TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(6 * FileTable::charge(kBytes), 1000);
+  plan.companions = [this](SampleFileId first) {
+    return first == file(1) ? numbers({2, 3, 4}) : std::vector<SampleFileId>();
+  };
+  want(3);
+  arrive();
+  plan.on_read(SessionId{1}, file(3));
+  plan.predict(numbers({1, 4, 2, 5}));
+  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
+  ASSERT_EQ(flying.size(), 3U) << "a copy that is there comes again, or one does not come";
+  for (const PlannedFetch& one : flying) EXPECT_EQ(one.chunk_for, flying.front().token);
+  arrive();
+  EXPECT_EQ(plan.table().ahead(), FileTable::charge(kBytes)) << "only the first is the window's";
+  for (const int other : {2, 4}) {
+    EXPECT_EQ(plan.table().find(file(other))->state, StagedCopy::State::kRetained);
+  }
+  // Others come and go; those that are needed stay.
+  for (int i = 10; i < 20; ++i) {
+    want(i);
+    arrive();
+    plan.on_read(SessionId{1}, file(i));
+    check();
+  }
+  for (const int i : {1, 4, 2}) {
+    EXPECT_EQ(plan.table().has(file(i)), CopyTable::Has::kStaged) << i;
+    EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kNever) << "it is fetched again";
+    const Hit hit = plan.on_read(SessionId{1}, file(i));
+    EXPECT_GT(hit.first_bytes, 0U);
+  }
+}
+
+TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);
+  plan.companions = [this](SampleFileId first) {
+    return first == file(1) ? numbers({2, 3, 4, 5, 6}) : std::vector<SampleFileId>();
+  };
+  plan.predict(numbers({1, 2, 3, 4, 5, 6}));
+  for (int i = 1; i <= 6; ++i) files.set_bytes(file(i), kBytes);
+  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
+  EXPECT_EQ(flying.size(), 3U);
+  arrive();
+  EXPECT_EQ(plan.on_read(SessionId{1}, file(1)).first_bytes, kBytes);
+  check();
+}
+
 TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
   plan.room().set_policy(PolicyKind::kShade);
   plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);

@@ -16,7 +16,7 @@ optimizer-replay_ARCHIVES := tests optimizer policy protocol
 FUZZERS := $(addprefix $(B)/fuzz/,optimizer_input pack_file tensor_list)
 
 $(B)/fuzz/optimizer_input: $(wildcard optimizer/control/*.cc) $(policy.a_SRCS) $(PROTOCOL_SRCS)
-$(B)/fuzz/pack_file: $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc)
+$(B)/fuzz/pack_file: $(addprefix optimizer/packs/,pack_file.cc pack_folder.cc pack_head.cc)
 $(B)/fuzz/tensor_list: $(wildcard policy/weights/*.cc)
 $(FUZZERS): $(B)/fuzz/%: tests/fuzz/%.cc $(wildcard policy/*/*.h optimizer/*/*.h optimizer/*/*/*.h protocol/*.h)
 	@mkdir -p $(@D)

@@ -23,27 +23,12 @@ constexpr uint64_t kFirstRead = 16 << 10;  // holds the head of most packs
 constexpr size_t kSmall = 64 << 10;        // samples below it share a piece,
 constexpr size_t kPiece = 1 << 20;         // which is not larger than this
 
-bool is_path(std::string_view path) {
-  return !path.empty() && path.size() <= protocol::kPackMaxPath && path[0] == '/';
-}
-
-bool is_part(uint64_t offset, uint64_t length, const PackVersion& version) {
-  constexpr uint32_t kSecond = 1'000'000'000;
-  return offset <= version.size && length <= version.size - offset &&
-         version.modified_ns < kSecond && version.changed_ns < kSecond;
-}
-
 // What a disk says of a sector that it cannot read is damage like any other.
 int damage_of(int error) {
   return error == ENODATA || error == EIO || error == EUCLEAN ? EBADMSG : error;
 }
 
 }  // namespace
-
-bool can_be_packed(const PackKey& key, const PackVersion& version) {
-  return is_path(key.path) && key.path.find('\0') == std::string_view::npos &&
-         is_part(key.offset, key.length, version);
-}
 
 bool PackBuilder::add(const PackKey& key, const PackVersion& version, std::vector<char> bytes,
                       uint64_t checksum) {
@@ -167,54 +152,15 @@ int PackFile::load(std::string* reason) {
   std::vector<char> head(std::min(size, kFirstRead));
   int error = read_fully(fd_.get(), head.data(), head.size(), 0);
   if (error != 0) return failed(error);
-  PackHeader header;
-  memcpy(&header, head.data(), sizeof header);
-  if (header.magic != protocol::kPackMagic) return bad("not a pack");
-  if (header.version != protocol::kPackVersion) return bad("a pack of another version");
-  bytes_ = header.bytes;
-  if (bytes_ != size) return bad("not as long as it says");
-  if (bytes_ > protocol::kPackMaxBytes) return bad("too large for a pack");
-  if (header.samples == 0 || header.entry_size != sizeof(PackEntry) ||
-      header.index_bytes != uint64_t{header.samples} * sizeof(PackEntry) ||
-      header.index_bytes > protocol::kPackMaxHead || header.names_bytes > protocol::kPackMaxHead) {
-    return bad("its header makes no sense");
-  }
-  head_bytes_ = sizeof header + header.index_bytes + header.names_bytes;
-  if (head_bytes_ > protocol::kPackMaxHead || head_bytes_ > bytes_) {
-    return bad("its header makes no sense");
-  }
-  const size_t had = std::min<uint64_t>(head.size(), head_bytes_);
-  head.resize(head_bytes_);
+  bytes_ = size;
+  const uint64_t whole = PackHead::bytes_of(head, size, reason);
+  if (whole == 0) return EBADMSG;
+  const size_t had = std::min<uint64_t>(head.size(), whole);
+  head.resize(whole);
   error = read_fully(fd_.get(), head.data() + had, head.size() - had, had);
   if (error != 0) return failed(error);
   posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_NORMAL);
-  const uint64_t said = header.checksum;
-  header.checksum = 0;
-  memcpy(head.data(), &header, sizeof header);
-  if (Checksum::of(head.data(), head.size()) != said) return bad("its index is damaged");
-  entries_.resize(header.samples);
-  memcpy(entries_.data(), head.data() + sizeof header, header.index_bytes);
-  names_.assign(head.data() + sizeof header + header.index_bytes, header.names_bytes);
-  return entries_make_sense() ? 0 : bad("its index makes no sense");
-}
-
-bool PackFile::entries_make_sense() const {
-  if (names_.find('\0') != std::string::npos) return false;
-  uint64_t at = head_bytes_;
-  for (const PackEntry& entry : entries_) {
-    if (entry.at != at || entry.length > bytes_ - at) return false;
-    at += entry.length;
-    if (entry.path > names_.size() || entry.path_length > names_.size() - entry.path ||
-        !is_path(std::string_view(names_).substr(entry.path, entry.path_length)) ||
-        !is_part(entry.part, entry.length, entry.version)) {
-      return false;
-    }
-  }
-  return at == bytes_;
-}
-
-PackKey PackFile::key(const PackEntry& entry) const {
-  return {std::string_view(names_).substr(entry.path, entry.path_length), entry.part, entry.length};
+  return head_.parse(head, size, reason) ? 0 : EBADMSG;
 }
 
 int PackFile::copy(const PackEntry& entry, int to) const {

@@ -10,22 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "optimizer/packs/pack_head.h"
 #include "protocol/pack.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
-
-// Which bytes of which original: [offset, offset + length) of the file at `path`, an absolute one
-// of at most protocol::kPackMaxPath bytes.
-struct PackKey {
-  std::string_view path;
-  uint64_t offset = 0;
-  uint64_t length = 0;
-  bool operator==(const PackKey&) const = default;
-};
-
-// Whether the two make sense together, so that a pack can hold the sample.
-bool can_be_packed(const PackKey& key, const protocol::PackVersion& version);
 
 inline constexpr const char* kPackTemporary = ".part";  // ends the name of an unfinished pack
 
@@ -75,9 +64,9 @@ class PackFile {
   // The same with the file open already.
   static OpenedPack adopt(UniqueFd fd);
 
-  std::span<const protocol::PackEntry> entries() const { return entries_; }
+  std::span<const protocol::PackEntry> entries() const { return head_.entries(); }
   // REQUIRES of these: the entry is one of entries(). The key lives as long as this.
-  PackKey key(const protocol::PackEntry& entry) const;
+  PackKey key(const protocol::PackEntry& entry) const { return head_.key(entry); }
   // Writes the sample's bytes to `to`, at its offset, and checks them on the way. 0, or an errno:
   // EBADMSG where they are damaged, or the file is cut short. What was written is then of no use.
   int copy(const protocol::PackEntry& entry, int to) const;
@@ -86,18 +75,16 @@ class PackFile {
   // The same into memory.
   int read(const protocol::PackEntry& entry, std::vector<char>* bytes) const;
 
-  uint64_t bytes() const { return bytes_; }            // of the whole file
-  uint64_t head_bytes() const { return head_bytes_; }  // about what this holds in memory
+  uint64_t bytes() const { return bytes_; }              // of the whole file
+  uint64_t head_bytes() const { return head_.bytes(); }  // about what this holds in memory
 
  private:
   PackFile() = default;
   int load(std::string* reason);
-  bool entries_make_sense() const;
 
   UniqueFd fd_;
-  uint64_t bytes_ = 0, head_bytes_ = 0;
-  std::vector<protocol::PackEntry> entries_;
-  std::string names_;
+  uint64_t bytes_ = 0;
+  PackHead head_;
 };
 
 }  // namespace sluice::optimizer

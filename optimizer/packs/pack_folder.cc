@@ -44,6 +44,10 @@ std::string packs_folder(const std::string& base) {
   return base + "/sluice-packs-" + std::to_string(geteuid());
 }
 
+std::string chunks_folder(const std::string& base) {
+  return base + "/sluice-chunks-" + std::to_string(geteuid());
+}
+
 UniqueFd open_packs_folder(const std::string& path, bool make, int* error, std::string* reason) {
   if (make && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     *error = errno;

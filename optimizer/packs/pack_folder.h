@@ -13,6 +13,9 @@ namespace sluice::optimizer {
 // BASE/sluice-packs-UID.
 std::string packs_folder(const std::string& base);
 
+// BASE/sluice-chunks-UID: packs that were made ahead of time, and are only read.
+std::string chunks_folder(const std::string& base);
+
 // Opens a folder of packs, which must be a real one, this user's and closed to others; it is made
 // if it is missing and `make` is set. Without a descriptor *error is an errno, ENOENT if there is
 // none, and *reason one line.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +13,9 @@
 #include "optimizer/io/clock.h"
 #include "optimizer/io/residency.h"
 #include "optimizer/io/transfer.h"
+#include "optimizer/stage/chunk_copy.h"
+#include "optimizer/stage/copy_parts.h"
 #include "optimizer/stage/pack_version.h"
-#include "optimizer/stage/stage_folder.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
@@ -29,59 +29,6 @@ using Failure = StagePlan::Failure;
 using protocol::StageStat;
 
 constexpr size_t kBuffer = 256 << 10;
-constexpr uint64_t kInode = 1024;  // bytes that tmpfs takes per file besides its pages
-
-CopyResult failed(Failure failure, std::string why = {}) {
-  CopyResult result;
-  result.failure = failure;
-  result.why = std::move(why);
-  return result;
-}
-
-CopyResult failed_with(int error, const std::string& path) {
-  return failed(error == ENOSPC || error == EDQUOT ? Failure::kFull : Failure::kError,
-                path + ": " + strerror(error));
-}
-
-bool stat_of(int fd, int flags, StageStat* out) {
-  struct statx about {};
-  if (statx(fd, "", AT_EMPTY_PATH | flags, STATX_BASIC_STATS | STATX_BTIME, &about) != 0) {
-    return false;
-  }
-  *out = {};
-  out->device = makedev(about.stx_dev_major, about.stx_dev_minor);
-  out->rdevice = makedev(about.stx_rdev_major, about.stx_rdev_minor);
-  out->inode = about.stx_ino;
-  out->size = about.stx_size;
-  out->blocks = about.stx_blocks;
-  out->accessed_s = about.stx_atime.tv_sec;
-  out->modified_s = about.stx_mtime.tv_sec;
-  out->changed_s = about.stx_ctime.tv_sec;
-  out->born_s = about.stx_btime.tv_sec;
-  out->accessed_ns = about.stx_atime.tv_nsec;
-  out->modified_ns = about.stx_mtime.tv_nsec;
-  out->changed_ns = about.stx_ctime.tv_nsec;
-  out->born_ns = about.stx_btime.tv_nsec;
-  out->mode = about.stx_mode;
-  out->links = about.stx_nlink;
-  out->uid = about.stx_uid;
-  out->gid = about.stx_gid;
-  out->block_size = about.stx_blksize;
-  out->mask = about.stx_mask;
-  out->attributes = about.stx_attributes;
-  out->attributes_mask = about.stx_attributes_mask;
-  out->mount = about.stx_mnt_id;
-  return true;
-}
-
-bool same(const StageStat& a, const StageStat& b) {
-  return a.device == b.device && a.inode == b.inode && a.size == b.size &&
-         a.modified_s == b.modified_s && a.modified_ns == b.modified_ns &&
-         a.changed_s == b.changed_s && a.changed_ns == b.changed_ns && a.mode == b.mode &&
-         a.uid == b.uid && a.gid == b.gid && a.links == b.links;
-}
-
-std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 // Copies all of `from` into `to`. 0, or an errno value; EAGAIN: its size is no longer `size`.
 int copy_bytes(int from, int to, uint64_t size) {
@@ -108,10 +55,6 @@ UniqueFd open_original(const UniqueFd& place) {
 }
 
 PackKey key_of(const std::string& path, const StageStat& stat) { return {path, 0, stat.size}; }
-
-UniqueFd new_copy(int folder) {
-  return UniqueFd(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400));
-}
 
 // Whether a pack had the file's present version, by attributes forced from storage, and all of it
 // was copied to `to`. If not, `to` may hold part of the data.
@@ -143,12 +86,12 @@ bool copy_from_log(const UniqueFd& place, const std::shared_ptr<const LoggedCopy
 CopyResult copy_original(const std::string& path, const UniqueFd& place, const UniqueFd& to,
                          const CopyResult& before) {
   const UniqueFd original = open_original(place);
-  if (!original) return failed_with(errno, path);
+  if (!original) return not_copied(errno, path);
   const std::vector<Range> ours = uncached_parts(original.get(), before.stat.size, false);
   const int error = copy_bytes(original.get(), to.get(), before.stat.size);
-  if (error != 0 && error != EAGAIN) return failed_with(error, path);
+  if (error != 0 && error != EAGAIN) return not_copied(error, path);
   StageStat after;
-  if (error == 0 && !stat_of(original.get(), 0, &after)) return failed_with(errno, path);
+  if (error == 0 && !stat_of(original.get(), 0, &after)) return not_copied(errno, path);
   // The copy makes the original's pages redundant. Drops only pages that were not cached before,
   // and none if another process may have read the file meanwhile and may read it again.
   const bool read_by_others = error != 0 || after.accessed_s != before.stat.accessed_s ||
@@ -159,24 +102,9 @@ CopyResult copy_original(const std::string& path, const UniqueFd& place, const U
                   static_cast<off_t>(range.length()), POSIX_FADV_DONTNEED);
   }
   if (error == EAGAIN || !same(before.stat, after)) {
-    return failed(Failure::kError, path + ": changed while it was copied");
+    return not_copied(Failure::kError, path + ": changed while it was copied");
   }
   CopyResult result = before;
-  result.good = true;
-  return result;
-}
-
-// Whether the file may be fetched; sets the result's `stat` and an O_PATH descriptor in *place.
-CopyResult examine(const std::string& path, const CopyRules& rules, UniqueFd* place,
-                   StageMount* mount) {
-  CopyResult result;
-  // O_PATH, to find its type first: opening a device or a pipe has side effects.
-  place->reset(open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!*place || !stat_of(place->get(), 0, &result.stat)) return failed_with(errno, path);
-  if (!S_ISREG(result.stat.mode)) return failed(Failure::kError, path + ": not a regular file");
-  *mount = stage_mount(place->get(), result.stat.device);
-  if (!rules.any_mount && mount->local) return failed(Failure::kMount);
-  if (result.stat.size > rules.most_bytes) return failed(Failure::kError);
   result.good = true;
   return result;
 }
@@ -209,17 +137,21 @@ bool stays_when_opened(const UniqueFd& place, const UniqueFd& original, uint64_t
 
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack) {
+  if (rules.chunk != nullptr) {
+    CopyResult chunked = copy_from_chunk(path, folder, name, rules);
+    if (chunked.good) return chunked;
+  }
   UniqueFd place;
   StageMount mount;
   CopyResult result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
   result.good = false;
   struct stat itself {};
-  if (lstat(path.c_str(), &itself) != 0) return failed_with(errno, path);
+  if (lstat(path.c_str(), &itself) != 0) return not_copied(errno, path);
   if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
 
   UniqueFd copy = new_copy(folder);
-  if (!copy) return failed_with(errno, "the stage");
+  if (!copy) return not_copied(errno, "the stage");
   std::optional<protocol::PackVersion> version;
   if (rules.packs != nullptr && result.stat.size > 0 &&
       result.stat.size <= PackStore::kMostSample) {
@@ -230,19 +162,11 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
                   copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
   if (!result.packed && !result.logged) {
     if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // has data of a damaged one
-    if (!copy) return failed_with(errno, "the stage");
+    if (!copy) return not_copied(errno, "the stage");
     result = copy_original(path, place, copy, result);
     if (!result.good) return result;
   }
-  if (linkat(AT_FDCWD, proc_path(copy.get()).c_str(), folder, copy_name(name).data(),
-             AT_SYMLINK_FOLLOW) != 0) {
-    return failed_with(errno, "the stage");
-  }
-  struct stat charged {};
-  fstat(copy.get(), &charged);
-  result.inode = charged.st_ino;
-  result.charged = static_cast<uint64_t>(charged.st_blocks) * 512 + kInode;
-  result.good = true;
+  if (!publish_copy(copy, folder, name, &result)) return not_copied(errno, "the stage");
   if (to_pack != nullptr && version && !result.packed && is_settled(result.stat)) {
     *to_pack = {std::move(copy), result.stat.size, *version};
   }
@@ -257,20 +181,20 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
   if (!result.good) return result;
   const uint64_t began_ns = now_ns();
   UniqueFd original = open_original(place);
-  if (!original) return failed_with(errno, path);
+  if (!original) return not_copied(errno, path);
   const uint64_t took_ns = now_ns() - began_ns;
   const uint64_t size = result.stat.size;
   uint64_t cached = 0;
   if (!cached_exactly(original.get(), {0, size}, false, &cached)) {
-    return failed(Failure::kMount, path + ": what is cached of it cannot be known");
+    return not_copied(Failure::kMount, path + ": what is cached of it cannot be known");
   }
   result.cached = cached >= size;
   if (!result.cached) {
-    if (const int error = read_range(original.get(), {0, size})) return failed_with(error, path);
+    if (const int error = read_range(original.get(), {0, size})) return not_copied(error, path);
   }
   if (!surviving.contains(result.stat.device) && size > 0 &&
       !stays_when_opened(place, original, size)) {
-    return failed(Failure::kMount, path + ": its mount empties its cache when it is opened");
+    return not_copied(Failure::kMount, path + ": its mount empties its cache when it is opened");
   }
   result.charged = FileTable::charge(size);
   if (wanted != 0) {
@@ -320,9 +244,9 @@ CopyResult recheck(const std::string& path, const StageStat& stat) {
   CopyResult result;
   const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!place || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &result.stat)) {
-    return failed(Failure::kChanged);
+    return not_copied(Failure::kChanged);
   }
-  if (!same(result.stat, stat)) return failed(Failure::kChanged);
+  if (!same(result.stat, stat)) return not_copied(Failure::kChanged);
   result.good = true;
   return result;
 }

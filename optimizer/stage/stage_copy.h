@@ -26,16 +26,21 @@ struct CopyResult {
   uint64_t charged = 0;                       // bytes of memory that the copy takes
   bool packed = false;                        // the bytes came from a pack
   bool logged = false;                        // the bytes came from the log
+  bool chunked = false;                       // the bytes came from a chunk
+  uint64_t validated_ns = 0;                  // when the original was, if not during the copy
   uint64_t took_ns = 0;                       // on the thread that read it; 0: not known
   bool cached = false;                        // the whole file was in the page cache already
   std::shared_ptr<const LoggedCopy> damaged;  // CopyRules::logged, if the log had other bytes
 };
+
+struct ChunkedCopy;  // chunk_copy.h
 
 struct CopyRules {
   bool any_mount = false;                    // also mounts other than network and FUSE
   uint64_t most_bytes = 0;                   // larger files are not staged
   std::shared_ptr<PackStore> packs;          // nullptr: none
   std::shared_ptr<const LoggedCopy> logged;  // nullptr: the log does not have the file
+  std::shared_ptr<const ChunkedCopy> chunk;  // nullptr: it is not read with a chunk
 };
 
 // A copy whose bytes are to be added to a pack.
@@ -46,8 +51,8 @@ struct CopyToPack {
 };
 
 // Copies `path` into `folder` under `name`; the copy appears atomically. The bytes come from the
-// log or a pack that has the file's present version; else *to_pack is set for adding the file to a
-// pack.
+// chunk, the log or a pack that has the file's present version; else *to_pack is set for adding the
+// file to a pack.
 CopyResult copy_in(const std::string& path, int folder, uint64_t name, const CopyRules& rules,
                    CopyToPack* to_pack = nullptr);
 // Reads `path` into the page cache, unless all of it is `cached`; `charged` is the cache it then

@@ -1,0 +1,166 @@
+#include "optimizer/chunks/chunk_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "optimizer/io/clock.h"
+#include "optimizer/packs/checksum.h"
+#include "optimizer/packs/pack_file.h"
+#include "optimizer/packs/pack_folder.h"
+
+namespace sluice::optimizer {
+
+using protocol::PackEntry;
+using protocol::StageStat;
+namespace {
+
+// Of the time since the store was opened: 32 bits of them are 136 years, and 0 is never.
+constexpr uint64_t kTickNs = 1'000'000'000;
+// Samples' attributes beside those that every file has its own of: device, mode, owner. A dataset
+// has a few of them.
+constexpr size_t kMostKinds = 1024;
+
+uint64_t hash_of(std::string_view path) { return Checksum::of(path.data(), path.size()); }
+
+bool is_whole(const PackKey& key, const PackEntry& entry) {
+  return key.offset == 0 && key.length == entry.version.size && key.length <= UINT32_MAX;
+}
+
+// What is the same of many files.
+StageStat kind_only(StageStat stat) {
+  stat.inode = stat.size = stat.blocks = 0;
+  stat.accessed_s = stat.modified_s = stat.changed_s = stat.born_s = 0;
+  stat.accessed_ns = stat.modified_ns = stat.changed_ns = stat.born_ns = 0;
+  return stat;
+}
+
+}  // namespace
+
+std::shared_ptr<ChunkStore> ChunkStore::open(const std::string& base, std::string* reason) {
+  std::shared_ptr<ChunkStore> store(new ChunkStore);
+  const std::string path = chunks_folder(base);
+  int error = 0;
+  store->folder_ = open_packs_folder(path, false, &error, reason);
+  if (!store->folder_) {
+    if (error == ENOENT) *reason = path + ": there are no chunks (`sluice chunks make`)";
+    return nullptr;
+  }
+  PackNames names;
+  error = list_packs(store->folder_.get(), &names);
+  if (error != 0) {
+    *reason = path + ": " + strerror(error);
+    return nullptr;
+  }
+  for (const uint32_t number : names.packs) store->damaged_ += store->add(number) ? 0 : 1;
+  if (store->names_.empty()) {
+    *reason = path + ": there are no chunks that can be read";
+    return nullptr;
+  }
+  std::ranges::sort(store->slots_, {}, [](const Slot& slot) {
+    return std::pair(slot.hash, uint64_t{slot.place.chunk} << 32 | slot.place.entry);
+  });
+  store->samples_.resize(store->lengths_.size());
+  store->opened_ns_ = now_ns();
+  return store;
+}
+
+bool ChunkStore::add(uint32_t number) {
+  const std::string name = pack_name(number);
+  const OpenedPack opened = PackFile::open(folder_.get(), name);
+  if (opened.file == nullptr) return false;
+  const auto chunk = static_cast<uint32_t>(names_.size());
+  names_.push_back(name);
+  chunk_bytes_.push_back(opened.file->bytes());
+  first_.push_back(lengths_.size());
+  uint32_t at = 0;
+  for (const PackEntry& entry : opened.file->entries()) {
+    const PackKey key = opened.file->key(entry);
+    lengths_.push_back(static_cast<uint32_t>(entry.length));
+    if (is_whole(key, entry)) slots_.push_back({hash_of(key.path), {chunk, at}});
+    ++at;
+  }
+  return true;
+}
+
+std::optional<ChunkStore::Place> ChunkStore::find(std::string_view path) const {
+  const uint64_t hash = hash_of(path);
+  const auto slot = std::ranges::lower_bound(slots_, hash, {}, &Slot::hash);
+  if (slot == slots_.end() || slot->hash != hash) return std::nullopt;
+  return slot->place;
+}
+
+std::unique_ptr<ChunkRead> ChunkStore::read(uint32_t chunk) const {
+  return std::make_unique<ChunkRead>(folder_.get(), names_[chunk]);
+}
+
+std::optional<uint32_t> ChunkStore::kind_of(const StageStat& stat) {
+  const StageStat kind = kind_only(stat);
+  const auto known = std::ranges::find_if(
+      kinds_, [&kind](const StageStat& one) { return memcmp(&one, &kind, sizeof kind) == 0; });
+  if (known != kinds_.end()) return static_cast<uint32_t>(known - kinds_.begin());
+  if (kinds_.size() == kMostKinds) return std::nullopt;
+  kinds_.push_back(kind);
+  return static_cast<uint32_t>(kinds_.size() - 1);
+}
+
+// Not by the inode: a network file system's may differ from host to host, and a FUSE mount's from
+// mount to mount.
+bool ChunkStore::check(Place place, const PackEntry& member, const StageStat& stat,
+                       uint64_t at_ns) {
+  const protocol::PackVersion& packed = member.version;
+  const bool same = stat.size == packed.size && stat.modified_s == packed.modified_s &&
+                    stat.modified_ns == packed.modified_ns && stat.changed_s == packed.changed_s &&
+                    stat.changed_ns == packed.changed_ns;
+  const std::lock_guard lock(mutex_);
+  Sample& known = samples_[number(place)];
+  known.checked = 0;
+  const std::optional<uint32_t> kind = same ? kind_of(stat) : std::nullopt;
+  // What hard links or a symbolic link lead to may change unseen: it is compared each time.
+  if (!kind || stat.links != 1 || stat.blocks > UINT32_MAX) return same;
+  known = {.inode = stat.inode,
+           .accessed_s = stat.accessed_s,
+           .born_s = stat.born_s,
+           .accessed_ns = stat.accessed_ns,
+           .born_ns = stat.born_ns,
+           .blocks = static_cast<uint32_t>(stat.blocks),
+           .kind = *kind,
+           .checked = static_cast<uint32_t>((at_ns - std::min(at_ns, opened_ns_)) / kTickNs) + 1};
+  return true;
+}
+
+std::optional<ChunkStore::Checked> ChunkStore::checked(Place place, const PackEntry& member,
+                                                       uint64_t since_ns) const {
+  const std::lock_guard lock(mutex_);
+  const Sample& known = samples_[number(place)];
+  if (known.checked == 0) return std::nullopt;
+  // Rounded down: rather too old than too new.
+  const uint64_t at_ns = opened_ns_ + (known.checked - 1) * kTickNs;
+  if (at_ns < since_ns) return std::nullopt;
+  StageStat stat = kinds_[known.kind];
+  stat.inode = known.inode;
+  stat.size = member.version.size;
+  stat.blocks = known.blocks;
+  stat.accessed_s = known.accessed_s;
+  stat.modified_s = member.version.modified_s;
+  stat.changed_s = member.version.changed_s;
+  stat.born_s = known.born_s;
+  stat.accessed_ns = known.accessed_ns;
+  stat.modified_ns = member.version.modified_ns;
+  stat.changed_ns = member.version.changed_ns;
+  stat.born_ns = known.born_ns;
+  return Checked{stat, at_ns};
+}
+
+void ChunkStore::doubt(std::string_view path) {
+  const std::optional<Place> place = find(path);
+  const std::lock_guard lock(mutex_);
+  if (place) samples_[number(*place)].checked = 0;
+}
+
+void ChunkStore::doubt_all() {
+  const std::lock_guard lock(mutex_);
+  for (Sample& one : samples_) one.checked = 0;
+}
+
+}  // namespace sluice::optimizer

@@ -1,0 +1,69 @@
+#include "optimizer/stage/chunk_copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "optimizer/io/clock.h"
+#include "optimizer/stage/copy_parts.h"
+#include "protocol/unique_fd.h"
+
+namespace sluice::optimizer {
+
+using policy::StagePlan;
+using protocol::PackEntry;
+namespace {
+
+using Failure = StagePlan::Failure;
+
+// Where a change may go unnoticed for so long, attributes that the kernel has cached are new
+// enough: one request less a file.
+constexpr uint64_t kCachedNs = 60'000'000'000;
+
+// What the original is, if it is what was packed: as it was found lately, or as it is.
+CopyResult original_of(const std::string& path, const CopyRules& rules, const PackEntry& member) {
+  const ChunkedCopy& chunk = *rules.chunk;
+  const uint64_t now = now_ns();
+  CopyResult result;
+  if (const auto checked =
+          chunk.store->checked(chunk.place, member, now - std::min(now, chunk.stale_ns))) {
+    result.stat = checked->stat;
+    result.validated_ns = checked->at_ns;
+    result.good = result.stat.size <= rules.most_bytes;
+    return result;
+  }
+  UniqueFd place;
+  StageMount mount;
+  result = examine(path, rules, &place, &mount);
+  if (!result.good) return result;
+  result.validated_ns = now;
+  const int sync = chunk.stale_ns < kCachedNs ? AT_STATX_FORCE_SYNC : 0;
+  struct stat itself {};
+  // A link may lead elsewhere, unseen: it takes the ordinary way.
+  result.good = lstat(path.c_str(), &itself) == 0 && !S_ISLNK(itself.st_mode) &&
+                stat_of(place.get(), sync, &result.stat) &&
+                chunk.store->check(chunk.place, member, result.stat, now);
+  return result;
+}
+
+}  // namespace
+
+CopyResult copy_from_chunk(const std::string& path, int folder, uint64_t name,
+                           const CopyRules& rules) {
+  const PackEntry* const member = rules.chunk->read->member(rules.chunk->place.entry, path);
+  if (member == nullptr) return not_copied(Failure::kError);
+  CopyResult result = original_of(path, rules, *member);
+  if (!result.good) return result;
+  result.good = false;
+  const UniqueFd copy = new_copy(folder);
+  if (!copy) return not_copied(errno, "the stage");
+  const int error = rules.chunk->read->copy(*member, copy.get());
+  if (error != 0) return not_copied(error, error == EBADMSG ? path : "the stage");
+  if (!publish_copy(copy, folder, name, &result)) return not_copied(errno, "the stage");
+  result.chunked = true;
+  return result;
+}
+
+}  // namespace sluice::optimizer

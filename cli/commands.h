@@ -77,11 +77,27 @@ struct BenchOptions {
 // kExitProblem if nothing could be measured.
 int bench(const BenchOptions& options);
 
+// `sluice chunks make`: packs the files, and all those in folders, in a random order, equally many
+// in each chunk, for SLUICE_POLICY=brand and pool (docs/packs.md). Chunks that are there already
+// and are still right stay: interrupted, it goes on where it was.
+struct MakeChunksOptions {
+  std::vector<std::string> paths;
+  std::string folder;     // the cache folder; "": SLUICE_CACHE_DIR
+  uint32_t samples = 64;  // of a chunk
+  uint64_t seed = 1;      // of the order
+  unsigned depth = 16;    // chunks that are made at a time
+};
+// kExitProblem if a file could not be read or a chunk not be written: the others are made.
+int make_chunks(const MakeChunksOptions& options);
+// Removes all chunks of the folder.
+int remove_chunks(const std::string& folder);
+
 // `sluice packs`: the packs in a cache folder (docs/packs.md). Read-only without `remove`, so that
 // it may run beside an optimizer: packs that are removed meanwhile are ignored.
 struct PacksOptions {
   std::string folder;   // the cache folder; "": SLUICE_CACHE_DIR
   bool remove = false;  // verify: remove damaged packs
+  bool chunks = false;  // those that `sluice chunks make` has made
 };
 // kExitProblem if a pack is damaged or cannot be read, kExitUsage without a folder.
 int verify_packs(const PacksOptions& options);

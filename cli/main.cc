@@ -254,6 +254,38 @@ Command add_packs(CLI::App& app) {
           }};
 }
 
+Command add_chunks(CLI::App& app) {
+  auto options = std::make_shared<MakeChunksOptions>();
+  auto packs = std::make_shared<PacksOptions>();
+  packs->chunks = true;
+  CLI::App* command =
+      app.add_subcommand("chunks", "samples packed in a random order, for policy brand and pool");
+  command->require_subcommand(1);
+  CLI::App* make = command->add_subcommand("make", "pack the files of folders in chunks");
+  make->add_option("PATH", options->paths, "files and folders of samples")->required();
+  make->add_option("--cache-dir", options->folder, "where; SLUICE_CACHE_DIR");
+  make->add_option("--samples", options->samples, "files in a chunk")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1 << 16));
+  make->add_option("--seed", options->seed, "of the order")->capture_default_str();
+  make->add_option("--depth", options->depth, "chunks that are made at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  CLI::App* list = command->add_subcommand("ls", "chunks, their samples and bytes");
+  CLI::App* verify =
+      command->add_subcommand("verify", "read every chunk whole, and say which are damaged");
+  verify->add_flag("--remove", packs->remove, "remove those");
+  CLI::App* remove = command->add_subcommand("rm", "remove all chunks");
+  for (CLI::App* each : {list, verify, remove}) {
+    each->add_option("DIR", packs->folder, "the cache folder; SLUICE_CACHE_DIR");
+  }
+  return {command, [=] {
+            if (make->parsed()) return make_chunks(*options);
+            if (remove->parsed()) return remove_chunks(packs->folder);
+            return verify->parsed() ? verify_packs(*packs) : print_packs(*packs);
+          }};
+}
+
 Command add_docs(CLI::App& app) {
   auto manual = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("docs", "print docs/configuration.md")->group("");
@@ -286,6 +318,7 @@ int dispatch(std::vector<std::string> words) {
                                          add_warm(app),
                                          add_bench(app),
                                          add_packs(app),
+                                         add_chunks(app),
                                          add_docs(app)};
 
   if (words.empty()) {

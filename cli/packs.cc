@@ -27,16 +27,20 @@ struct Folder {
 };
 
 // Returns 0, or the exit status after an error message. Without packs, `folder` has no descriptor.
-int open_folder(const std::string& given, Folder* folder) {
+int open_folder(const PacksOptions& options, Folder* folder) {
   std::string problem;
-  const std::string base = chosen_cache_dir(given, &problem);
-  if (base.empty()) return failed(kExitUsage, one_line("packs: " + problem));
+  const std::string base = chosen_cache_dir(options.folder, &problem);
+  if (base.empty()) {
+    return failed(kExitUsage, one_line((options.chunks ? "chunks: " : "packs: ") + problem));
+  }
   struct stat about {};
   if (stat(base.c_str(), &about) != 0) {
     return failed(kExitProblem, one_line(base + ": " + strerror(errno)));
   }
   int error = 0;
-  folder->fd = optimizer::open_packs_folder(optimizer::packs_folder(base), false, &error, &problem);
+  const std::string path =
+      options.chunks ? optimizer::chunks_folder(base) : optimizer::packs_folder(base);
+  folder->fd = optimizer::open_packs_folder(path, false, &error, &problem);
   if (!folder->fd && error != ENOENT) return failed(kExitProblem, one_line(problem));
   if (!folder->fd) return 0;
   error = optimizer::list_packs(folder->fd.get(), &folder->names);
@@ -72,7 +76,7 @@ int finish(bool good) { return fflush(stdout) == 0 && good ? 0 : kExitProblem; }
 
 int verify_packs(const PacksOptions& options) {
   Folder folder;
-  if (const int status = open_folder(options.folder, &folder)) return status;
+  if (const int status = open_folder(options, &folder)) return status;
   Sum good;
   uint64_t bad = 0, removed = 0;
   for (const uint32_t number : folder.names.packs) {
@@ -87,18 +91,20 @@ int verify_packs(const PacksOptions& options) {
     if (gone) ++removed;
     fmt::print("{}: {}{}\n", name, opened.reason, gone ? "; removed" : "");
   }
-  fmt::print("good packs: {}, with {} samples, {}; bad packs: {}{}\n", good.packs, good.samples,
-             format_bytes(static_cast<double>(good.bytes)), bad,
+  const char* const what = options.chunks ? "chunks" : "packs";
+  fmt::print("good {}: {}, with {} samples, {}; bad {}: {}{}\n", what, good.packs, good.samples,
+             format_bytes(static_cast<double>(good.bytes)), what, bad,
              options.remove ? fmt::format(", {} removed", removed) : "");
   return finish(bad == 0);
 }
 
 int print_packs(const PacksOptions& options) {
   Folder folder;
-  if (const int status = open_folder(options.folder, &folder)) return status;
+  if (const int status = open_folder(options, &folder)) return status;
   Sum all;
   bool good = true;
-  std::vector<std::vector<std::string>> rows = {{"pack", "samples", "bytes", ""}};
+  std::vector<std::vector<std::string>> rows = {
+      {options.chunks ? "chunk" : "pack", "samples", "bytes", ""}};
   for (const uint32_t number : folder.names.packs) {
     const std::string name = pack_name(number);
     const OpenedPack opened = PackFile::open(folder.fd.get(), name);

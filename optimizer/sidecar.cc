@@ -30,7 +30,7 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
     : in_(options, *seat, stop_fd),
       locations_{StoredLocations(in_.service), RecordLocator(in_.service)},
       limits_(in_.service, options.memory, &locations_.stored, &locations_.records),
-      importance_(in_.service),
+      epochs_{ChunkDeliveries(in_.service), {in_.service, &epochs_.chunks}},
       histories_(in_.service),
       transfers_(in_.service, options.no_uring),
       streams_(in_.service, &histories_),
@@ -39,11 +39,11 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       opened_{Openings(in_.service), {in_.service, &opened_.held}},
       starts_(in_.service, &opened_.held),
       samples_{HarmControl(in_.service),
-               {in_.service, &locations_.records, &histories_, &importance_, &samples_.harm},
+               {in_.service, &locations_.records, &histories_, &epochs_.importance, &samples_.harm},
                {in_.service, &locations_.stored, &locations_.records, &limits_}},
-      stage_requests_(in_.service, &importance_, &limits_),
+      stage_requests_(in_.service, &epochs_.importance, &limits_),
       lifetime_(in_.service, seat, &scans_, &starts_, &opened_.held),
-      status_(in_.service, seat->path(), &transfers_) {
+      status_(in_.service, seat->path(), &transfers_, &epochs_.chunks) {
   in_.sessions.callbacks.events = [this](Session& session, const std::vector<TakenEvent>& events) {
     on_events(session, events);
   };
@@ -92,7 +92,7 @@ void Sidecar::turn() {
   transfers_.finish_if_any();
   streams_.observe(now_ns());
   sequels_.look();
-  importance_.begin_epoch();
+  epochs_.importance.begin_epoch();
   pump(now_ns());
   opened_.samples.look(now_ns());
   in_.sessions.set_idle(transfers_.idle() && in_.plans.stage.mounts().in_flight() == 0);
@@ -123,7 +123,7 @@ void Sidecar::tick(uint64_t now) {
   publish_metrics(in_.sessions.all(), in_.recordings, in_.plans);
   samples_.requests.request_pages();
   in_.base.server.tick(now);
-  importance_.tick();
+  epochs_.importance.tick();
   opened_.held.tick(now);
   opened_.samples.tick(now);
   starts_.tick(now);
@@ -153,7 +153,9 @@ void Sidecar::on_slot_freed(Session& session, uint32_t slot, uint32_t pid) {
   in_.plans.samples.remove_process(pid);
   in_.recordings.remove_process(pid);
   in_.plans.importance.remove_process(session.id, pid);
-  if (session.selection.used) importance_.choose_policy();  // jobs may no longer share the dataset
+  epochs_.chunks.remove_process(session.id, pid);
+  if (session.selection.used)
+    epochs_.importance.choose_policy();  // jobs may no longer share the dataset
 }
 
 void Sidecar::on_ending(Session& session) {
@@ -170,12 +172,14 @@ void Sidecar::on_ended(SessionId id) {
   in_.plans.scheduler.remove_session(id, now_ns());
   for (const DatasetId dataset : in_.plans.samples.datasets().only_of(id)) {
     in_.plans.importance.remove_dataset(dataset);
+    epochs_.chunks.remove_dataset(dataset);
     samples_.harm.remove(dataset);
     samples_.events.remove_dataset(dataset);
     in_.plans.stage.remove_dataset(dataset);
   }
   in_.plans.samples.leave(id);
   in_.plans.importance.remove_session(id);
+  epochs_.chunks.remove_session(id);
   in_.plans.scheduler.retention().remove_session(id);
   sequels_.remove_session(id);
   scans_.remove_session(id);
@@ -186,7 +190,7 @@ void Sidecar::on_ended(SessionId id) {
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);
   if (in_.sessions.empty()) in_.stage.disk().release();
-  importance_.choose_policy();
+  epochs_.importance.choose_policy();
   in_.plans.orders_changed = true;
 }
 

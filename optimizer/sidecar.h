@@ -63,7 +63,10 @@ class Sidecar {
   Stores in_;  // what the services work with
   Locations locations_;
   Limits limits_;
-  Importance importance_;
+  struct {
+    ChunkDeliveries chunks;
+    Importance importance;
+  } epochs_;  // what they read
   Histories histories_;
   Transfers transfers_;
   Streams streams_;

@@ -32,6 +32,7 @@ enum class Option : uint8_t {
   kStage,
   kStale,
   kPolicy,
+  kSubstitute,
   kImportance,
   kCacheDir,
   kPacks,
@@ -95,9 +96,14 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kStale, "stale", "SLUICE_STALE", OptionKind::kNumber, false, "", 0, 86400, "3",
      "seconds until a change made on another host is noticed in a staged file"},
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
-     "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed|lcache", 0, 0, "auto",
+     "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed|lcache|brand|pool", 0, 0, "auto",
      "replacement policy for staged files that do not all fit the budget; lcache: auto, and what "
-     "leaves memory is read from cache-dir, where it lies in the order of the next epoch"},
+     "leaves memory is read from cache-dir, where it lies in the order of the next epoch; brand "
+     "and pool, with substitute: samples are read in chunks from cache-dir (`sluice chunks`)"},
+    {Option::kSubstitute, "substitute", "SLUICE_SUBSTITUTE", OptionKind::kChoice, false,
+     "never|any", 0, 0, "never",
+     "any: with policy brand or pool an epoch of a PyTorch job trains each sample once, in an "
+     "order that chunks decide"},
     {Option::kImportance, "importance", "SLUICE_IMPORTANCE", OptionKind::kImportance, false, "", 0,
      0, "off",
      "what a PyTorch job trains on: all samples (off); all, recording each sample's loss "

@@ -107,6 +107,11 @@ int sluice_take_opens(char* text, uint64_t size);
 /* The user's choice: 0 off, 1 `loss` (report importance), 2 `iis` (and select samples by it). */
 int sluice_importance(void);
 
+/* 1: the user lets every epoch of all samples be read in another order than the job's
+ * (SLUICE_SUBSTITUTE=any, with SLUICE_POLICY=brand or pool); 0: not. sluice_select() then fetches
+ * all, and is refused where that cannot be done; sluice_serve() decides the order. */
+int sluice_substitutes(void);
+
 /* How many samples epochs fetch, as the user chose: epochs before `warm_up` (from 0), and of the
  * later ones each `full_every`-th (0: none), fetch all; the others `share` of them on average.
  * Ranks that must have equally many batches use it, whatever their optimizers answer. -ENOTSUP
@@ -126,7 +131,8 @@ int sluice_rank_of(const char* name);
 /* The seed of the job's own random numbers, which determines the samples that sluice_select()
  * chooses unless the user set another (SLUICE_IMPORTANCE=iis:seed=N); of several ranks the first
  * one that calls sluice_select() determines it. Without this call it is 1. Call it before the first
- * sluice_select(). -ENOTSUP without SLUICE_IMPORTANCE=iis. */
+ * sluice_select(). -ENOTSUP without SLUICE_IMPORTANCE=iis
+ * and without sluice_substitutes(). */
 int sluice_seed(uint64_t seed);
 
 /* The samples ids[0..count) were trained and had importance values[0..count), on any scale, higher
@@ -144,7 +150,7 @@ int sluice_report_labelled(int dataset, const uint64_t* ids, const double* value
  * sample i of the dataset's `samples` that the job's epoch `epoch` (from 0) should fetch, 0 for the
  * others, by present knowledge; 1 for all in epochs that fetch all. Each process asks for its own
  * epochs: ranks, each with its shard, choose as many as sluice_selection() says. If the result is
- * not 0, `chosen` may hold anything: fetch all. -ENOTSUP without SLUICE_IMPORTANCE=iis. For a
+ * not 0, `chosen` may hold anything: fetch all. -ENOTSUP as of sluice_seed(). For a
  * million samples it takes some 0.2 s, for several millions seconds, five at most, in which the
  * calling thread takes no signals. */
 int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples);
@@ -163,7 +169,7 @@ enum {
  * there, and how[i] becomes one of the above. Request an epoch's positions in order, each once,
  * some thousands at a time. Within an epoch no sample is returned twice unless it was requested
  * twice. If the result is not 0, both arrays may hold anything: read what was requested. -ENOTSUP
- * without SLUICE_IMPORTANCE=iis. */
+ * as of sluice_seed(). */
 int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, uint8_t* how,
                  uint64_t count);
 

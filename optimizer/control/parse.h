@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "policy/chunks/chunk_supply.h"
 #include "policy/importance/book.h"
 #include "policy/replacement/table.h"
 #include "protocol/control.h"
@@ -32,14 +33,18 @@ struct SessionOptions {
   bool no_uring = false;
   enum class Stage : uint8_t { kAuto, kAlways, kNever };
   Stage stage = Stage::kAuto;
-  uint32_t stale = 3;                        // seconds
-  std::optional<policy::PolicyKind> policy;  // nullopt: the default
-  bool logs = false;                         // policy is lcache: the default one in memory
-  std::string cache_dir;                     // empty: none
-  uint64_t packs = 16ULL << 30;              // bytes
-  std::string places;                        // folder; empty: none
-  bool selects = false;                      // importance is iis
+  uint32_t stale = 3;                             // seconds
+  std::optional<policy::PolicyKind> policy;       // nullopt: the default
+  bool logs = false;                              // policy is lcache: the default one in memory
+  std::optional<policy::ChunkSystemKind> chunks;  // policy is brand or pool
+  bool substitutes = false;                       // which may decide the order of samples
+  std::string cache_dir;                          // empty: none
+  uint64_t packs = 16ULL << 30;                   // bytes
+  std::string places;                             // folder; empty: none
+  bool selects = false;                           // importance is iis
   policy::ImportanceOptions importance;
+
+  bool decides_order() const { return chunks && substitutes && !selects; }
 };
 
 struct HelloMessage {

@@ -96,6 +96,11 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
     case protocol::Option::kPolicy:
       if (const PolicyInfo* info = find_policy(value)) options->policy = info->kind;
       options->logs = value == "lcache";
+      if (value == "brand") options->chunks = policy::ChunkSystemKind::kBrand;
+      if (value == "pool") options->chunks = policy::ChunkSystemKind::kPool;
+      break;
+    case protocol::Option::kSubstitute:
+      options->substitutes = value == "any";
       break;
     case protocol::Option::kCacheDir:
       options->cache_dir = value;
@@ -157,6 +162,7 @@ SessionOptions parse_options(std::string_view text, std::vector<std::string>* pr
       apply(info->option, value, &options);
     }
   }
+  if (options.decides_order()) options.policy = policy::PolicyKind::kNeeded;
   return options;
 }
 

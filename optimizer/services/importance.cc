@@ -40,12 +40,14 @@ bool retains_by_importance(std::optional<PolicyKind> policy) {
 
 }  // namespace
 
-Importance::Importance(const Service& service) : Service(service) {
+Importance::Importance(const Service& service, ChunkDeliveries* chunks)
+    : Service(service), chunks_(chunks) {
   base_->dispatcher.add<ImportanceMessage>(this);
   base_->loop.wake_by([this](uint64_t now) { return chosen_.empty() ? UINT64_MAX : now; });
 }
 
 void Importance::tick() {
+  chunks_->tick();
   for (const uint64_t connection : choosing_) {
     base_->server.send(connection, MessageKind::kWorking, {});
   }
@@ -68,6 +70,10 @@ void Importance::handle(const Peer& peer, const ImportanceMessage& message,
                                             dataset, set->samples()};
   const int fd = fds.front().get();
   bool good = is_as_long(fd, request.bytes);
+  if (good && session->options.decides_order() && message.kind != MessageKind::kImportance) {
+    chunks_->handle(peer, *session, message, std::move(fds.front()));
+    return;
+  }
   if (good && message.kind == MessageKind::kSelect) {
     if (select(peer, session, requester, request, std::move(fds.front()))) return;
     good = false;
@@ -259,6 +265,7 @@ uint64_t Importance::capacity(DatasetId dataset) {
 
 void Importance::on_read(const Session& session, const Session& owner, uint32_t process,
                          DatasetId dataset, uint64_t index) {
+  chunks_->on_read(owner.id, dataset, index);
   // Forked ranks may share a session; a worker is the child of its rank.
   if (plans_->importance.ranks(owner.id, dataset) > 1 &&
       !plans_->importance.is_rank(owner.id, process, dataset)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "optimizer/io/executor.h"
+#include "optimizer/services/samples/chunk_deliveries.h"
 #include "optimizer/services/service.h"
 #include "policy/util/ids.h"
 
@@ -16,7 +17,8 @@ namespace sluice::optimizer {
 
 class Importance : Service {
  public:
-  explicit Importance(const Service& service);
+  // `chunks` outlives this.
+  Importance(const Service& service, ChunkDeliveries* chunks);
 
   void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
   // Answers one request for an epoch that has been chosen. Once per turn: short requests of other
@@ -54,7 +56,8 @@ class Importance : Service {
   double storage_ns(policy::DatasetId dataset, uint64_t samples);
   uint64_t job_of(const Session& session, uint64_t group) const;
 
-  std::set<uint64_t> choosing_;  // connections that wait for an answer to kSelect
+  ChunkDeliveries* const chunks_;  // which answer the requests of some sessions
+  std::set<uint64_t> choosing_;    // connections that wait for an answer to kSelect
   std::deque<Chosen> chosen_;
   Executor choosers_{2, 2};
 };

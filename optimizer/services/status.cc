@@ -132,6 +132,8 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
            {"packed_bytes", view.packed_bytes},
            {"logged_files", view.logged_files},
            {"logged_bytes", view.logged_bytes},
+           {"chunked_files", view.chunked_files},
+           {"chunked_bytes", view.chunked_bytes},
            {"mounts", json::array()}};
   if (const std::optional<PackStore::View> packs = stage.disk().packer.view()) {
     out["packs"] = {{"packs", packs->packs},
@@ -157,11 +159,28 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
                   {"damaged_files", log->damaged_files}};
   }
   for (const auto& [device, mount] : plan.mounts().all()) {
+    if (device == policy::CopyMounts::kChunks) continue;
     out["mounts"].push_back({{"device", device},
                              {"depth", mount.model.depth(now_ns())},
                              {"in_flight", mount.in_flight},
                              {"files_per_s", mount.model.bandwidth()},
                              {"latency_ns", mount.model.latency_ns()}});
+  }
+  return out;
+}
+
+json chunks_of(const CopyChunks::View& view, const ChunkDeliveries& deliveries) {
+  json out{{"chunks", view.chunks}, {"samples", view.samples},       {"damaged", view.damaged},
+           {"reads", view.reads},   {"read_bytes", view.read_bytes}, {"jobs", json::array()}};
+  for (const ChunkDeliveries::View& job : deliveries.views()) {
+    out["jobs"].push_back({{"session", job.session},
+                           {"dataset", job.dataset},
+                           {"chunks", job.chunks},
+                           {"deliveries", job.counts.deliveries},
+                           {"substituted", job.counts.substituted},
+                           {"loads", job.counts.loads},
+                           {"loaded_samples", job.counts.loaded_samples},
+                           {"alone", job.counts.alone}});
   }
   return out;
 }
@@ -190,8 +209,9 @@ json mounts_of(const Files& files, const MountQueue& queue) {
 
 }  // namespace
 
-Status::Status(const Service& service, const std::string& socket, const Transfers* transfers)
-    : Service(service), socket_(socket), transfers_(transfers) {
+Status::Status(const Service& service, const std::string& socket, const Transfers* transfers,
+               const ChunkDeliveries* chunks)
+    : Service(service), socket_(socket), transfers_(transfers), chunks_(chunks) {
   base_->dispatcher.add<StatusMessage>(this);
 }
 
@@ -219,6 +239,9 @@ std::string Status::text() const {
   add_files(*files_, &root);
   add_plans(*plans_, &root);
   root["stage"] = stage_of(*stage_, plans_->stage);
+  if (const CopyChunks::View& chunks = stage_->disk().chunks.view(); chunks.chunks != 0) {
+    root["chunks"] = chunks_of(chunks, *chunks_);
+  }
   root["mounts"] = mounts_of(*files_, plans_->scheduler.queue());
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }

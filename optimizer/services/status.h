@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "optimizer/services/samples/chunk_deliveries.h"
 #include "optimizer/services/streams/transfers.h"
 
 namespace sluice::optimizer {
@@ -10,7 +11,8 @@ namespace sluice::optimizer {
 class Status : Service {
  public:
   // All outlive this. `socket`: the path that the optimizer listens on.
-  Status(const Service& service, const std::string& socket, const Transfers* transfers);
+  Status(const Service& service, const std::string& socket, const Transfers* transfers,
+         const ChunkDeliveries* chunks);
 
   void handle(const Peer& peer, const StatusMessage& message, std::vector<UniqueFd> fds);
 
@@ -19,6 +21,7 @@ class Status : Service {
 
   const std::string socket_;
   const Transfers* const transfers_;
+  const ChunkDeliveries* const chunks_;
   const uint64_t started_ns_ = now_ns();
 };
 

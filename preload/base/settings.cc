@@ -102,6 +102,14 @@ void apply_importance() {
                                   : 1 / (1 + static_cast<double>(chosen.value(Key::kBeta)) / 100.0);
 }
 
+// Selecting samples by importance decides the order by itself.
+void apply_substitution() {
+  const char* const policy = value_of(Option::kPolicy);
+  g_settings.substitutes = (strcmp(policy, "brand") == 0 || strcmp(policy, "pool") == 0) &&
+                           strcmp(value_of(Option::kSubstitute), "any") == 0 &&
+                           g_settings.importance < 2;
+}
+
 // In place: some programs (bash) have an unsetenv of their own.
 void forget_variable(const char* name) {
   const size_t length = strlen(name);
@@ -211,6 +219,7 @@ void apply() {
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
   apply_importance();
+  apply_substitution();
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {

@@ -26,6 +26,8 @@ struct Settings {
   // How many samples an epoch fetches with importance 2; see sluice_selection_rule.
   uint32_t warm_up = 0, full_every = 0;
   double selected_share = 1;
+  bool substitutes =
+      false;  // the order of an epoch is the optimizer's to decide (policy brand, pool)
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

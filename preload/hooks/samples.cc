@@ -38,6 +38,11 @@ int declared(uint32_t importance, Call call) {
   return usable() && g_settings.importance >= importance ? call() : -ENOTSUP;
 }
 
+// Whether what an epoch reads is the optimizer's to decide.
+bool is_decided() {
+  return !g_settings.off && (g_settings.importance >= 2 || g_settings.substitutes);
+}
+
 uint64_t key_of(int dataset, uint64_t index) {
   return sluice::protocol::sample_key(static_cast<uint32_t>(dataset) & ((1U << kFileIdBits) - 1),
                                       index);
@@ -164,6 +169,8 @@ SLUICE_EXPORT int sluice_importance() {
   return g_settings.off ? 0 : static_cast<int>(g_settings.importance);
 }
 
+SLUICE_EXPORT int sluice_substitutes() { return !g_settings.off && g_settings.substitutes ? 1 : 0; }
+
 SLUICE_EXPORT int sluice_selection(struct sluice_selection_rule* rule) {
   if (rule == nullptr) return -EINVAL;
   if (g_settings.off || g_settings.importance < 2) return -ENOTSUP;
@@ -178,7 +185,7 @@ SLUICE_EXPORT int sluice_rank_of(const char* name) {
 }
 
 SLUICE_EXPORT int sluice_seed(uint64_t seed) {
-  if (g_settings.off || g_settings.importance < 2) return -ENOTSUP;
+  if (!is_decided()) return -ENOTSUP;
   select_by_seed(seed);
   return 0;
 }
@@ -194,10 +201,12 @@ SLUICE_EXPORT int sluice_report_labelled(int dataset, const uint64_t* ids, const
 }
 
 SLUICE_EXPORT int sluice_select(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t samples) {
-  return declared(2, [&] { return select_samples(dataset, epoch, chosen, samples); });
+  if (!is_decided()) return -ENOTSUP;
+  return declared(0, [&] { return select_samples(dataset, epoch, chosen, samples); });
 }
 
 SLUICE_EXPORT int sluice_serve(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples,
                                uint8_t* how, uint64_t count) {
-  return declared(2, [&] { return serve_samples(dataset, epoch, first, samples, how, count); });
+  if (!is_decided()) return -ENOTSUP;
+  return declared(0, [&] { return serve_samples(dataset, epoch, first, samples, how, count); });
 }

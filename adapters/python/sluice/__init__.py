@@ -30,7 +30,7 @@ from ._library import absolute, encode, found, integers
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
            "locate_extent", "locate_extents", "locate_files", "locate_keys", "locate_parts", "located", "publish_order",
            "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
-           "take_opens", "waited", "wanted", "watch_opens"]
+           "substitutes", "take_opens", "waited", "wanted", "watch_opens"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
 NO_LABEL = (1 << 32) - 1
@@ -277,6 +277,16 @@ def importance():
     return found["sluice_importance"]() if "sluice_importance" in found else 0
 
 
+def substitutes():
+    """Whether the optimizer decides the order in which an epoch reads all its samples: SLUICE_SUBSTITUTE=any with
+    SLUICE_POLICY=brand or pool."""
+    return "sluice_substitutes" in found and found["sluice_substitutes"]() == 1
+
+
+def _decides():
+    return importance() >= 2 or substitutes()
+
+
 class _Rule(ctypes.Structure):  # sluice_selection_rule
     _fields_ = (("warm_up", ctypes.c_uint32), ("full_every", ctypes.c_uint32), ("share", ctypes.c_double))
 
@@ -328,10 +338,10 @@ def report_importance(number, ids, values, labels=None):
 
 def select(number, epoch, candidates):
     """Which of the dataset's samples epoch `epoch` is to fetch: a bytearray with 1 or 0 for each.
-    None: all of them, because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer.
+    None: all of them, because SLUICE_IMPORTANCE is not iis and substitutes() is false, or the optimizer did not answer.
     `candidates`: a bytearray as long as the dataset, 0 for samples outside the job's part. It waits
     while the optimizer works on its answer: some 0.2 s for a million samples, five seconds at most."""
-    if importance() < 2 or not candidates:
+    if not candidates or not _decides():
         return None
     chosen = bytearray(candidates)
     buffer = (ctypes.c_uint8 * len(chosen)).from_buffer(chosen)
@@ -344,8 +354,8 @@ def serve(number, epoch, first, requested):
     epoch `epoch`, where the job's order has `requested`; how: a SERVED_* for each, in a bytearray.
     Call it after select(), for the epoch's positions in order, each once, some thousands at a time.
     An epoch gets no sample twice unless it requests one twice. None: train what was requested,
-    because SLUICE_IMPORTANCE is not iis, or the optimizer did not answer."""
-    if importance() < 2 or "sluice_serve" not in found:
+    because neither is so, or the optimizer did not answer."""
+    if "sluice_serve" not in found or not _decides():
         return None
     samples = array.array("Q", requested)
     how = bytearray(len(samples))

@@ -6,7 +6,7 @@ import os
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
          "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
-         "sluice_take_opens", "sluice_next")  # may be missing
+         "sluice_take_opens", "sluice_next", "sluice_substitutes")  # may be missing
 
 
 def _find():
@@ -34,6 +34,7 @@ def _find():
         (waiting, "sluice_locate_extents", (number, u64, text, indices, indices, u64)),
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
         (cheap, "sluice_importance", ()),
+        (cheap, "sluice_substitutes", ()),
         (waiting, "sluice_report_importance", (number, indices, indices, u64)),
         (waiting, "sluice_report_labelled", (number, indices, indices, indices, u64)),
         (waiting, "sluice_select", (number, u32, indices, u64)),

@@ -21,6 +21,7 @@ CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
 TOGETHER = 4096  # least values of one message, except at an epoch's end
 
 _level = sluice.importance()
+_substitutes = sluice.substitutes()
 _ended = False  # observing has failed
 _compiled = False  # torch.compile has traced a loss
 current = threading.local()  # .batch: the latest that a loader returned in this thread
@@ -33,7 +34,7 @@ def observes():
 def selects():
     """For loaders without a plan; ranks with one select even if observing has failed, see
     `ranks`."""
-    return _level >= 2 and not _ended
+    return _level >= 2 and not _ended or _substitutes
 
 
 class Batch:
@@ -282,7 +283,7 @@ def selection_for(registration, course, loader):
     sluice.seed(torch.initial_seed())
     chosen = sluice.select(registration.number, turn.number, allowed)
     if chosen is None:
-        settings.warn_once("samples are not selected: no optimizer answers, or there are too many of them")
+        settings.warn_once("samples are not selected: no optimizer answers, or it cannot (its log has the reason)")
         return turn, None
     count = sum(chosen[index] for index in candidates)
     count = _fill_up(chosen, candidates, count, size, drop_last, turn.number)

@@ -4,8 +4,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "optimizer/io/clock.h"
 #include "optimizer/io/log.h"
@@ -18,7 +17,6 @@ using policy::CopyTable;
 using policy::FileTable;
 using policy::PlannedFetch;
 using policy::SampleFileId;
-using policy::SessionId;
 using policy::StagePlan;
 namespace {
 
@@ -27,26 +25,15 @@ constexpr unsigned kThreads = CopyMounts::kMaxDepth + 32;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 // Copies waiting to be packed: share of the budget, and bytes at most.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
-constexpr size_t kMostRefused = 1 << 16;
 
 }  // namespace
-
-void RefusedFiles::refuse(SessionId session, uint64_t device, uint64_t inode) {
-  auto& refused = refused_[session];
-  if (refused.size() < kMostRefused) refused.emplace(device, inode);
-}
-
-bool RefusedFiles::contains(uint64_t device, uint64_t inode) const {
-  return std::any_of(refused_.begin(), refused_.end(), [&](const auto& of_session) {
-    return of_session.second.contains({device, inode});
-  });
-}
 
 Stage::Stage(Base* base, Plans* plans)
     : base_(base),
       plans_(plans),
       executor_(kThreads, CopyMounts::kMaxDepth),
-      disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans)} {
+      disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
+            CopyChunks(base->loop.mailbox())} {
   plans_->stage.is_coming = [this](SampleFileId file) { return disk_.log.is_coming(file); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
@@ -90,72 +77,79 @@ CopyRules Stage::rules() const {
 
 void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
   remove_evicted();
-  for (const PlannedFetch& planned : *fetches) {
+  for (auto at = fetches->begin(), next = at; at != fetches->end(); at = next) {
+    const PlannedFetch& planned = *at;
+    const auto is_apart = [&](const auto& one) { return one.chunk_for != planned.chunk_for; };
+    next = planned.chunk_for == 0 ? at + 1 : std::find_if(at, fetches->end(), is_apart);
     if (planned.check) {
       check(planned);
     } else if (planned.to_cache) {
       fetch_to_cache(planned);
     } else {
-      fetch(planned);
+      fetch({at, next});
     }
   }
   fetches->clear();
 }
 
-void Stage::fetch(const PlannedFetch& planned) {
-  const std::string path = plans_->sample_files.path(planned.file);
-  const uint32_t record = index_.exists() ? index_.add(path) : StageIndex::kNone;
+// What is to be done for a fetch; nullopt: the index has no room for it.
+std::optional<CopyJob> Stage::job_of(const PlannedFetch& planned) {
+  CopyJob job;
+  job.path = plans_->sample_files.path(planned.file);
+  const uint32_t record = index_.exists() ? index_.add(job.path) : StageIndex::kNone;
   if (record == StageIndex::kNone) {
     plans_->stage.on_failed(planned, StagePlan::Failure::kError);
-    return;
+    return std::nullopt;
   }
   copies_.by_file[planned.file] = {record, 0, 0, 0, false};
-  const std::string above =
-      plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
-  CopyRules rules = this->rules();
-  rules.logged = disk_.log.find(planned.file);
-  executor_.run(0, [this, planned, path, above, rules = std::move(rules), name = next_name_++,
-                    mailbox = base_->loop.mailbox(), folder = folder_, watch = watch_] {
-    // Watched before it is read, so that no change between the two is missed.
-    bool watched = watch->add(above);
-    const uint64_t begun = now_ns();
-    auto to_pack = std::make_shared<CopyToPack>();
-    CopyResult result = copy_in(path, folder->fd(), name, rules, to_pack.get());
-    result.took_ns = now_ns() - begun;
-    if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
-      // The folder's watch misses changes under other names: watch the file too, then recheck it.
-      watched = watch->add_file(path) && watched;
-      if (!recheck(path, result.stat).good) {
-        folder->remove(name);
-        result = {};
-      }
+  job.above = plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
+  job.name = next_name_++;
+  job.rules = rules();
+  job.rules.logged = disk_.log.find(planned.file);
+  return job;
+}
+
+// Of several the chunk is read whole. One thread does it all.
+void Stage::fetch(std::span<const PlannedFetch> together) {
+  std::vector<std::pair<PlannedFetch, CopyJob>> jobs;
+  std::shared_ptr<ChunkRead> read;
+  for (const PlannedFetch& planned : together) {
+    std::optional<CopyJob> job = job_of(planned);
+    if (!job) continue;
+    if (planned.chunk_for != 0) {
+      job->rules.chunk = disk_.chunks.find(job->path, &read);
     }
-    // A missing file needs no watch.
-    const bool unseen = result.good && !watched;
-    if (unseen) result.flags |= protocol::kStageUnwatched;
-    if (!result.good) to_pack->fd.reset();
-    mailbox->post(
-        [this, planned, name, begun, unseen, path, to_pack, result = std::move(result)]() mutable {
-          if (unseen && !warned_.unwatched) {
-            warned_.unwatched = true;
-            say(Level::kWarn,
-                "not all folders of the dataset can be watched (inotify): the original of a staged "
-                "file "
-                "is compared each time that the file is opened");
-          }
-          if (result.good && refused_.contains(result.stat.device, result.stat.inode)) {
-            folder_->remove(name);
-            result = {};
-            result.why = path + ": mapped for writing";
-            to_pack->fd.reset();
-          }
-          if (to_pack->fd) {
-            disk_.packer.pack(path, std::move(to_pack),
-                              std::min(plans_->stage.room().budget() / kToPackShare, kMostToPack));
-          }
-          fetched(planned, name, begun, std::move(result));
-        });
+    jobs.emplace_back(planned, std::move(*job));
+  }
+  executor_.run(0, [this, jobs = std::move(jobs), mailbox = base_->loop.mailbox(), folder = folder_,
+                    watch = watch_] {
+    for (const auto& [planned, job] : jobs) {
+      mailbox->post(
+          [this, planned = planned, path = job.path, name = job.name,
+           done = make_copy(job, folder.get(), watch.get())] { made(planned, path, name, done); });
+    }
   });
+}
+
+void Stage::made(const PlannedFetch& planned, const std::string& path, uint64_t name,
+                 CopyDone done) {
+  if (done.unseen && !std::exchange(warned_.unwatched, true)) {
+    say(Level::kWarn,
+        "not all folders of the dataset can be watched (inotify): the original of a staged file "
+        "is compared each time that the file is opened");
+  }
+  CopyResult& result = done.result;
+  if (result.good && refused_.contains(result.stat.device, result.stat.inode)) {
+    folder_->remove(name);
+    result = {};
+    result.why = path + ": mapped for writing";
+    done.to_pack->fd.reset();
+  }
+  if (done.to_pack->fd) {
+    disk_.packer.pack(path, std::move(done.to_pack),
+                      std::min(plans_->stage.room().budget() / kToPackShare, kMostToPack));
+  }
+  fetched(planned, name, done.begun_ns, std::move(result));
 }
 
 void Stage::fetch_to_cache(const PlannedFetch& planned) {
@@ -202,10 +196,14 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
   }
   view_.logged_files += result.logged ? 1 : 0;
   view_.logged_bytes += result.logged ? result.stat.size : 0;
-  const bool from_disk = result.packed || result.logged;
+  view_.chunked_files += result.chunked ? 1 : 0;
+  view_.chunked_bytes += result.chunked ? result.stat.size : 0;
+  const bool from_disk = result.packed || result.logged || result.chunked;
+  if (result.validated_ns != 0) begun = std::min(begun, result.validated_ns);
   const auto at = copies_.by_file.find(planned.file);
-  const bool wanted = plans_->stage.on_staged(planned, result.stat.device, result.stat.size,
-                                              result.charged, now_ns(), !from_disk, result.took_ns);
+  const bool wanted =
+      plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
+                              now_ns(), !from_disk, result.took_ns, result.validated_ns);
   if (!wanted || at == copies_.by_file.end()) {
     folder_->remove(name);
     if (at != copies_.by_file.end() && at->second.name == 0 &&
@@ -342,6 +340,7 @@ void Stage::see_changes() {
   if (lost) {
     plans_->stage.drop_all();
     disk_.log.drop_all();
+    disk_.chunks.doubt_all();
   }
   drop_changed(changes);
   if (lost || !changes.empty()) remove_evicted();
@@ -376,11 +375,13 @@ void Stage::drop_changed(const std::vector<StageWatch::Change>& changes) {
     const SampleFileId file = plans_->sample_files.find(change.path);
     if (file != FileTable::kNone) {
       disk_.log.drop(file);
+      disk_.chunks.doubt(change.path);
       if (copies_.by_file.count(file) == 0) continue;
       plans_->stage.drop(file);
       ++view_.drops;
     } else if (plans_->sample_files.has_folder_below(change.path)) {
       disk_.log.drop_all();
+      disk_.chunks.doubt_all();
       drop_below(change.path);
     }
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,8 +17,11 @@
 #include "optimizer/io/executor.h"
 #include "optimizer/io/opened_file.h"
 #include "optimizer/loop/base.h"
+#include "optimizer/services/stage/copy_chunks.h"
 #include "optimizer/services/stage/copy_log.h"
 #include "optimizer/services/stage/copy_packer.h"
+#include "optimizer/services/stage/make_copy.h"
+#include "optimizer/services/stage/refused_files.h"
 #include "optimizer/sessions/plans.h"
 #include "optimizer/stage/mount_watch.h"
 #include "optimizer/stage/stage_copy.h"
@@ -27,18 +31,6 @@
 #include "policy/util/ids.h"
 
 namespace sluice::optimizer {
-
-// Files of which no copy may be made, because a session may write to them unnoticed.
-class RefusedFiles {
- public:
-  // Until the session has ended. Files beyond a limit per session are ignored.
-  void refuse(policy::SessionId session, uint64_t device, uint64_t inode);
-  void end_session(policy::SessionId session) { refused_.erase(session); }
-  bool contains(uint64_t device, uint64_t inode) const;
-
- private:
-  std::map<policy::SessionId, std::set<std::pair<uint64_t, uint64_t>>> refused_;  // by session
-};
 
 class Stage {
  public:
@@ -59,7 +51,8 @@ class Stage {
   struct Disk {
     CopyPacker packer;
     CopyLog log;
-    void release() { packer.release(), log.release(); }
+    CopyChunks chunks;
+    void release() { packer.release(), log.release(), chunks.release(); }
   };
   Disk& disk() { return disk_; }
   const Disk& disk() const { return disk_; }
@@ -97,8 +90,9 @@ class Stage {
 
   struct View {
     uint64_t copies = 0, fetched_files = 0, fetched_bytes = 0, checks = 0, failures = 0, drops = 0;
-    uint64_t packed_files = 0, packed_bytes = 0;  // of the fetched ones, those read from packs
-    uint64_t logged_files = 0, logged_bytes = 0;  // likewise from the log
+    uint64_t packed_files = 0, packed_bytes = 0;    // of the fetched ones, those read from packs
+    uint64_t logged_files = 0, logged_bytes = 0;    // likewise from the log
+    uint64_t chunked_files = 0, chunked_bytes = 0;  // likewise from chunks that were read whole
     std::string last_failure;
   };
   const View& view() const { return view_; }
@@ -113,7 +107,10 @@ class Stage {
 
   CopyRules rules() const;
   void write_to_log(policy::SampleFileId file, const Copy& copy, bool leaves);
-  void fetch(const policy::PlannedFetch& fetch);
+  std::optional<CopyJob> job_of(const policy::PlannedFetch& planned);
+  void fetch(std::span<const policy::PlannedFetch> together);
+  void made(const policy::PlannedFetch& planned, const std::string& path, uint64_t name,
+            CopyDone done);
   void fetch_to_cache(const policy::PlannedFetch& fetch);
   void check(const policy::PlannedFetch& fetch);
   void fetched(const policy::PlannedFetch& fetch, uint64_t name, uint64_t begun_ns,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimizer/io/log.h"
+#include "policy/chunks/chunk_supply.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -44,12 +45,17 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
     stale = std::min<uint64_t>(stale, other->options.stale * kSecond);
   }
   plans_->stage.set_stale(stale);
+  stage_->disk().chunks.set_stale(stale);
   limits_->share(now_ns());
   base_->server.send(peer.connection, MessageKind::kStageKnown, {}, stage_->index_fd());
 }
 
 // A log replaces packs: what is in both would be written twice.
 void StageRequests::use_disk(const SessionOptions& options) {
+  if (options.chunks) {
+    use_chunks(options);
+    return;
+  }
   const bool may = !options.cache_dir.empty() && options.packs != 0;
   if (options.logs && may) {
     stage_->disk().log.use(options.cache_dir, options.packs);
@@ -58,6 +64,19 @@ void StageRequests::use_disk(const SessionOptions& options) {
         options.cache_dir.empty() ? "SLUICE_CACHE_DIR" : "room (SLUICE_PACKS is 0)");
   } else if (may) {
     stage_->disk().packer.use(options.cache_dir, options.packs);
+  }
+}
+
+// They are opened when a job's first epoch begins.
+void StageRequests::use_chunks(const SessionOptions& options) {
+  const char* missing = !options.substitutes ? "SLUICE_SUBSTITUTE=any" : "SLUICE_CACHE_DIR";
+  const bool lacks = !options.substitutes || options.cache_dir.empty() || options.selects;
+  if (!lacks || std::exchange(warned_no_chunks_, true)) return;
+  if (options.selects && options.substitutes) {
+    say(Level::kWarn, "policy={} has no effect with importance=iis", name_of(*options.chunks));
+  } else {
+    say(Level::kWarn, "policy={} without {}: every sample is read as requested",
+        name_of(*options.chunks), missing);
   }
 }
 

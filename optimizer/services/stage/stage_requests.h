@@ -23,11 +23,12 @@ class StageRequests : Service {
 
  private:
   void use_disk(const SessionOptions& options);
+  void use_chunks(const SessionOptions& options);
 
   Importance* const importance_;
   Limits* const limits_;
   uint64_t next_prediction_ns_ = 0;
-  bool warned_no_stage_ = false, warned_no_log_ = false;
+  bool warned_no_stage_ = false, warned_no_log_ = false, warned_no_chunks_ = false;
 };
 
 }  // namespace sluice::optimizer

@@ -1,0 +1,86 @@
+// Epochs whose order chunks decide (SLUICE_POLICY=brand or pool with SLUICE_SUBSTITUTE): what a
+// job's requests get, as policy/chunks decides, and which copies come with which. Every sample is
+// delivered once an epoch. A job whose samples are not all whole files in chunks trains in its own
+// order. Core thread only.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "optimizer/services/service.h"
+#include "policy/chunks/chunk_supply.h"
+#include "policy/util/ids.h"
+#include "protocol/unique_fd.h"
+
+namespace sluice::optimizer {
+
+class ChunkDeliveries : Service {
+ public:
+  explicit ChunkDeliveries(const Service& service);
+  ~ChunkDeliveries();
+  ChunkDeliveries(const ChunkDeliveries&) = delete;
+  ChunkDeliveries& operator=(const ChunkDeliveries&) = delete;
+
+  // Answers a kSelect or kDeliver of a session whose epochs are decided here; other kinds are
+  // refused. `memory`: as long as the request says, for a dataset of the session's.
+  void handle(const Peer& peer, const Session& session, const ImportanceMessage& message,
+              UniqueFd memory);
+  // Sends kWorking to jobs that wait until the chunks are open. Several times a second.
+  void tick();
+  // The sample was read in the order of the session `owner`. To be called before the stores evict.
+  void on_read(policy::SessionId owner, policy::DatasetId dataset, uint64_t index);
+
+  void remove_process(policy::SessionId session, uint32_t process);
+  void remove_session(policy::SessionId session);
+  void remove_dataset(policy::DatasetId dataset);
+
+  struct View {
+    policy::SessionId session{};
+    policy::DatasetId dataset{};
+    uint32_t chunks = 0;
+    policy::ChunkSupply::Counts counts;
+  };
+  std::vector<View> views() const;  // of all jobs, and of the last kMostEnded that have ended
+
+  static constexpr uint64_t kMostSamples = 1 << 24;
+  static constexpr size_t kMostJobs = 64, kMostEnded = 16;
+
+ private:
+  struct Key {  // of a process that iterates over epochs
+    policy::SessionId session{};
+    policy::DatasetId dataset{};
+    uint32_t process = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Job {
+    std::unique_ptr<policy::ChunkSupply> supply;  // null: its order is its own
+    uint32_t epoch = 0;
+    uint64_t requested = 0;  // positions of the epoch
+    std::vector<bool> held;  // by sample: it stays in memory when it is read
+  };
+
+  bool select(uint64_t connection, const Key& key, const Session& session,
+              const protocol::Samples& request, UniqueFd memory);
+  void begin_epoch(uint64_t connection, const Key& key, const protocol::Samples& request,
+                   int memory);
+  bool deliver(const Key& key, const protocol::Samples& request, int memory);
+  std::unique_ptr<policy::ChunkSupply> make(const Key& key, const Session& session, uint64_t seed);
+  void note_load(const Key& key, std::span<const policy::SampleId> loaded);
+  policy::SampleFileId file_of(policy::DatasetId dataset, policy::SampleId sample) const;
+  static View view_of(const Key& key, const Job& job);
+  template <typename Test>
+  void remove_if(Test test);
+
+  std::map<Key, Job> jobs_;
+  std::deque<View> ended_;
+  std::set<uint64_t> opening_;  // connections that wait
+  // By the file that a chunk will be read for: what comes with it.
+  std::map<policy::SampleFileId, std::vector<policy::SampleFileId>> companions_;
+};
+
+}  // namespace sluice::optimizer

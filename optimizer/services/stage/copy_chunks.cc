@@ -1,0 +1,84 @@
+#include "optimizer/services/stage/copy_chunks.h"
+
+#include <utility>
+
+#include "optimizer/io/log.h"
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr uint64_t kNoMount = 0;
+
+}  // namespace
+
+CopyChunks::CopyChunks(std::shared_ptr<Mailbox> mailbox)
+    : mailbox_(std::move(mailbox)), executor_(1, 1) {}
+
+void CopyChunks::use(const std::string& folder, std::function<void()> ready) {
+  if (state_ == State::kOpened) {
+    ready();
+    return;
+  }
+  waiting_.push_back(std::move(ready));
+  if (std::exchange(state_, State::kOpening) == State::kOpening) return;
+  executor_.run(kNoMount, [this, folder, turn = turn_, mailbox = mailbox_] {
+    std::string reason;
+    std::shared_ptr<ChunkStore> store = ChunkStore::open(folder, &reason);
+    mailbox->post([this, folder, turn, store, reason] {
+      if (turn == turn_) opened(folder, store, reason);
+    });
+  });
+}
+
+void CopyChunks::opened(const std::string& folder, std::shared_ptr<ChunkStore> store,
+                        const std::string& reason) {
+  state_ = State::kOpened;
+  store_ = std::move(store);
+  view_ = {};
+  if (store_ == nullptr) {
+    say(Level::kWarn, "no chunks are read: {}", reason);
+  } else {
+    view_.chunks = store_->chunks();
+    view_.samples = store_->samples();
+    view_.damaged = store_->damaged();
+    if (view_.damaged != 0) {
+      say(Level::kWarn, "{} chunks in {} are damaged: `sluice chunks verify`", view_.damaged,
+          folder);
+    }
+  }
+  for (const auto& ready : std::exchange(waiting_, {})) ready();
+}
+
+void CopyChunks::release() {
+  ++turn_;
+  state_ = State::kNone;
+  store_.reset();
+  waiting_.clear();
+}
+
+std::shared_ptr<const ChunkedCopy> CopyChunks::find(const std::string& path,
+                                                    std::shared_ptr<ChunkRead>* read) {
+  const auto place = store_ != nullptr ? store_->find(path) : std::nullopt;
+  if (!place || (*read != nullptr && place->chunk != read_chunk_)) return nullptr;
+  if (*read == nullptr) {
+    // The store's descriptors are used as long as it is read.
+    *read = std::shared_ptr<ChunkRead>(store_->read(place->chunk).release(),
+                                       [store = store_](ChunkRead* ended) { delete ended; });
+    read_chunk_ = place->chunk;
+    ++view_.reads;
+    view_.read_bytes += store_->bytes(place->chunk);
+  }
+  auto copy = std::make_shared<ChunkedCopy>();
+  *copy = {store_, *read, *place, stale_ns_};
+  return copy;
+}
+
+void CopyChunks::doubt(const std::string& path) {
+  if (store_ != nullptr) store_->doubt(path);
+}
+
+void CopyChunks::doubt_all() {
+  if (store_ != nullptr) store_->doubt_all();
+}
+
+}  // namespace sluice::optimizer

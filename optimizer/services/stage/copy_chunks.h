@@ -1,0 +1,62 @@
+// Chunks that were made ahead of time (optimizer/chunks/chunk_store.h), as copies are fetched from
+// them. Core thread only; the folder is opened on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "optimizer/chunks/chunk_store.h"
+#include "optimizer/io/executor.h"
+#include "optimizer/io/mailbox.h"
+#include "optimizer/stage/chunk_copy.h"
+
+namespace sluice::optimizer {
+
+class CopyChunks {
+ public:
+  explicit CopyChunks(std::shared_ptr<Mailbox> mailbox);
+
+  // Opens the chunks in `folder`, once; calls `ready` when that is done, or was. If there are none
+  // that can be used, one warning gives the reason, and store() stays null until release().
+  void use(const std::string& folder, std::function<void()> ready);
+  // No session is left.
+  void release();
+
+  const std::shared_ptr<ChunkStore>& store() const { return store_; }  // null: there is none
+  // How the file's copy is made from its chunk, which *read is to read: created unless it is that
+  // chunk's already. nullptr: no chunk has the file, or it is another one than *read's.
+  std::shared_ptr<const ChunkedCopy> find(const std::string& path,
+                                          std::shared_ptr<ChunkRead>* read);
+  // For so long a change on another host may go unnoticed.
+  void set_stale(uint64_t ns) { stale_ns_ = ns; }
+  // Files have changed, or may have.
+  void doubt(const std::string& path);
+  void doubt_all();
+
+  struct View {
+    uint64_t chunks = 0, samples = 0, damaged = 0;  // in the folder; chunks that are damaged
+    uint64_t reads = 0, read_bytes = 0;             // of whole chunks
+  };
+  const View& view() const { return view_; }
+
+ private:
+  enum class State : uint8_t { kNone, kOpening, kOpened };
+
+  void opened(const std::string& folder, std::shared_ptr<ChunkStore> store,
+              const std::string& reason);
+
+  const std::shared_ptr<Mailbox> mailbox_;
+  State state_ = State::kNone;
+  uint64_t turn_ = 0;  // counts release(), so that what was opened before is not used
+  std::shared_ptr<ChunkStore> store_;
+  std::vector<std::function<void()>> waiting_;
+  uint32_t read_chunk_ = 0;  // that find() has named last
+  uint64_t stale_ns_ = 0;
+  View view_;
+  Executor executor_;
+};
+
+}  // namespace sluice::optimizer

@@ -250,6 +250,21 @@ FIGURES = {
     "ssd_random_over_sequential": Figure(
         "ratio", None, "the stand-in for an SSD, fio at depth 6: random reads of a sample's size / sequential ones of 4 MiB"
         " (published: 1/5.2 to 1/7.4)"),
+    "chunks_read_share": Figure(
+        "ratio", 0.95, "chunks of lcache's log, read whole from the stand-in by four threads and every sample compared with its"
+        " checksum: rate / fio's sequential rate for the same size and depth", True),
+    "chunks_read_share_disk": Figure("ratio", 0.95, "the same on this machine's disk", True),
+    "lcache_metaindex_build_s_14m": Figure(
+        "s", 10, "processor time in which 14 million samples get their places in lcache's two logs, both orders"),
+    "lcache_metaindex_bytes_per_sample": Figure(
+        "bytes", 100, "growth of Rss for these places and the samples' sizes"),
+    "pool_over_exact": Figure(
+        "ratio", 4, "20,000 shuffled files of 10 KB, 2 ms, 2,000 requests/s, 500 MB/s, memory for a fifth, 6 workers, chunks of"
+        " 64 on the same storage: later epochs as Sluice supplies them exactly / with policy pool", True),
+    "pool_over_brand_requests": Figure("ratio", None, "the same with policy brand / with pool", True),
+    "brand_over_plain_requests": Figure("ratio", None, "the same without Sluice / with brand", True),
+    "pool_loads_per_chunk": Figure("ratio", 1, "chunks that pool reads in an epoch / all, four epochs"),
+    "brand_loads_per_chunk": Figure("ratio", None, "chunks that brand reads, likewise (7.2 with memory for a quarter)"),
     "lcache_over_plain_ssd": Figure(
         "ratio", 9.4, "8,000 shuffled files of 100 KB on it, none cached as an epoch begins, 6 workers: third and later epochs"
         " without Sluice / with SLUICE_POLICY=lcache and memory for a fifth of them (published: 9.4)", True),
@@ -257,6 +272,10 @@ FIGURES = {
         "ratio", 2, "the same epochs as Sluice supplies them from the files, with the same prefetcher / with lcache", True),
     "lcache_ssd_share": Figure(
         "ratio", 0.90, "rate of lcache's epochs / fio's sequential rate", True),
+    "lcache_remote_bytes_epoch2": Figure(
+        "bytes", 0, "10,000 shuffled files of 100 KB, 2 ms and 200 MB/s, policy lcache with room for all of them on the local"
+        " disk, memory for a sixth: read from their storage in the second epoch"),
+    "lcache_remote_bytes_epoch3": Figure("bytes", 0, "the same in the third, whose order was known when it was written"),
     "scan_speedup_busy": Figure(
         "ratio", 5, "os.walk() and a stat() of 100,000 files in 1,000 folders, cold, 2 ms a request, on a mount that"
         " caches listings as NFS does: time without Sluice / with it", True),

@@ -7,19 +7,44 @@ import random
 import shutil
 import statistics
 
-from bench.lib import jobs
+from bench.lib import jobs, staged
 from bench.lib.bench import must_agree_on
-from bench.lib.place import TOP, Skipped
+from bench.lib.place import Skipped, program
 from bench.lib.staged import Loader, files_below
-from bench.lib.storage import LoopDisk, call, touch_memory
+from bench.lib.storage import LoopDisk, SlowMount, call, touch_memory
 
 PROVIDES = ["ssd_random_over_sequential", "lcache_over_plain_ssd", "lcache_over_prefetch_ssd", "lcache_ssd_share"]
+CHUNKS = ["chunks_read_share", "chunks_read_share_disk"]
+REMOTE = ["lcache_remote_bytes_epoch2", "lcache_remote_bytes_epoch3"]
 # A request is at most 1 MiB, as for the kernel's block layer. By these a sample's read is a sixth of the rate.
 BANDWIDTH, REQUESTS = 500, 833  # MB/s, a second
 FILES, BYTES, WORKERS, EPOCHS, FIRST = 8000, 100_000, 6, 5, 2
 MEMORY_FILES = "/dev/shm"
 MEMORY = "160M"  # a fifth of the files
 ROUNDS = 3
+CHUNK_COUNT, CHUNK_BYTES, DEPTH = 192, 4 << 20, 4  # as bench/reader/read_chunks.cc and CopyLog have them
+READ_SECONDS = 4
+
+
+def fio(path, rw, block, depth, cgroup=None):
+    """MB/s of direct reads of the file, in the group."""
+    command = ["fio", "--name=ssd", f"--filename={path}", f"--rw={rw}", f"--bs={block}", f"--iodepth={depth}",
+               "--ioengine=io_uring", "--direct=1", "--readonly", "--time_based", f"--runtime={READ_SECONDS}",
+               "--output-format=json"]
+    printed = call(*within(cgroup), *command)
+    return json.loads(printed[printed.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e6
+
+
+def within(cgroup):
+    return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', cgroup] if cgroup else []
+
+
+def write_random(path, bytes_):
+    draw = random.Random(1)
+    with open(path, "wb") as file:
+        for _ in range(bytes_ // CHUNK_BYTES):
+            file.write(draw.randbytes(CHUNK_BYTES))
+        os.fsync(file.fileno())
 
 
 class Ssd(LoopDisk):
@@ -55,9 +80,7 @@ class Ssd(LoopDisk):
         for number in range(self.count):
             with open(os.path.join(self.files, f"{number:06d}.bin"), "wb") as file:
                 file.write(draw.randbytes(BYTES))
-        with open(os.path.join(self.folder, "range"), "wb") as file:
-            for _ in range(self.count // 100):
-                file.write(draw.randbytes(100 * BYTES))
+        write_random(os.path.join(self.folder, "range"), self.count * BYTES)
 
     def drop(self):
         """Nothing of the content of the files is cached, even of those that are open."""
@@ -66,18 +89,9 @@ class Ssd(LoopDisk):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
 
-    def fio(self, rw, block, depth):
-        """MB/s of direct reads in the group."""
-        command = ["fio", "--name=ssd", f"--filename={os.path.join(self.folder, 'range')}", f"--rw={rw}", f"--bs={block}",
-                   f"--iodepth={depth}", "--ioengine=io_uring", "--direct=1", "--readonly", "--time_based", "--runtime=4",
-                   "--output-format=json"]
-        printed = call("sh", "-c", 'echo $$ >"$0" && exec "$@"', self.cgroup, *command)
-        return json.loads(printed[printed.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e6
 
-
-def job(folder):
-    return ["/usr/bin/python3", os.path.join(TOP, "bench/reader/load_files.py"), folder, str(EPOCHS), "3", str(WORKERS),
-            "own"]
+def job(folder, count=EPOCHS):
+    return [*staged.load_files(folder, count, workers=WORKERS), "own"]
 
 
 def epochs(disk, sluice):
@@ -104,9 +118,9 @@ def run(bench):
     settings = {"memory": MEMORY, "stage": "always"}
     with Ssd(bench) as disk:
         disk.cold()
-        fio = {f"{rw} {block} depth {depth}": disk.fio(rw, block, depth)
-               for rw, block in (("randread", "100k"), ("read", "4m")) for depth in (1, 6, 32)}
-        bench.say("fio, MB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in fio.items()))
+        rates = {f"{rw} {block} depth {depth}": fio(os.path.join(disk.folder, "range"), rw, block, depth, disk.cgroup)
+                 for rw, block in (("randread", "100k"), ("read", "4m")) for depth in (1, 6, 32)}
+        bench.say("fio, MB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
         variants = {"plain": None, "prefetch": settings,
                     "lcache": {**settings, "policy": "lcache", "cache_dir": disk.cache}}
         found = {name: [] for name in variants}
@@ -122,11 +136,78 @@ def run(bench):
                           + ", ".join(f"{one['seconds']:.2f} s" for one in found[name][-1])
                           + f" {found[name][-1][-1].get('log') or ''}")
     must_agree_on([[one["digest"] for one in passes] for many in found.values() for passes in many])
-    bench.save("lcache", {"fio": fio, **found})
-    sequential = fio["read 4m depth 6"]
-    bench.record("ssd_random_over_sequential", [fio["randread 100k depth 6"] / sequential])
+    bench.save("lcache", {"fio": rates, **found})
+    sequential = rates["read 4m depth 6"]
+    bench.record("ssd_random_over_sequential", [rates["randread 100k depth 6"] / sequential])
     for name in "plain", "prefetch":
         bench.record(f"lcache_over_{name}_ssd",
                      [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
     bench.record("lcache_ssd_share", [statistics.mean(one["bytes"] for one in ours[FIRST:]) / seconds(ours) / 1e6 / sequential
                                       for ours in found["lcache"]])
+
+
+def chunk_share(folder, cgroup=None):
+    """(ours, fio's) rates of one round, in MB/s."""
+    path = os.path.join(folder, "range")
+    theirs = fio(path, "read", str(CHUNK_BYTES), DEPTH, cgroup)
+    printed = json.loads(call(*within(cgroup), program("bench/read-chunks"), folder, str(CHUNK_COUNT), str(READ_SECONDS),
+                              str(DEPTH)))
+    if not printed["direct"]:
+        raise Skipped(f"the file system of {folder} reads nothing past the page cache")
+    return printed["bytes"] / printed["seconds"] / 1e6, theirs
+
+
+def chunks(bench):
+    """Chunks of the log against fio, on the stand-in for an SSD and on this machine's disk."""
+    found = {}
+    with Ssd(bench) as disk:
+        disk.cold()
+        found["chunks_read_share"] = [chunk_share(disk.folder, disk.cgroup) for _ in range(bench.request.rounds)]
+    folder = os.path.join(bench.request.data, "chunks")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        write_random(os.path.join(folder, "range"), CHUNK_COUNT * CHUNK_BYTES)
+        found["chunks_read_share_disk"] = [chunk_share(folder) for _ in range(bench.request.rounds)]
+    finally:
+        shutil.rmtree(folder)
+    bench.save("chunks", found)
+    for name, rates in found.items():
+        bench.say(f"{name}: " + ", ".join(f"{ours:.0f} of {theirs:.0f} MB/s" for ours, theirs in rates))
+        bench.record(name, [ours / theirs for ours, theirs in rates])
+
+
+def remote_bytes(bench, source, sluice):
+    """What each epoch asks of a slow mount, from its first sample on until the next one's."""
+    touch_memory(1 << 30)
+    read = []
+    with SlowMount(bench, "staged", source, "--latency", staged.PROFILES["busy"], "--bandwidth", str(staged.LINK)) as mount:
+        with Loader(job(mount.folder, 3), sluice) as loader:
+            for _ in range(3):
+                loader.ready()
+                read.append(mount.stats()["totals"]["read_bytes"])
+                staged.drop_cached(mount, source)
+                loader.go()
+            passes = loader.passes()
+        log = ((sluice.status() or {}).get("stage") or {}).get("log")
+        sluice.stop()
+        read.append(mount.stats()["totals"]["read_bytes"])
+    return [after - before for before, after in zip(read, read[1:])], passes, log
+
+
+def remote(bench):
+    """The log holds the whole dataset: what is still read from its storage."""
+    source = staged.data(bench)
+    found = []
+    for number in range(min(ROUNDS, bench.request.rounds)):
+        cache = os.path.join(bench.request.data, "log")
+        os.makedirs(cache, exist_ok=True)
+        try:
+            with jobs.Sluice(memory=MEMORY, policy="lcache", cache_dir=cache) as sluice:
+                found.append(remote_bytes(bench, source, sluice))
+        finally:
+            shutil.rmtree(cache)
+        bench.say(f"round {number + 1}: bytes by epoch {found[-1][0]}, {found[-1][2]}")
+    bench.save("lcache_remote", found)
+    must_agree_on([[one["digest"] for one in passes] for _, passes, _ in found])
+    for name, epoch in zip(REMOTE, (1, 2)):
+        bench.record(name, [asked[epoch] for asked, _, _ in found])

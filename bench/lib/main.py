@@ -8,7 +8,7 @@ import time
 import traceback
 
 from bench.lib import (disk, docs, figures, icache_all, icache_prefetched, imports, lcache, link, noncached, opened_ahead,
-                       order, overhead, packs, pictures, promises, runs, samples, scale, scan, slow, small, staged,
+                       order, overhead, packs, pictures, pool, promises, runs, samples, scale, scan, slow, small, staged,
                        sweep, torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
@@ -42,6 +42,10 @@ GROUPS = [
     ("simulate", scale.SIMULATE, scale.simulate),
     ("index", scale.INDEX, scale.index),
     ("packs", packs.PROVIDES, packs.run),
+    ("metaindex", scale.METAINDEX, scale.metaindex),
+    ("chunks", lcache.CHUNKS, lcache.chunks),
+    ("pool", pool.PROVIDES, pool.run),
+    ("lcache remote", lcache.REMOTE, lcache.remote),
     ("lcache", lcache.PROVIDES, lcache.run),
     ("promises", promises.PROVIDES, promises.run),
     ("icache", icache_all.PROVIDES, icache_all.run),

@@ -1,4 +1,5 @@
 """What many millions of samples cost: time and memory of simulating them, memory of knowing them."""
+import json
 import os
 import subprocess
 import time
@@ -8,6 +9,7 @@ from bench.lib.place import Failed, program
 
 SIMULATE = ["simulate_14m_s", "simulate_14m_rss_mb"]
 INDEX = ["index_bytes_per_sample"]
+METAINDEX = ["lcache_metaindex_build_s_14m", "lcache_metaindex_bytes_per_sample"]
 IMAGENET_21K, FEW = 14_000_000, 100_000
 SIMULATE_LIMIT = 2 << 30  # bytes of memory
 SIMULATE_ROUNDS = 2  # of a minute each, and the same work every time
@@ -118,3 +120,14 @@ def index(bench):
     finally:
         os.unlink(path)
     bench.record("index_bytes_per_sample", values)
+
+
+def metaindex(bench):
+    """Where 14 million samples lie in LCache's two logs."""
+    samples = FEW if bench.request.small else IMAGENET_21K
+    rounds = [json.loads(subprocess.run([program("bench/log-plan"), str(samples)], check=True, capture_output=True,
+                                        text=True).stdout) for _ in range(min(bench.request.rounds, SIMULATE_ROUNDS))]
+    bench.save("metaindex", {"samples": samples, "rounds": rounds})
+    bench.record("lcache_metaindex_build_s_14m", [sum(one["build_s"]) for one in rounds])
+    bench.record("lcache_metaindex_bytes_per_sample", [one["bytes_per_sample"] for one in rounds])
+    bench.say("the longest batch of 256 samples: " + ", ".join(f"{one['batch_us']:.0f} us" for one in rounds))

@@ -1,6 +1,7 @@
 #include "optimizer/chunks/chunk_store.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -22,6 +23,16 @@ constexpr uint64_t kTickNs = 1'000'000'000;
 constexpr size_t kMostKinds = 1024;
 
 uint64_t hash_of(std::string_view path) { return Checksum::of(path.data(), path.size()); }
+
+// Not by the inode: a network file system's may differ from host to host, and a FUSE mount's from
+// mount to mount.
+uint64_t version_hash(uint64_t size, int64_t modified_s, uint32_t modified_ns, int64_t changed_s,
+                      uint32_t changed_ns) {
+  const std::array<uint64_t, 4> state = {size, static_cast<uint64_t>(modified_s),
+                                         static_cast<uint64_t>(changed_s),
+                                         uint64_t{modified_ns} << 32 | changed_ns};
+  return Checksum::of(state.data(), sizeof state);
+}
 
 bool is_whole(const PackKey& key, const PackEntry& entry) {
   return key.offset == 0 && key.length == entry.version.size && key.length <= UINT32_MAX;
@@ -77,6 +88,9 @@ bool ChunkStore::add(uint32_t number) {
   for (const PackEntry& entry : opened.file->entries()) {
     const PackKey key = opened.file->key(entry);
     lengths_.push_back(static_cast<uint32_t>(entry.length));
+    const protocol::PackVersion& version = entry.version;
+    versions_.push_back(version_hash(version.size, version.modified_s, version.modified_ns,
+                                     version.changed_s, version.changed_ns));
     if (is_whole(key, entry)) slots_.push_back({hash_of(key.path), {chunk, at}});
     ++at;
   }
@@ -104,14 +118,10 @@ std::optional<uint32_t> ChunkStore::kind_of(const StageStat& stat) {
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
-// Not by the inode: a network file system's may differ from host to host, and a FUSE mount's from
-// mount to mount.
-bool ChunkStore::check(Place place, const PackEntry& member, const StageStat& stat,
-                       uint64_t at_ns) {
-  const protocol::PackVersion& packed = member.version;
-  const bool same = stat.size == packed.size && stat.modified_s == packed.modified_s &&
-                    stat.modified_ns == packed.modified_ns && stat.changed_s == packed.changed_s &&
-                    stat.changed_ns == packed.changed_ns;
+bool ChunkStore::check(Place place, const StageStat& stat, uint64_t at_ns) {
+  const bool same =
+      versions_[number(place)] ==
+      version_hash(stat.size, stat.modified_s, stat.modified_ns, stat.changed_s, stat.changed_ns);
   const std::lock_guard lock(mutex_);
   Sample& known = samples_[number(place)];
   known.checked = 0;

@@ -5,7 +5,7 @@
 // long as a change on another host may go unnoticed (SLUICE_STALE): an original is not touched for
 // every sample.
 //
-// Memory: about 70 bytes a sample. Any thread; open() blocks in the file system.
+// Memory: about 80 bytes a sample. Any thread; open() blocks in the file system.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,7 @@ class ChunkStore {
 
   // `stat` is the original's, as it was found at `at_ns` (CLOCK_MONOTONIC). True: it is what was
   // packed.
-  bool check(Place place, const protocol::PackEntry& member, const protocol::StageStat& stat,
-             uint64_t at_ns);
+  bool check(Place place, const protocol::StageStat& stat, uint64_t at_ns);
   // What check() was last given, if that was right and not before `since_ns`, and when.
   struct Checked {
     protocol::StageStat stat;
@@ -86,6 +85,7 @@ class ChunkStore {
   std::vector<uint64_t> chunk_bytes_;  // likewise
   std::vector<uint64_t> first_;        // likewise: the number of its first sample
   std::vector<uint32_t> lengths_;      // by sample
+  std::vector<uint64_t> versions_;     // likewise: a hash of what its original was
   std::vector<Slot> slots_;            // by hash
   uint64_t damaged_ = 0;
   uint64_t opened_ns_ = 0;

@@ -62,6 +62,13 @@ ImportanceOptions importance_options(const protocol::Importance& chosen) {
   return options;
 }
 
+void apply_policy(const std::string& value, SessionOptions* options) {
+  if (const PolicyInfo* info = find_policy(value)) options->policy = info->kind;
+  options->logs = value == "lcache";
+  if (value == "brand") options->chunks = policy::ChunkSystemKind::kBrand;
+  if (value == "pool") options->chunks = policy::ChunkSystemKind::kPool;
+}
+
 void apply(protocol::Option option, const std::string& value, SessionOptions* options) {
   switch (option) {
     case protocol::Option::kDistance:
@@ -94,10 +101,7 @@ void apply(protocol::Option option, const std::string& value, SessionOptions* op
       options->stale = number(value);
       break;
     case protocol::Option::kPolicy:
-      if (const PolicyInfo* info = find_policy(value)) options->policy = info->kind;
-      options->logs = value == "lcache";
-      if (value == "brand") options->chunks = policy::ChunkSystemKind::kBrand;
-      if (value == "pool") options->chunks = policy::ChunkSystemKind::kPool;
+      apply_policy(value, options);
       break;
     case protocol::Option::kSubstitute:
       options->substitutes = value == "any";

@@ -1,5 +1,6 @@
 #include "optimizer/stage/chunk_copy.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -18,10 +19,6 @@ namespace {
 
 using Failure = StagePlan::Failure;
 
-// Where a change may go unnoticed for so long, attributes that the kernel has cached are new
-// enough: one request less a file.
-constexpr uint64_t kCachedNs = 60'000'000'000;
-
 // What the original is, if it is what was packed: as it was found lately, or as it is.
 CopyResult original_of(const std::string& path, const CopyRules& rules, const PackEntry& member) {
   const ChunkedCopy& chunk = *rules.chunk;
@@ -39,12 +36,12 @@ CopyResult original_of(const std::string& path, const CopyRules& rules, const Pa
   result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
   result.validated_ns = now;
-  const int sync = chunk.stale_ns < kCachedNs ? AT_STATX_FORCE_SYNC : 0;
+  const int sync = chunk.stale_ns < kCachedAttributesNs ? AT_STATX_FORCE_SYNC : 0;
   struct stat itself {};
   // A link may lead elsewhere, unseen: it takes the ordinary way.
   result.good = lstat(path.c_str(), &itself) == 0 && !S_ISLNK(itself.st_mode) &&
                 stat_of(place.get(), sync, &result.stat) &&
-                chunk.store->check(chunk.place, member, result.stat, now);
+                chunk.store->check(chunk.place, result.stat, now);
   return result;
 }
 
@@ -64,6 +61,24 @@ CopyResult copy_from_chunk(const std::string& path, int folder, uint64_t name,
   if (!publish_copy(copy, folder, name, &result)) return not_copied(errno, "the stage");
   result.chunked = true;
   return result;
+}
+
+void check_folder(const std::string& folder, bool any_mount, ChunkStore* store) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  protocol::StageStat stat;
+  if (listing == nullptr || !stat_of(dirfd(listing.get()), 0, &stat)) return;
+  if (!any_mount && stage_mount(dirfd(listing.get()), stat.device).local) return;
+  const uint64_t device = stat.device;
+  const std::string prefix = folder + "/";
+  while (const dirent* entry = readdir(listing.get())) {
+    const auto place = store->find(prefix + entry->d_name);
+    const uint64_t now = now_ns();
+    // Not what is mounted over a file: its mount may be another one.
+    if (place && stat_at(dirfd(listing.get()), entry->d_name, AT_SYMLINK_NOFOLLOW, &stat) &&
+        S_ISREG(stat.mode) && stat.device == device) {
+      store->check(*place, stat, now);
+    }
+  }
 }
 
 }  // namespace sluice::optimizer

@@ -24,4 +24,13 @@ struct ChunkedCopy {
 CopyResult copy_from_chunk(const std::string& path, int folder, uint64_t name,
                            const CopyRules& rules);
 
+// Where changes may go unnoticed for that long, attributes that the kernel has cached are new
+// enough: of a file it is one request less, and those of a folder come with its listing.
+inline constexpr uint64_t kCachedAttributesNs = 60'000'000'000;
+
+// Compares all originals in the folder with what was packed: a listing brings the attributes of
+// many with one request, where the mount can. Copies may be made of files of any mount, or not of
+// those on a local one.
+void check_folder(const std::string& folder, bool any_mount, ChunkStore* store);
+
 }  // namespace sluice::optimizer

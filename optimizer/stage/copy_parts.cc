@@ -36,10 +36,12 @@ CopyResult not_copied(int error, const std::string& path) {
 }
 
 bool stat_of(int fd, int flags, StageStat* out) {
+  return stat_at(fd, "", AT_EMPTY_PATH | flags, out);
+}
+
+bool stat_at(int folder, const char* name, int flags, StageStat* out) {
   struct statx about {};
-  if (statx(fd, "", AT_EMPTY_PATH | flags, STATX_BASIC_STATS | STATX_BTIME, &about) != 0) {
-    return false;
-  }
+  if (statx(folder, name, flags, STATX_BASIC_STATS | STATX_BTIME, &about) != 0) return false;
   *out = {};
   out->device = makedev(about.stx_dev_major, about.stx_dev_minor);
   out->rdevice = makedev(about.stx_rdev_major, about.stx_rdev_minor);

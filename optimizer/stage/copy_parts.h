@@ -16,6 +16,7 @@ CopyResult not_copied(int error, const std::string& path);
 
 // `flags`: of statx(). False: errno.
 bool stat_of(int fd, int flags, protocol::StageStat* out);
+bool stat_at(int folder, const char* name, int flags, protocol::StageStat* out);
 // Whether it is the same state of the same file.
 bool same(const protocol::StageStat& a, const protocol::StageStat& b);
 

@@ -74,12 +74,14 @@ class Chunks:
                                stdin=subprocess.PIPE, **settings)
         self.drop_cached()
         reads, said = [self.reads()], []
+        self.lookups = [self.lookups_so_far()]
         for line in job.stderr:
             if line == "half\n":
                 if half:
                     half()
             elif line.startswith("end "):
                 reads.append(self.reads())
+                self.lookups.append(self.lookups_so_far())
                 if between:
                     between(int(line.split()[1]))
                 self.drop_cached()
@@ -104,6 +106,9 @@ class Chunks:
 
     def reads(self):
         return self.ground.mount.stats()["totals"]["read"]
+
+    def lookups_so_far(self):
+        return self.ground.mount.stats()["totals"]["lookup"]
 
     def run(self, what, policy="pool", half=None, between=None, words=None, **more):
         """Under the library: every epoch has each sample once, with the bytes of the word that it has then."""
@@ -133,6 +138,8 @@ def check_chunks(chunks):
         claim(COUNT // EACH <= view["reads"] <= job["loads"], f"chunks were not read whole: {view}")
         # A worker on a busy machine reads what has not come yet by itself.
         claim(max(reads) < COUNT * 0.6, f"{policy}: samples were read from their own storage: {reads}")
+        asked = chunks.lookups[1] - chunks.lookups[0]
+        claim(asked < COUNT * 0.7, f"{asked} originals were asked for one by one, not by a listing")
         if policy == "pool":
             claim(job["loads"] <= EPOCHS * COUNT // EACH, f"a chunk was read twice in an epoch: {view}")
         orders = [[index for index, _ in samples] for samples in epochs]

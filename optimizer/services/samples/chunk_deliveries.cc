@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "optimizer/io/log.h"
@@ -26,6 +27,7 @@ namespace {
 // What is retained where no next read is known yet: what a chunk has brought for this epoch comes
 // before what stays for the next one.
 constexpr float kBrought = 2, kHeld = 1, kSpent = 0;
+constexpr uint64_t kPatienceNs = 2 * kSecond;
 
 DeliveryKind kind_of(SampleId requested, const ChunkSupply::Delivery& delivery) {
   if (delivery.in_memory) {
@@ -61,9 +63,12 @@ void ChunkDeliveries::handle(const Peer& peer, const Session& session,
 }
 
 void ChunkDeliveries::tick() {
-  for (const uint64_t connection : opening_) {
+  std::vector<uint64_t> late;
+  for (const auto& [connection, selecting] : selecting_) {
     base_->server.send(connection, MessageKind::kWorking, {});
+    if (selecting.until_ns != 0 && now_ns() > selecting.until_ns) late.push_back(connection);
   }
+  for (const uint64_t connection : late) begin_epoch(connection);
 }
 
 // True: the answer is sent later.
@@ -76,33 +81,61 @@ bool ChunkDeliveries::select(uint64_t connection, const Key& key, const Session&
     return false;
   }
   base_->server.send(connection, MessageKind::kWorking, {});
-  opening_.insert(connection);
-  const auto shared = std::make_shared<UniqueFd>(std::move(memory));
-  stage_->disk().chunks.use(session.options.cache_dir, [this, connection, key, request, shared] {
+  selecting_[connection] = {connection, key, request, std::make_shared<UniqueFd>(std::move(memory)),
+                            0};
+  stage_->disk().chunks.use(session.options.cache_dir, [this, connection] {
     // The previous epoch is complete once the events of its last reads have been handled.
-    sessions_->after_events([this, connection, key, request, shared] {
-      begin_epoch(connection, key, request, shared->get());
+    sessions_->after_events([this, connection] {
+      const auto at = selecting_.find(connection);
+      if (at != selecting_.end()) opened(at->second);
     });
   });
   return true;
 }
 
-void ChunkDeliveries::begin_epoch(uint64_t connection, const Key& key,
-                                  const protocol::Samples& request, int memory) {
-  opening_.erase(connection);
-  const Session* const session = sessions_->find(key.session);
-  if (session == nullptr || !base_->server.connected(connection)) return;
-  auto found = jobs_.find(key);
-  if (found == jobs_.end() && jobs_.size() < kMostJobs) {
+// The first epoch of a job begins once its originals were compared with what was packed, folder by
+// folder, or when that takes long: then each is compared by itself.
+void ChunkDeliveries::opened(const Selecting& selecting) {
+  const Session* const session = sessions_->find(selecting.key.session);
+  std::vector<std::string> paths;
+  if (session != nullptr && !jobs_.contains(selecting.key) && jobs_.size() < kMostJobs) {
     Job job;
-    job.supply = make(key, *session, request.first);
-    if (job.supply != nullptr) job.held.resize(job.supply->samples());
-    found = jobs_.emplace(key, std::move(job)).first;
+    job.supply = make(selecting.key, *session, selecting.request.first);
+    if (job.supply != nullptr) {
+      job.held.resize(job.supply->samples());
+      stage_->disk().chunks.supply(selecting.key.dataset);
+      paths = folders_of(selecting.key.dataset, job.supply->samples());
+    }
+    jobs_.emplace(selecting.key, std::move(job));
   }
+  selecting_[selecting.connection].until_ns = now_ns() + kPatienceNs;
+  const bool any_mount =
+      session != nullptr && session->options.stage == SessionOptions::Stage::kAlways;
+  stage_->disk().chunks.check(
+      paths, any_mount, [this, connection = selecting.connection] { begin_epoch(connection); });
+}
+
+std::vector<std::string> ChunkDeliveries::folders_of(DatasetId dataset, uint32_t samples) const {
+  std::set<uint32_t> folders;
+  for (SampleId sample = 0; sample < samples; ++sample) {
+    const SampleFileId file = file_of(dataset, sample);
+    if (file != FileTable::kNone) folders.insert(plans_->sample_files.folder(file));
+  }
+  std::vector<std::string> paths;
+  paths.reserve(folders.size());
+  for (const uint32_t folder : folders) paths.push_back(plans_->sample_files.folder_path(folder));
+  return paths;
+}
+
+void ChunkDeliveries::begin_epoch(uint64_t connection) {
+  const auto waiting = selecting_.extract(connection);
+  if (waiting.empty() || !base_->server.connected(connection)) return;
+  const auto& [unused, key, request, memory, until_ns] = waiting.mapped();
+  const auto found = jobs_.find(key);
   const std::vector<uint8_t> all(request.count, 1);
   if (found == jobs_.end() || found->second.supply == nullptr ||
       found->second.supply->samples() != request.count ||
-      !write_memory(memory, all.data(), all.size())) {
+      !write_memory(memory->get(), all.data(), all.size())) {
     base_->server.refuse(connection, "the samples are not all in chunks");
     return;
   }

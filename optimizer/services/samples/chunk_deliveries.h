@@ -4,12 +4,12 @@
 // order. Core thread only.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "optimizer/services/service.h"
@@ -30,7 +30,8 @@ class ChunkDeliveries : Service {
   // refused. `memory`: as long as the request says, for a dataset of the session's.
   void handle(const Peer& peer, const Session& session, const ImportanceMessage& message,
               UniqueFd memory);
-  // Sends kWorking to jobs that wait until the chunks are open. Several times a second.
+  // Answers jobs that have waited long enough until originals were checked, and sends kWorking to
+  // the others that wait. Several times a second.
   void tick();
   // The sample was read in the order of the session `owner`. To be called before the stores evict.
   void on_read(policy::SessionId owner, policy::DatasetId dataset, uint64_t index);
@@ -55,7 +56,10 @@ class ChunkDeliveries : Service {
     policy::SessionId session{};
     policy::DatasetId dataset{};
     uint32_t process = 0;
-    auto operator<=>(const Key&) const = default;
+    bool operator<(const Key& other) const {
+      return std::tie(session, dataset, process) <
+             std::tie(other.session, other.dataset, other.process);
+    }
   };
   struct Job {
     std::unique_ptr<policy::ChunkSupply> supply;  // null: its order is its own
@@ -64,13 +68,22 @@ class ChunkDeliveries : Service {
     std::vector<bool> held;  // by sample: it stays in memory when it is read
   };
 
+  struct Selecting {  // a kSelect that is answered later
+    uint64_t connection = 0;
+    Key key;
+    protocol::Samples request{};
+    std::shared_ptr<UniqueFd> memory;
+    uint64_t until_ns = 0;  // checked originals are waited for
+  };
+
   bool select(uint64_t connection, const Key& key, const Session& session,
               const protocol::Samples& request, UniqueFd memory);
-  void begin_epoch(uint64_t connection, const Key& key, const protocol::Samples& request,
-                   int memory);
+  void opened(const Selecting& selecting);
+  void begin_epoch(uint64_t connection);
   bool deliver(const Key& key, const protocol::Samples& request, int memory);
   std::unique_ptr<policy::ChunkSupply> make(const Key& key, const Session& session, uint64_t seed);
   void note_load(const Key& key, std::span<const policy::SampleId> loaded);
+  std::vector<std::string> folders_of(policy::DatasetId dataset, uint32_t samples) const;
   policy::SampleFileId file_of(policy::DatasetId dataset, policy::SampleId sample) const;
   static View view_of(const Key& key, const Job& job);
   template <typename Test>
@@ -78,7 +91,7 @@ class ChunkDeliveries : Service {
 
   std::map<Key, Job> jobs_;
   std::deque<View> ended_;
-  std::set<uint64_t> opening_;  // connections that wait
+  std::map<uint64_t, Selecting> selecting_;  // by connection
   // By the file that a chunk will be read for: what comes with it.
   std::map<policy::SampleFileId, std::vector<policy::SampleFileId>> companions_;
 };

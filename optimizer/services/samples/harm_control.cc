@@ -46,7 +46,7 @@ void HarmControl::ended(uint64_t reader, DatasetId dataset, uint64_t index, uint
   if (at == open_.end() || at->second.dataset != dataset || at->second.index != index) return;
   const auto [begin, alone] = std::pair(at->second.begin, at->second.alone);
   open_.erase(at);
-  if (!alone || time_ns < begin.time_ns || stage_->disk().log.follows(dataset)) return;
+  if (!alone || time_ns < begin.time_ns || stage_->disk().invests(dataset)) return;
   Pair& pair = watches_[dataset];
   const uint64_t took = time_ns - begin.time_ns;
   if (begin.kind == Kind::kPrefetched) {
@@ -138,7 +138,7 @@ void HarmControl::apply(DatasetId dataset, Mechanism mechanism, uint64_t now) {
 void HarmControl::tick(uint64_t now) {
   for (const CopyTable::Wasted& wasted : plans_->stage.table().take_wasted()) {
     if (wasted.dataset == kNoDataset || plans_->samples.set(wasted.dataset) == nullptr) continue;
-    if (stage_->disk().log.follows(wasted.dataset)) continue;
+    if (stage_->disk().invests(wasted.dataset)) continue;
     HarmWatch& watch = watches_[wasted.dataset].of(Mechanism::kCopies);
     on_verdict(wasted.dataset, Mechanism::kCopies, watch.wasted(wasted.ns, now), now);
   }

@@ -8,11 +8,12 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr uint64_t kNoMount = 0;
+constexpr unsigned kListings = 8;  // at a time
 
 }  // namespace
 
 CopyChunks::CopyChunks(std::shared_ptr<Mailbox> mailbox)
-    : mailbox_(std::move(mailbox)), executor_(1, 1) {}
+    : mailbox_(std::move(mailbox)), executor_(kListings, kListings) {}
 
 void CopyChunks::use(const std::string& folder, std::function<void()> ready) {
   if (state_ == State::kOpened) {
@@ -54,6 +55,8 @@ void CopyChunks::release() {
   state_ = State::kNone;
   store_.reset();
   waiting_.clear();
+  checked_.clear();
+  supplied_.clear();
 }
 
 std::shared_ptr<const ChunkedCopy> CopyChunks::find(const std::string& path,
@@ -71,6 +74,24 @@ std::shared_ptr<const ChunkedCopy> CopyChunks::find(const std::string& path,
   auto copy = std::make_shared<ChunkedCopy>();
   *copy = {store_, *read, *place, stale_ns_};
   return copy;
+}
+
+void CopyChunks::check(const std::vector<std::string>& folders, bool any_mount,
+                       std::function<void()> done) {
+  const auto left = std::make_shared<size_t>(1);
+  const auto one_less = [left, done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (const std::string& folder : folders) {
+    if (store_ == nullptr || stale_ns_ < kCachedAttributesNs) break;
+    if (!checked_.insert(folder).second) continue;
+    ++*left;
+    executor_.run(kNoMount, [folder, any_mount, one_less, store = store_, mailbox = mailbox_] {
+      check_folder(folder, any_mount, store.get());
+      mailbox->post(one_less);
+    });
+  }
+  one_less();
 }
 
 void CopyChunks::doubt(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "optimizer/io/executor.h"
 #include "optimizer/io/mailbox.h"
 #include "optimizer/stage/chunk_copy.h"
+#include "policy/util/ids.h"
 
 namespace sluice::optimizer {
 
@@ -32,6 +34,13 @@ class CopyChunks {
                                           std::shared_ptr<ChunkRead>* read);
   // For so long a change on another host may go unnoticed.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }
+  // Compares all originals in the folders with what was packed, if that is of use for longer than
+  // it takes; calls `done` then, or when that was done before. A listing that hangs delays it.
+  void check(const std::vector<std::string>& folders, bool any_mount, std::function<void()> done);
+  // Chunks decide the order of the dataset, from now on until no session is left: that copies of it
+  // pay is not to be doubted by what its first samples cost.
+  void supply(policy::DatasetId dataset) { supplied_.insert(dataset); }
+  bool supplies(policy::DatasetId dataset) const { return supplied_.contains(dataset); }
   // Files have changed, or may have.
   void doubt(const std::string& path);
   void doubt_all();
@@ -55,8 +64,10 @@ class CopyChunks {
   std::vector<std::function<void()>> waiting_;
   uint32_t read_chunk_ = 0;  // that find() has named last
   uint64_t stale_ns_ = 0;
+  std::set<std::string> checked_;  // folders
+  std::set<policy::DatasetId> supplied_;
   View view_;
-  Executor executor_;
+  Executor executor_;  // opens, and lists folders
 };
 
 }  // namespace sluice::optimizer

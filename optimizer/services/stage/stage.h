@@ -53,6 +53,10 @@ class Stage {
     CopyLog log;
     CopyChunks chunks;
     void release() { packer.release(), log.release(), chunks.release(); }
+    // Fetching copies of the dataset pays later than it costs, or otherwise than by their reads.
+    bool invests(policy::DatasetId dataset) const {
+      return log.follows(dataset) || chunks.supplies(dataset);
+    }
   };
   Disk& disk() { return disk_; }
   const Disk& disk() const { return disk_; }

@@ -1,13 +1,8 @@
 // `sluice bench`: measures storage, and prints what Sluice could gain there.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <condition_variable>
-#include <cstring>
-#include <memory>
-#include <mutex>
+#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/bench_storage.h"
 #include "cli/commands.h"
@@ -16,20 +11,6 @@
 
 namespace sluice::cli {
 namespace {
-
-constexpr std::chrono::milliseconds kFindTime{1500};
-constexpr std::chrono::milliseconds kMeasureTime{9000};  // from the start: then no request begins
-constexpr std::chrono::seconds kPatience{10};            // likewise: then the storage hangs
-
-// Shared with the thread that measures, which may never end.
-struct Outcome {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool over = false;
-  int error = 0;
-  BenchFiles files;
-  BenchResult result;
-};
 
 std::string rate_text(const BenchRate& rate) {
   return format_bytes(rate.bytes_per_second()) + "/s";
@@ -112,42 +93,10 @@ void print_json(const std::string& path, const BenchFiles& files, const BenchRes
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const BenchClock::time_point began = BenchClock::now();
-  const auto outcome = std::make_shared<Outcome>();
-  std::thread([outcome, path = options.path, began] {
-    BenchFiles files;
-    BenchResult result;
-    const int error = find_files(path, began + kFindTime, &files);
-    if (error == 0) result = measure(files, began + kMeasureTime);
-    const std::lock_guard lock(outcome->mutex);
-    outcome->error = error;
-    outcome->files = std::move(files);
-    outcome->result = std::move(result);
-    outcome->over = true;
-    outcome->changed.notify_all();
-  }).detach();
-  std::unique_lock lock(outcome->mutex);
-  const std::string path = one_line(options.path);
-  if (!outcome->changed.wait_until(lock, began + kPatience, [&] { return outcome->over; })) {
-    failed(kExitProblem, fmt::format("{}: no answer within {} seconds", path, kPatience.count()));
-    fflush(stdout);
-    _exit(kExitProblem);  // the other thread hangs in a read
-  }
-  if (outcome->error != 0) {
-    return failed(kExitProblem, fmt::format("{}: {}", path, strerror(outcome->error)));
-  }
-  const BenchResult& result = outcome->result;
-  const bool measured = result.latency_reads > 0 || result.small[0].requests > 0;
-  if (!result.problem.empty()) failed(kExitProblem, one_line(result.problem));
-  if (!measured) {
-    const bool any = !outcome->files.large.empty() || !outcome->files.small.empty();
-    return failed(kExitProblem,
-                  fmt::format("{}: {}", path,
-                              any ? "all that was found is in memory: nothing was measured"
-                                  : "no file with anything in it was found"));
-  }
-  options.json ? print_json(options.path, outcome->files, result)
-               : print(options.path, outcome->files, result);
+  BenchFiles files;
+  BenchResult result;
+  if (const int status = measure_path(options.path, &files, &result)) return status;
+  options.json ? print_json(options.path, files, result) : print(options.path, files, result);
   return fflush(stdout) == 0 && result.problem.empty() ? 0 : kExitProblem;
 }
 

@@ -48,6 +48,10 @@ struct BenchResult {
 // Takes some seconds, and at most until `until` if the storage answers.
 BenchResult measure(const BenchFiles& files, BenchClock::time_point until);
 
+// The files below `path`, and what reading them takes, within ten seconds. Returns 0, or the exit
+// status after one line with the reason; where the storage hangs the process ends with it.
+int measure_path(const std::string& path, BenchFiles* files, BenchResult* result);
+
 // The least depth that brings nearly the greatest rate; an index of kBenchDepths.
 size_t best_depth(const std::array<BenchRate, kBenchDepths.size()>& rates);
 

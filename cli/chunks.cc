@@ -1,4 +1,4 @@
-// `sluice chunks make` and `rm`.
+// `sluice chunks make`, `tune` and `rm`.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/bench_storage.h"
+#include "cli/chunk_advice.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/program.h"
@@ -246,6 +248,36 @@ int make_chunks(const MakeChunksOptions& options) {
              making.chunks(), making.made(), format_bytes(static_cast<double>(making.bytes())),
              making.already());
   return fflush(stdout) == 0 && good && making.problems() == 0 ? 0 : kExitProblem;
+}
+
+int tune_chunks(const std::string& path) {
+  BenchFiles files;
+  BenchResult result;
+  if (const int status = measure_path(path, &files, &result)) return status;
+  const ChunkAdvice advice = advise(files, result);
+  if (advice.files_per_second == 0) {
+    return failed(kExitProblem, one_line(path + ": no files below 16 MiB could be read"));
+  }
+  const auto rate = [&](double samples) {
+    return fmt::format("{:.0f} a second, {}/s", samples,
+                       format_bytes(samples * static_cast<double>(advice.mean_bytes)));
+  };
+  fmt::print("files of {} one by one: {}\n", format_bytes(static_cast<double>(advice.mean_bytes)),
+             rate(advice.files_per_second));
+  if (advice.bandwidth > 0) {
+    fmt::print("large requests: {}/s\n", format_bytes(advice.bandwidth));
+  } else {
+    fmt::print("there is no file of 16 MiB and more: what large requests bring is not known\n");
+  }
+  if (advice.samples == 0) {
+    fmt::print("chunks would bring nothing here\n");
+  } else {
+    fmt::print(
+        "in chunks of {} ({}): {}; `sluice chunks make --samples {}`\n", advice.samples,
+        format_bytes(static_cast<double>(advice.samples) * static_cast<double>(advice.mean_bytes)),
+        rate(advice.samples_per_second), advice.samples);
+  }
+  return fflush(stdout) == 0 && result.problem.empty() ? 0 : kExitProblem;
 }
 
 int remove_chunks(const std::string& given) {

@@ -89,6 +89,8 @@ struct MakeChunksOptions {
 };
 // kExitProblem if a file could not be read or a chunk not be written: the others are made.
 int make_chunks(const MakeChunksOptions& options);
+// Measures reading files below `path`, and prints how many a chunk should have there.
+int tune_chunks(const std::string& path);
 // Removes all chunks of the folder.
 int remove_chunks(const std::string& folder);
 

@@ -271,6 +271,10 @@ Command add_chunks(CLI::App& app) {
   make->add_option("--depth", options->depth, "chunks that are made at a time")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
+  auto path = std::make_shared<std::string>();
+  CLI::App* tune = command->add_subcommand(
+      "tune", "read files for ten seconds, and say how many a chunk should have there");
+  tune->add_option("PATH", *path, "samples, or a folder of them")->required();
   CLI::App* list = command->add_subcommand("ls", "chunks, their samples and bytes");
   CLI::App* verify =
       command->add_subcommand("verify", "read every chunk whole, and say which are damaged");
@@ -281,6 +285,7 @@ Command add_chunks(CLI::App& app) {
   }
   return {command, [=] {
             if (make->parsed()) return make_chunks(*options);
+            if (tune->parsed()) return tune_chunks(*path);
             if (remove->parsed()) return remove_chunks(packs->folder);
             return verify->parsed() ? verify_packs(*packs) : print_packs(*packs);
           }};

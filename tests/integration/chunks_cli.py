@@ -131,6 +131,8 @@ class Chunks(unittest.TestCase):
                                     (("make", "--cache-dir", self.cache, os.path.join(self.base, "none")), 1, "none: No such"),
                                     (("make", "--cache-dir", os.path.join(self.base, "none"), self.data), 1, "none"),
                                     (("verify",), 2, "SLUICE_CACHE_DIR"),
+                                    (("tune", empty), 1, "no file with anything in it"),
+                                    (("tune", os.path.join(self.base, "none")), 1, "none: No such"),
                                     (("rm", empty), 1, "No such file")):
             done = chunks(*words)
             self.assertEqual(done.returncode, status, done.stderr)

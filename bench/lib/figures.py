@@ -261,10 +261,16 @@ FIGURES = {
     "pool_over_exact": Figure(
         "ratio", 4, "20,000 shuffled files of 10 KB, 2 ms, 2,000 requests/s, 500 MB/s, memory for a fifth, 6 workers, chunks of"
         " 64 on the same storage: later epochs as Sluice supplies them exactly / with policy pool", True),
-    "pool_over_brand_requests": Figure("ratio", None, "the same with policy brand / with pool", True),
-    "brand_over_plain_requests": Figure("ratio", None, "the same without Sluice / with brand", True),
-    "pool_loads_per_chunk": Figure("ratio", 1, "chunks that pool reads in an epoch / all, four epochs"),
-    "brand_loads_per_chunk": Figure("ratio", None, "chunks that brand reads, likewise (7.2 with memory for a quarter)"),
+    "pool_over_brand": Figure(
+        "ratio", 3, "the same at 2 ms and 200 MB/s with memory for a quarter: with policy brand / with pool", True),
+    "pool_loads_per_chunk_25": Figure("ratio", 1, "there: chunks that pool reads in an epoch / all"),
+    "brand_loads_per_chunk_25": Figure("ratio", None, "chunks that brand reads, likewise (published algorithm: 7.2)"),
+    "brand_over_plain_16": Figure(
+        "ratio", 1.77, "as pool_over_exact, with memory for 16 %: without Sluice / with policy brand (published: 1.77)", True),
+    "brand_over_plain_35": Figure("ratio", 2.13, "the same with memory for 35 % (published: 2.13)", True),
+    "brand_over_coordl_16": Figure(
+        "ratio", 1.64, "CoorDL's cache (policy minio) with the same prefetcher, 16 % / with brand (published: 1.64)", True),
+    "brand_over_coordl_35": Figure("ratio", 1.45, "the same with memory for 35 % (published: 1.45)", True),
     "lcache_over_plain_ssd": Figure(
         "ratio", 9.4, "8,000 shuffled files of 100 KB on it, none cached as an epoch begins, 6 workers: third and later epochs"
         " without Sluice / with SLUICE_POLICY=lcache and memory for a fifth of them (published: 9.4)", True),

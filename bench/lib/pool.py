@@ -1,5 +1,6 @@
-"""Epochs whose order chunks decide (policy pool and brand), on storage that answers so many requests a second: against the
-job as Sluice supplies it exactly with the same prefetcher and memory, and without Sluice."""
+"""Epochs whose order chunks decide (policy pool and brand): against the job as Sluice supplies it exactly with the same
+prefetcher and memory, against CoorDL's cache with it, and without Sluice, on storage that answers so many requests a
+second; and against each other where bytes are scarce."""
 import os
 import random
 import shutil
@@ -12,13 +13,17 @@ from bench.lib.place import Failed, program
 from bench.lib.staged import Loader
 from bench.lib.storage import SlowMount, touch_memory
 
-PROVIDES = ["pool_over_exact", "pool_over_brand_requests", "brand_over_plain_requests", "pool_loads_per_chunk",
-            "brand_loads_per_chunk"]
-GROUND = ["--latency", "2", "--requests", "2000", "--bandwidth", "500"]
+POOL = ["pool_over_exact", "pool_over_brand", "pool_loads_per_chunk_25", "brand_loads_per_chunk_25"]
+BRAND = ["brand_over_plain_16", "brand_over_plain_35", "brand_over_coordl_16", "brand_over_coordl_35"]
+GROUNDS = {"requests": ["--latency", "2", "--requests", "2000", "--bandwidth", "500"],
+           "busy": ["--latency", "2", "--bandwidth", "200"]}
 FILES, BYTES, WORKERS, EPOCHS, FIRST, EACH = 20000, 10_000, 6, 4, 1, 64
-SHARE = 5  # of the samples one in so many fits in memory
+CHARGED = 13_312  # bytes of memory that a sample takes
 STALE = "86400"  # the dataset does not change: the same for every variant
 ROUNDS = 3
+CHUNKED = ("brand", "pool")
+VARIANTS = {"plain": None, "exact": {}, "coordl": {"policy": "minio"},
+            **{name: {"policy": name, "substitute": "any"} for name in CHUNKED}}
 
 
 def data(bench):
@@ -39,8 +44,7 @@ def data(bench):
 def make_chunks(source, mount):
     """Through the mount, by whose paths the job names the files; it shows the chunks, too."""
     cache = os.path.join(source, "cache")
-    shutil.rmtree(cache, ignore_errors=True)
-    os.mkdir(cache)
+    os.makedirs(cache, exist_ok=True)
     done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", cache, "--samples", str(EACH), "--depth", "64",
                            os.path.join(mount.folder, "files")], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -58,8 +62,7 @@ def epochs(mount, source, sluice):
             loader.go()
         passes = loader.passes()
     if sluice:
-        chunks = (sluice.status() or {}).get("chunks")
-        passes[-1]["chunks"] = chunks
+        passes[-1]["chunks"] = (sluice.status() or {}).get("chunks")
         sluice.stop()
     counted.append(mount.stats()["counted"])
     for number, one in enumerate(passes):
@@ -67,38 +70,54 @@ def epochs(mount, source, sluice):
     return passes
 
 
+def measure(bench, ground, percent, names):
+    """By variant, the passes of each round; memory for so many percent of the samples."""
+    source, count = data(bench)
+    found = {name: [] for name in names}
+    with SlowMount(bench, "pool", source, *GROUNDS[ground]) as mount:
+        if set(names) & set(CHUNKED):
+            make_chunks(source, mount)
+        common = {"memory": str(max(count * CHARGED * percent // 100, 1 << 20)), "stale": STALE}
+        for number in range(min(ROUNDS, bench.request.rounds)):
+            for name in names if number % 2 == 0 else reversed(names):
+                cache = {"cache_dir": os.path.join(mount.folder, "cache")} if name in CHUNKED else {}
+                if VARIANTS[name] is None:
+                    found[name].append(epochs(mount, source, None))
+                else:
+                    with jobs.Sluice(**common, **VARIANTS[name], **cache) as sluice:
+                        found[name].append(epochs(mount, source, sluice))
+                bench.say(f"{ground}, {percent} %, round {number + 1}: {name}: " + ", ".join(
+                    f"{one['seconds']:.2f} s ({one['requests']} requests)" for one in found[name][-1]))
+    bench.save(f"pool-{ground}-{percent}", found)
+    must_agree_on([[one["digest"] for one in passes] for name in names if name not in CHUNKED for passes in found[name]])
+    must_agree_on([[one["bytes"] for one in passes] for many in found.values() for passes in many])
+    return found
+
+
 def seconds(passes):
     return statistics.mean(one["seconds"] for one in passes[FIRST:])
 
 
-def loads(passes, count):
-    """Of a chunk in an epoch, the first included."""
-    return passes[-1]["chunks"]["jobs"][0]["loads"] / EPOCHS / -(-count // EACH)
+def over(found, other, ours):
+    return [seconds(a) / seconds(b) for a, b in zip(found[other], found[ours])]
 
 
-def run(bench):
-    source, count = data(bench)
-    memory = {"memory": str(count * (BYTES + 4096) // SHARE), "stale": STALE}
-    with SlowMount(bench, "pool", source, *GROUND) as mount:
-        make_chunks(source, mount)
-        cache = os.path.join(mount.folder, "cache")
-        chunks = {**memory, "substitute": "any", "cache_dir": cache}
-        variants = {"plain": None, "exact": memory, **{name: {**chunks, "policy": name} for name in ("brand", "pool")}}
-        found = {name: [] for name in variants}
-        for number in range(min(ROUNDS, bench.request.rounds)):
-            for name in variants if number % 2 == 0 else reversed(variants):
-                if variants[name] is None:
-                    found[name].append(epochs(mount, source, None))
-                else:
-                    with jobs.Sluice(**variants[name]) as sluice:
-                        found[name].append(epochs(mount, source, sluice))
-                bench.say(f"round {number + 1}: {name}: " + ", ".join(
-                    f"{one['seconds']:.2f} s ({one['requests']} requests)" for one in found[name][-1]))
-    bench.save("pool", found)
-    must_agree_on([[one["digest"] for one in passes] for name in ("plain", "exact") for passes in found[name]])
-    must_agree_on([[one["bytes"] for one in passes] for many in found.values() for passes in many])
-    bench.record("pool_over_exact", [seconds(a) / seconds(b) for a, b in zip(found["exact"], found["pool"])])
-    bench.record("pool_over_brand_requests", [seconds(a) / seconds(b) for a, b in zip(found["brand"], found["pool"])])
-    bench.record("brand_over_plain_requests", [seconds(a) / seconds(b) for a, b in zip(found["plain"], found["brand"])])
-    for name in "pool", "brand":
-        bench.record(f"{name}_loads_per_chunk", [loads(passes, count) for passes in found[name]])
+def pool(bench):
+    if bench.wants("pool_over_exact"):
+        bench.record("pool_over_exact", over(measure(bench, "requests", 20, ["exact", "pool"]), "exact", "pool"))
+    if not bench.wants(*POOL[1:]):
+        return
+    found = measure(bench, "busy", 25, ["brand", "pool"])
+    bench.record("pool_over_brand", over(found, "brand", "pool"))
+    chunks = -(-data(bench)[1] // EACH)
+    for name in CHUNKED:
+        bench.record(f"{name}_loads_per_chunk_25",
+                     [passes[-1]["chunks"]["jobs"][0]["loads"] / EPOCHS / chunks for passes in found[name]])
+
+
+def brand(bench):
+    for percent in (16, 35):
+        if bench.wants(f"brand_over_plain_{percent}", f"brand_over_coordl_{percent}"):
+            found = measure(bench, "requests", percent, ["plain", "coordl", "brand"])
+            for other in ("plain", "coordl"):
+                bench.record(f"brand_over_{other}_{percent}", over(found, other, "brand"))

@@ -119,14 +119,17 @@ void CopyRoom::fit_policy(uint64_t bytes) {
 }
 
 bool CopyRoom::make_room(uint64_t bytes) {
-  if (table_.used() + bytes <= limit()) return true;
-  fit_policy(bytes);
   while (table_.used() + bytes > limit()) {
-    const SampleFileId file = table_.take_spent();
-    if (file == FileTable::kNone) return false;
-    evict(file);
+    const uint64_t ahead = table_.ahead();
+    fit_policy(bytes);
+    SampleFileId file = FileTable::kNone;
+    while (table_.used() + bytes > limit() && (file = table_.take_spent()) != FileTable::kNone) {
+      evict(file);
+    }
+    // What the policy gave up, and a reader is about to need, is ahead now: it gives up others.
+    if (file == FileTable::kNone && table_.ahead() == ahead) break;
   }
-  return true;
+  return table_.used() + bytes <= limit();
 }
 
 void CopyRoom::predict(std::span<const SampleFileId> order) {

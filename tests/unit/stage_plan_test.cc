@@ -129,6 +129,27 @@ TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   check();
 }
 
+// What the policy gives up and a reader is about to need is ahead from then on: others must go for
+// it, or there seems to be no room.
+TEST_F(StagePlanTest, ThereIsRoomThoughAReaderNeedsWhatIsLeastImportant) {
+  plan.room().set_policy(PolicyKind::kShade);
+  plan.room().set_budget(8 * FileTable::charge(kBytes), 1000);
+  for (int i = 1; i <= 8; ++i) {
+    want(i);
+    arrive();
+    plan.room().set_importance(file(i), static_cast<float>(i));
+    plan.on_read(SessionId{1}, file(i));
+    check();
+  }
+  ASSERT_EQ(plan.room().retained(), 8 * FileTable::charge(kBytes));
+  for (const int i : {1, 2}) EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kNever);
+  EXPECT_TRUE(plan.room().make_room(FileTable::charge(kBytes)));
+  for (const int i : {1, 2}) EXPECT_NE(plan.table().find(file(i)), nullptr) << i;
+  EXPECT_EQ(plan.table().find(file(3)), nullptr);
+  EXPECT_NE(plan.table().find(file(4)), nullptr);
+  EXPECT_FALSE(plan.room().make_room(7 * FileTable::charge(kBytes))) << "two are needed";
+}
+
 TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
   plan.room().set_policy(PolicyKind::kShade);
   plan.room().set_budget(4 * FileTable::charge(kBytes), 1000);

@@ -30,7 +30,9 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
     : in_(options, *seat, stop_fd),
       locations_{StoredLocations(in_.service), RecordLocator(in_.service)},
       limits_(in_.service, options.memory, &locations_.stored, &locations_.records),
-      epochs_{ChunkDeliveries(in_.service), {in_.service, &epochs_.chunks}},
+      epochs_{ChunkedSamples(in_.service),
+              {in_.service, &epochs_.chunked},
+              {in_.service, &epochs_.chunks}},
       histories_(in_.service),
       transfers_(in_.service, options.no_uring),
       streams_(in_.service, &histories_),
@@ -173,6 +175,7 @@ void Sidecar::on_ended(SessionId id) {
   for (const DatasetId dataset : in_.plans.samples.datasets().only_of(id)) {
     in_.plans.importance.remove_dataset(dataset);
     epochs_.chunks.remove_dataset(dataset);
+    epochs_.chunked.remove_dataset(dataset);
     samples_.harm.remove(dataset);
     samples_.events.remove_dataset(dataset);
     in_.plans.stage.remove_dataset(dataset);

@@ -64,6 +64,7 @@ class Sidecar {
   Locations locations_;
   Limits limits_;
   struct {
+    ChunkedSamples chunked;
     ChunkDeliveries chunks;
     Importance importance;
   } epochs_;  // what they read

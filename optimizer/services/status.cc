@@ -180,7 +180,8 @@ json chunks_of(const CopyChunks::View& view, const ChunkDeliveries& deliveries) 
                            {"substituted", job.counts.substituted},
                            {"loads", job.counts.loads},
                            {"loaded_samples", job.counts.loaded_samples},
-                           {"alone", job.counts.alone}});
+                           {"alone", job.counts.alone},
+                           {"gone", job.counts.gone}});
   }
   return out;
 }

@@ -36,6 +36,12 @@ void Brand::begin_epoch() {
   }
 }
 
+void Brand::lost(SampleId sample) {
+  if (!in_memory(sample)) return;
+  slots_[place_of(sample)] = kNoSample;
+  used_ -= bytes_[sample];
+}
+
 uint32_t Brand::first_chunk(uint32_t group) const {
   // The least chunk whose group_of() is `group`.
   return static_cast<uint32_t>((static_cast<uint64_t>(group) * map_.chunks() + groups_ - 1) /

@@ -28,6 +28,9 @@ class Brand {
 
   // Samples in memory, loaded for an epoch that ended early, belong to the one that begins.
   void begin_epoch();
+  // The sample is not in memory, whatever was decided. To be called before begin_epoch() only.
+  void lost(SampleId sample);
+  bool in_memory(SampleId sample) const { return slots_[place_of(sample)] == sample; }
   // Each sample is delivered once an epoch if each is requested once. One that is requested again
   // while no other is left in its place is delivered again, alone.
   // Appends the samples that a chunk brings to `loaded`, if that is not null.
@@ -50,6 +53,10 @@ class Brand {
     return static_cast<uint32_t>(static_cast<uint64_t>(chunk) * groups_ / map_.chunks());
   }
   uint32_t first_chunk(uint32_t group) const;
+  size_t place_of(SampleId sample) const {  // in slots_
+    return static_cast<size_t>(group_of(map_.chunk_of(sample))) * map_.chunk_samples() +
+           map_.slot_of(sample);
+  }
   std::span<SampleId> slots_of(uint32_t group);
   uint32_t choose(uint32_t group, uint32_t slot);
   void fill(uint32_t chunk, uint32_t slot, Answer* answer, std::vector<SampleId>* loaded);

@@ -24,8 +24,21 @@ ChunkSupply::ChunkSupply(ChunkSystemKind kind, ChunkMap map, std::vector<uint32_
       system_(system_of(kind, map_, bytes_, capacity, seed)),
       waiting_(kind == ChunkSystemKind::kPool ? map_.chunks() : 0) {}
 
-void ChunkSupply::begin_epoch() {
-  std::visit([](auto& system) { system.begin_epoch(); }, system_);
+void ChunkSupply::begin_epoch(const std::function<bool(SampleId)>& gone) {
+  std::visit(
+      [&](auto& system) {
+        // The epoch ended before these were needed, and their chunks were not read.
+        for (std::vector<SampleId>& waiting : waiting_) {
+          for (const SampleId sample : std::exchange(waiting, {})) system.lost(sample);
+        }
+        for (SampleId sample = 0; gone && sample < map_.samples(); ++sample) {
+          if (!system.in_memory(sample) || !gone(sample)) continue;
+          system.lost(sample);
+          ++counts_.gone;
+        }
+        system.begin_epoch();
+      },
+      system_);
 }
 
 ChunkSupply::Delivery ChunkSupply::request(SampleId requested) {

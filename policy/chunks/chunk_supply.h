@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -26,7 +27,10 @@ class ChunkSupply {
   ChunkSupply(const ChunkSupply&) = delete;
   ChunkSupply& operator=(const ChunkSupply&) = delete;
 
-  void begin_epoch();
+  // Of samples that are in memory by what was decided, `gone` says which are not: they were evicted
+  // all the same, or a reader had them from their own storage before their chunk was read. Their
+  // chunks are read again. Null: all are.
+  void begin_epoch(const std::function<bool(SampleId)>& gone = nullptr);
 
   struct Delivery {
     SampleId sample = kNoSample;
@@ -43,6 +47,7 @@ class ChunkSupply {
     uint64_t deliveries = 0, substituted = 0;
     uint64_t loads = 0, loaded_samples = 0;  // of chunks; samples that these brought
     uint64_t alone = 0;                      // samples that are read by themselves
+    uint64_t gone = 0;                       // samples that were not in memory when an epoch began
   };
   const Counts& counts() const { return counts_; }
   uint32_t samples() const { return map_.samples(); }

@@ -45,6 +45,12 @@ void ChunkPool::begin_epoch() {
   designate(std::move(residents));
 }
 
+void ChunkPool::lost(SampleId sample) {
+  if (!in_memory_[sample]) return;
+  in_memory_[sample] = false;
+  used_ -= bytes_[sample];
+}
+
 // As many bytes as do not fit must leave memory in an epoch, and as many are read, which is the
 // least possible. They are those of the chunks that come first: what was in memory when the epoch
 // began, then what it reads. The rest, whole chunks as large as memory, is held for the next epoch.

@@ -21,6 +21,9 @@ class ChunkPool {
 
   // Chunks of which all samples are in memory are not read again. REQUIRES: no chunk is in flight.
   void begin_epoch();
+  // The sample is not in memory, whatever was decided. To be called before begin_epoch() only.
+  void lost(SampleId sample);
+  bool in_memory(SampleId sample) const { return in_memory_[sample]; }
 
   // The chunk to read next, for which there is room and which counts as in flight until loaded() or
   // failed(). kNoChunk: there is no room before more is requested, or nothing left to read. A chunk

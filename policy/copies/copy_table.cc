@@ -20,7 +20,7 @@ CopyTable::Has CopyTable::has(SampleFileId file) const {
 
 bool CopyTable::retains(SampleFileId file) const {
   const StagedCopy* copy = find(file);
-  return copy != nullptr && copy->state != State::kFetching && copy->read;
+  return copy != nullptr && copy->state != State::kFetching && (copy->read || copy->brought);
 }
 
 bool CopyTable::offers(SampleFileId file, uint64_t time_ns) const {

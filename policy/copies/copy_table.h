@@ -26,6 +26,7 @@ struct StagedCopy {
   bool awaited = false;    // in an order, and not read since that became known
   bool to_cache = false;   // no copy: the original's pages are cached
   bool companion = false;  // while being fetched: it comes with a chunk, for no reader yet
+  bool brought = false;    // it came so
   uint64_t token = 0;      // of its fetch or check
   SessionId session{};     // that it was fetched for
   DatasetId dataset{};     // likewise
@@ -49,7 +50,7 @@ class CopyTable {
 
   enum class Has { kStaged, kComing, kNot };
   Has has(SampleFileId file) const;
-  // The file's copy was read before and has been in memory since.
+  // The file's copy was read before and has been in memory since, or came with another's chunk.
   bool retains(SampleFileId file) const;
   // A copy has existed since `time_ns` or longer.
   bool offers(SampleFileId file, uint64_t time_ns) const;

@@ -16,7 +16,12 @@ constexpr uint64_t kOpenShare = 2;
 
 FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns) {
   if (files_.refused(file) != FileTable::Refused::kNo) return FetchVerdict::kNever;
-  StagedCopy* const copy = table_.find(file);
+  StagedCopy* copy = table_.find(file);
+  if (copy != nullptr && copy->readers == 0 && copy->state != State::kFetching && brings &&
+      brings(file)) {
+    room_.evict(file);
+    copy = nullptr;
+  }
   const bool busy =
       mounts_.at(copy == nullptr ? mounts_.device_of(file) : copy->device).busy(now_ns);
   if (copy != nullptr) {
@@ -127,7 +132,8 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
     note_validated(fetch.file, *copy, validated_ns != 0 ? validated_ns : copy->issued_ns);
   }
   table_.set_charged(*copy, charged);
-  if (copy->readers == 0 && std::exchange(copy->companion, false)) {
+  copy->brought = std::exchange(copy->companion, false);
+  if (copy->readers == 0 && copy->brought) {
     table_.set_state(fetch.file, *copy, State::kRead);
     room_.fit_policy();
     room_.offer_unread(fetch.file, *copy);

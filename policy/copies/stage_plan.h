@@ -60,6 +60,9 @@ class StagePlan {
   // What is to come with the file, since a chunk is read whole for it: asked once, when its fetch
   // starts. Empty: nothing, and no chunk is.
   std::function<std::vector<SampleFileId>(SampleFileId)> companions;
+  // Whether companions() of the file would be any: a copy that it has already is fetched again, so
+  // that they come. Empty: never.
+  std::function<bool(SampleFileId)> brings;
 
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }

@@ -136,7 +136,7 @@ def check_chunks(chunks):
         claim(COUNT // EACH <= view["reads"] <= job["loads"], f"chunks were not read whole: {view}")
         # A worker on a busy machine reads what has not come yet by itself: what counts is the optimizer's, in all
         # epochs. It fetches what has left memory before its turn: a fifth of the samples, which should be none.
-        most = EPOCHS * COUNT / 4
+        most = EPOCHS * COUNT / 12
         claim(chunks.asked["read"] < most, f"{policy}: samples were read from their own storage: {chunks.asked}")
         claim(chunks.asked["lookup"] < most, f"originals were asked for one by one, not by a listing: {chunks.asked}")
         if policy == "pool":

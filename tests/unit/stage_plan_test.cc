@@ -113,6 +113,33 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   }
 }
 
+// Its chunk was to be read for it, and was not, since a copy of it had stayed: the others were
+// fetched one by one.
+TEST_F(StagePlanTest, AFileThatBringsOthersIsFetchedAlthoughItHasACopy) {
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(6 * FileTable::charge(kBytes), 1000);
+  bool brings = false;
+  plan.companions = [&](SampleFileId) {
+    return std::exchange(brings, false) ? numbers({2, 3}) : std::vector<SampleFileId>();
+  };
+  plan.brings = [&](SampleFileId first) { return brings && first == file(1); };
+  want(1);
+  arrive();
+  plan.on_read(SessionId{1}, file(1));
+  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kNever);
+  EXPECT_TRUE(plan.table().retains(file(1)));
+  plan.on_read(SessionId{1}, file(1));
+  brings = true;
+  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
+  ASSERT_EQ(flying.size(), 3U);
+  EXPECT_EQ(plan.judge(file(1), now), FetchVerdict::kNever) << "fetched twice";
+  check();
+  arrive();
+  EXPECT_FALSE(plan.table().retains(file(1))) << "fetched for this very read";
+  EXPECT_TRUE(plan.table().retains(file(2))) << "it came before it was requested";
+}
+
 TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);

@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
-#include <set>
 #include <utility>
 
-#include "optimizer/io/log.h"
 #include "optimizer/io/memory_file.h"
 
 namespace sluice::optimizer {
 
-using policy::ChunkMap;
 using policy::ChunkSupply;
 using policy::DatasetId;
 using policy::DeliveryKind;
-using policy::Extent;
-using policy::FileTable;
-using policy::number;
 using policy::SampleFileId;
 using policy::SampleId;
 using policy::SessionId;
@@ -38,14 +31,8 @@ DeliveryKind kind_of(SampleId requested, const ChunkSupply::Delivery& delivery) 
 
 }  // namespace
 
-ChunkDeliveries::ChunkDeliveries(const Service& service) : Service(service) {
-  plans_->stage.companions = [this](SampleFileId file) {
-    auto known = companions_.extract(file);
-    return known.empty() ? std::vector<SampleFileId>() : std::move(known.mapped());
-  };
-}
-
-ChunkDeliveries::~ChunkDeliveries() { plans_->stage.companions = nullptr; }
+ChunkDeliveries::ChunkDeliveries(const Service& service, ChunkedSamples* chunked)
+    : Service(service), chunked_(chunked) {}
 
 void ChunkDeliveries::handle(const Peer& peer, const Session& session,
                              const ImportanceMessage& message, UniqueFd memory) {
@@ -83,48 +70,38 @@ bool ChunkDeliveries::select(uint64_t connection, const Key& key, const Session&
   base_->server.send(connection, MessageKind::kWorking, {});
   selecting_[connection] = {connection, key, request, std::make_shared<UniqueFd>(std::move(memory)),
                             0};
-  stage_->disk().chunks.use(session.options.cache_dir, [this, connection] {
-    // The previous epoch is complete once the events of its last reads have been handled.
-    sessions_->after_events([this, connection] {
-      const auto at = selecting_.find(connection);
-      if (at != selecting_.end()) opened(at->second);
-    });
-  });
+  stage_->disk().chunks.use(session.options.cache_dir, CopyChunks::Wanted::kSurely,
+                            [this, connection] {
+                              // The previous epoch is complete once the events of its last reads
+                              // have been handled.
+                              sessions_->after_events([this, connection] {
+                                const auto at = selecting_.find(connection);
+                                if (at != selecting_.end()) opened(at->second);
+                              });
+                            });
   return true;
 }
 
-// The first epoch of a job begins once its originals were compared with what was packed, folder by
-// folder, or when that takes long: then each is compared by itself.
+// The first epoch of a job begins once its originals were compared with what was packed, or when
+// that takes long: then each is compared by itself.
 void ChunkDeliveries::opened(const Selecting& selecting) {
+  const uint64_t connection = selecting.connection;
   const Session* const session = sessions_->find(selecting.key.session);
-  std::vector<std::string> paths;
-  if (session != nullptr && !jobs_.contains(selecting.key) && jobs_.size() < kMostJobs) {
-    Job job;
-    job.supply = make(selecting.key, *session, selecting.request.first);
-    if (job.supply != nullptr) {
-      job.held.resize(job.supply->samples());
-      stage_->disk().chunks.supply(selecting.key.dataset);
-      paths = folders_of(selecting.key.dataset, job.supply->samples());
-    }
-    jobs_.emplace(selecting.key, std::move(job));
+  if (session == nullptr || jobs_.contains(selecting.key) || jobs_.size() >= kMostJobs) {
+    begin_epoch(connection);
+    return;
   }
-  selecting_[selecting.connection].until_ns = now_ns() + kPatienceNs;
-  const bool any_mount =
-      session != nullptr && session->options.stage == SessionOptions::Stage::kAlways;
-  stage_->disk().chunks.check(
-      paths, any_mount, [this, connection = selecting.connection] { begin_epoch(connection); });
-}
-
-std::vector<std::string> ChunkDeliveries::folders_of(DatasetId dataset, uint32_t samples) const {
-  std::set<uint32_t> folders;
-  for (SampleId sample = 0; sample < samples; ++sample) {
-    const SampleFileId file = file_of(dataset, sample);
-    if (file != FileTable::kNone) folders.insert(plans_->sample_files.folder(file));
+  Job job;
+  job.supply = make(selecting.key, *session, selecting.request.first);
+  const bool supplies = job.supply != nullptr;
+  if (supplies) job.held.resize(job.supply->samples());
+  jobs_.emplace(selecting.key, std::move(job));
+  if (!supplies) {
+    begin_epoch(connection);
+    return;
   }
-  std::vector<std::string> paths;
-  paths.reserve(folders.size());
-  for (const uint32_t folder : folders) paths.push_back(plans_->sample_files.folder_path(folder));
-  return paths;
+  selecting_[connection].until_ns = now_ns() + kPatienceNs;
+  chunked_->begin(selecting.key.dataset, *session, [this, connection] { begin_epoch(connection); });
 }
 
 void ChunkDeliveries::begin_epoch(uint64_t connection) {
@@ -140,68 +117,24 @@ void ChunkDeliveries::begin_epoch(uint64_t connection) {
     return;
   }
   Job& job = found->second;
-  job.supply->begin_epoch();
+  // What a reader has read from its own storage, before its chunk had been, has no copy.
+  job.supply->begin_epoch([this, &key](SampleId sample) {
+    const SampleFileId file = chunked_->file_of(key.dataset, sample);
+    const policy::StagedCopy* const copy = plans_->stage.table().find(file);
+    return copy == nullptr || copy->state == policy::StagedCopy::State::kSpent;
+  });
   job.epoch = request.epoch;
   job.requested = 0;
   base_->server.send(connection, MessageKind::kDone, {});
 }
 
-SampleFileId ChunkDeliveries::file_of(DatasetId dataset, SampleId sample) const {
-  const std::span<const Extent> parts = plans_->samples.parts(dataset, sample);
-  return parts.size() == 1 && parts.front().file.is_whole() ? parts.front().file.whole()
-                                                            : FileTable::kNone;
-}
-
 std::unique_ptr<ChunkSupply> ChunkDeliveries::make(const Key& key, const Session& session,
                                                    uint64_t seed) {
-  const policy::SampleSet* const set = plans_->samples.set(key.dataset);
-  const std::shared_ptr<ChunkStore>& store = stage_->disk().chunks.store();
-  if (set == nullptr || store == nullptr) return nullptr;
-  const auto samples = static_cast<uint32_t>(set->samples());
-  std::vector<ChunkStore::Place> places(samples);
-  std::vector<uint32_t> bytes(samples);
-  uint32_t missing = 0;
-  for (SampleId sample = 0; sample < samples; ++sample) {
-    const SampleFileId file = file_of(key.dataset, sample);
-    const auto place =
-        file == FileTable::kNone ? std::nullopt : store->find(plans_->sample_files.path(file));
-    missing += place ? 0 : 1;
-    if (!place) continue;
-    places[sample] = *place;
-    plans_->sample_files.set_bytes(file, store->length(*place));
-    bytes[sample] = static_cast<uint32_t>(
-        std::min<uint64_t>(FileTable::charge(store->length(*place)), UINT32_MAX));
-  }
-  if (missing != 0) {
-    say(Level::kWarn,
-        "session {}: {} of {} samples are files in no chunk of {}: every sample is read as "
-        "requested (`sluice chunks make`)",
-        number(key.session), missing, samples, session.options.cache_dir);
-    return nullptr;
-  }
-  std::vector<SampleId> order(samples);
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&places](SampleId sample) {
-    return std::pair(places[sample].chunk, places[sample].entry);
-  });
-  std::vector<uint32_t> begins;
-  for (uint32_t at = 0; at < samples; ++at) {
-    if (at == 0 || places[order[at]].chunk != places[order[at - 1]].chunk) begins.push_back(at);
-  }
-  return std::make_unique<ChunkSupply>(*session.options.chunks, ChunkMap(std::move(order), begins),
-                                       std::move(bytes), plans_->stage.room().retainable(), seed);
-}
-
-void ChunkDeliveries::note_load(const Key& key, std::span<const SampleId> loaded) {
-  const SampleFileId first = file_of(key.dataset, loaded.front());
-  if (first == FileTable::kNone) return;
-  std::vector<SampleFileId>& others = companions_[first];
-  others.clear();
-  for (const SampleId sample : loaded) {
-    plans_->scheduler.store().set_importance(key.dataset, sample, kBrought);
-    const SampleFileId file = file_of(key.dataset, sample);
-    if (file != FileTable::kNone && file != first) others.push_back(file);
-  }
+  ChunkedSamples::Map map = chunked_->map_of(key.dataset);
+  if (map.missing != 0) chunked_->warn_of_missing(key.dataset, map, session);
+  if (map.chunks == nullptr) return nullptr;
+  return std::make_unique<ChunkSupply>(*session.options.chunks, *map.chunks, std::move(map.bytes),
+                                       plans_->stage.room().retainable(), seed);
 }
 
 // Decided in advance, by what will be in memory by then, as of Importance.
@@ -220,7 +153,8 @@ bool ChunkDeliveries::deliver(const Key& key, const protocol::Samples& request, 
   job.requested += request.count;
   for (uint32_t& sample : samples) {
     const ChunkSupply::Delivery delivery = job.supply->request(sample);
-    if (delivery.loaded.size() > 1) note_load(key, delivery.loaded);
+    chunked_->deliver(key.dataset, delivery.sample, delivery.loaded,
+                      [](SampleId) { return kBrought; });
     job.held[delivery.sample] = delivery.held;
     sample = delivery.sample | static_cast<uint32_t>(kind_of(sample, delivery))
                                    << protocol::kDeliveryShift;
@@ -249,7 +183,6 @@ void ChunkDeliveries::remove_if(Test test) {
     }
     at = next;
   }
-  if (jobs_.empty()) companions_.clear();
 }
 
 void ChunkDeliveries::remove_process(SessionId session, uint32_t process) {

@@ -8,10 +8,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <vector>
 
+#include "optimizer/services/samples/chunked_samples.h"
 #include "optimizer/services/service.h"
 #include "policy/chunks/chunk_supply.h"
 #include "policy/util/ids.h"
@@ -21,8 +21,7 @@ namespace sluice::optimizer {
 
 class ChunkDeliveries : Service {
  public:
-  explicit ChunkDeliveries(const Service& service);
-  ~ChunkDeliveries();
+  ChunkDeliveries(const Service& service, ChunkedSamples* chunked);  // which outlives this
   ChunkDeliveries(const ChunkDeliveries&) = delete;
   ChunkDeliveries& operator=(const ChunkDeliveries&) = delete;
 
@@ -82,18 +81,14 @@ class ChunkDeliveries : Service {
   void begin_epoch(uint64_t connection);
   bool deliver(const Key& key, const protocol::Samples& request, int memory);
   std::unique_ptr<policy::ChunkSupply> make(const Key& key, const Session& session, uint64_t seed);
-  void note_load(const Key& key, std::span<const policy::SampleId> loaded);
-  std::vector<std::string> folders_of(policy::DatasetId dataset, uint32_t samples) const;
-  policy::SampleFileId file_of(policy::DatasetId dataset, policy::SampleId sample) const;
   static View view_of(const Key& key, const Job& job);
   template <typename Test>
   void remove_if(Test test);
 
+  ChunkedSamples* const chunked_;
   std::map<Key, Job> jobs_;
   std::deque<View> ended_;
   std::map<uint64_t, Selecting> selecting_;  // by connection
-  // By the file that a chunk will be read for: what comes with it.
-  std::map<policy::SampleFileId, std::vector<policy::SampleFileId>> companions_;
 };
 
 }  // namespace sluice::optimizer

@@ -15,8 +15,10 @@ constexpr unsigned kListings = 8;  // at a time
 CopyChunks::CopyChunks(std::shared_ptr<Mailbox> mailbox)
     : mailbox_(std::move(mailbox)), executor_(kListings, kListings) {}
 
-void CopyChunks::use(const std::string& folder, std::function<void()> ready) {
+void CopyChunks::use(const std::string& folder, Wanted wanted, std::function<void()> ready) {
+  surely_ |= wanted == Wanted::kSurely;
   if (state_ == State::kOpened) {
+    warn_of_none();
     ready();
     return;
   }
@@ -37,7 +39,8 @@ void CopyChunks::opened(const std::string& folder, std::shared_ptr<ChunkStore> s
   store_ = std::move(store);
   view_ = {};
   if (store_ == nullptr) {
-    say(Level::kWarn, "no chunks are read: {}", reason);
+    none_reason_ = reason;
+    warn_of_none();
   } else {
     view_.chunks = store_->chunks();
     view_.samples = store_->samples();
@@ -50,7 +53,15 @@ void CopyChunks::opened(const std::string& folder, std::shared_ptr<ChunkStore> s
   for (const auto& ready : std::exchange(waiting_, {})) ready();
 }
 
+void CopyChunks::warn_of_none() {
+  if (!surely_ || none_reason_.empty()) return;
+  say(Level::kWarn, "no chunks are read: {}", none_reason_);
+  none_reason_.clear();
+}
+
 void CopyChunks::release() {
+  surely_ = false;
+  none_reason_.clear();
   ++turn_;
   state_ = State::kNone;
   store_.reset();

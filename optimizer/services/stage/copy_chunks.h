@@ -21,9 +21,11 @@ class CopyChunks {
  public:
   explicit CopyChunks(std::shared_ptr<Mailbox> mailbox);
 
+  enum class Wanted : uint8_t { kSurely, kIfAny };
   // Opens the chunks in `folder`, once; calls `ready` when that is done, or was. If there are none
-  // that can be used, one warning gives the reason, and store() stays null until release().
-  void use(const std::string& folder, std::function<void()> ready);
+  // that can be used store() stays null until release(), and one warning gives the reason where
+  // they are surely wanted.
+  void use(const std::string& folder, Wanted wanted, std::function<void()> ready);
   // No session is left.
   void release();
 
@@ -56,12 +58,15 @@ class CopyChunks {
 
   void opened(const std::string& folder, std::shared_ptr<ChunkStore> store,
               const std::string& reason);
+  void warn_of_none();
 
   const std::shared_ptr<Mailbox> mailbox_;
   State state_ = State::kNone;
   uint64_t turn_ = 0;  // counts release(), so that what was opened before is not used
   std::shared_ptr<ChunkStore> store_;
   std::vector<std::function<void()>> waiting_;
+  bool surely_ = false;      // wanted, by any
+  std::string none_reason_;  // why there are none; empty once it was said
   uint32_t read_chunk_ = 0;  // that find() has named last
   uint64_t stale_ns_ = 0;
   std::set<std::string> checked_;  // folders

@@ -32,7 +32,7 @@ Sidecar::Sidecar(const DaemonOptions& options, Seat* seat, int stop_fd)
       limits_(in_.service, options.memory, &locations_.stored, &locations_.records),
       epochs_{ChunkedSamples(in_.service),
               {in_.service, &epochs_.chunked},
-              {in_.service, &epochs_.chunks}},
+              {in_.service, &epochs_.chunked, &epochs_.chunks}},
       histories_(in_.service),
       transfers_(in_.service, options.no_uring),
       streams_(in_.service, &histories_),
@@ -173,7 +173,7 @@ void Sidecar::on_ended(SessionId id) {
   in_.files.leave(id, [this](uint64_t token) { transfers_.cancel(token); });
   in_.plans.scheduler.remove_session(id, now_ns());
   for (const DatasetId dataset : in_.plans.samples.datasets().only_of(id)) {
-    in_.plans.importance.remove_dataset(dataset);
+    epochs_.importance.remove_dataset(dataset);
     epochs_.chunks.remove_dataset(dataset);
     epochs_.chunked.remove_dataset(dataset);
     samples_.harm.remove(dataset);

@@ -31,7 +31,7 @@ const char* take_setting(const char* text, size_t length, Importance* importance
   const ImportanceKeyInfo* info = find_key(text, name);
   if (info == nullptr) {
     return "has a key that is none of share, warmup, full-every, beta, history, h-share, "
-           "substitute, most-substituted, seed";
+           "substitute, most-substituted, packages, seed";
   }
   if (equals == nullptr || name + 1 == length) return "has a key without a value";
   const auto at = static_cast<size_t>(info->key);

@@ -20,6 +20,7 @@ enum class ImportanceKey : uint8_t {
   kHShare,
   kSubstitute,
   kMostSubstituted,
+  kPackages,
   kSeed,
   kCount,
 };
@@ -56,6 +57,9 @@ inline constexpr ImportanceKeyInfo kImportanceKeys[] = {
      "of its class, or never"},
     {ImportanceKey::kMostSubstituted, "most-substituted", "", 0, 100, 12, "12",
      "most percent of an epoch's samples that may be substituted"},
+    {ImportanceKey::kPackages, "packages", "auto|off", 0, 0, 0, "auto",
+     "read L-samples that are to substitute in packages: with substitute=any, where chunks of all "
+     "samples are in cache-dir (`sluice chunks make`)"},
     {ImportanceKey::kSeed, "seed", "", 0, UINT64_MAX, 1, "the job's own",
      "seed of the selection; the job's own is `torch.initial_seed()` of the first rank that "
      "trains, and 1 for programs that declare none"},

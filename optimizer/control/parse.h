@@ -45,6 +45,11 @@ struct SessionOptions {
   policy::ImportanceOptions importance;
 
   bool decides_order() const { return chunks && substitutes && !selects; }
+  bool reads_packages() const {
+    using Substitution = policy::ImportanceOptions::Substitution;
+    return selects && importance.packages && !cache_dir.empty() &&
+           importance.substitution == Substitution::kAny;
+  }
 };
 
 struct HelloMessage {

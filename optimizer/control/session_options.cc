@@ -59,6 +59,7 @@ ImportanceOptions importance_options(const protocol::Importance& chosen) {
   options.h_share = hundredths(Key::kHShare);
   options.substitution = kSubstitutions[chosen.value(Key::kSubstitute)];
   options.most_substituted = hundredths(Key::kMostSubstituted);
+  options.packages = chosen.value(Key::kPackages) == 0;
   return options;
 }
 

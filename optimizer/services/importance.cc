@@ -40,8 +40,8 @@ bool retains_by_importance(std::optional<PolicyKind> policy) {
 
 }  // namespace
 
-Importance::Importance(const Service& service, ChunkDeliveries* chunks)
-    : Service(service), chunks_(chunks) {
+Importance::Importance(const Service& service, ChunkedSamples* chunked, ChunkDeliveries* chunks)
+    : Service(service), chunked_(chunked), chunks_(chunks) {
   base_->dispatcher.add<ImportanceMessage>(this);
   base_->loop.wake_by([this](uint64_t now) { return chosen_.empty() ? UINT64_MAX : now; });
 }
@@ -127,6 +127,7 @@ bool Importance::select(const Peer& peer, Session* session,
     return false;
   }
   judge_benefit(session, requester);
+  look_for_packages(*session, requester.dataset);
   ImportanceOptions options = session->options.importance;
   if (!options.seed_given) options.selection.seed = request.first;
   const std::weak_ptr<EpochChoice> asked =
@@ -147,6 +148,51 @@ bool Importance::select(const Peer& peer, Session* session,
     });
   });
   return true;
+}
+
+// They are read from the epoch on that begins after chunks were opened and compared with their
+// originals: the first epoch, whose samples are all alike, has no use for them. Looked for before
+// each epoch of which more is known where samples are.
+void Importance::look_for_packages(const Session& session, DatasetId dataset) {
+  const SampleSet* const set = plans_->samples.set(dataset);
+  if (!session.options.reads_packages() || !stage_->exists() || !session.may_stage() ||
+      set == nullptr || plans_->importance.has_packages(dataset) || looking_.contains(dataset)) {
+    return;
+  }
+  uint64_t& known = looked_.try_emplace(dataset, UINT64_MAX).first->second;
+  if (std::exchange(known, set->known()) == set->known()) return;
+  looking_.insert(dataset);
+  const auto look = [this, id = session.id, dataset] {
+    const Session* const asking = sessions_->find(id);
+    const SampleSet* const samples = plans_->samples.set(dataset);
+    if (asking == nullptr || samples == nullptr || !looking_.contains(dataset)) {
+      remove_packages(dataset);
+      return;
+    }
+    auto map = std::make_shared<ChunkedSamples::Map>(chunked_->map_of(dataset));
+    if (map->chunks == nullptr) {
+      looking_.erase(dataset);
+      if (map->missing != 0 && samples->known() == samples->samples()) {
+        chunked_->warn_of_missing(dataset, *map, *asking);
+      }
+      return;
+    }
+    chunked_->begin(dataset, *asking, [this, dataset, map] {
+      if (looking_.erase(dataset) == 0) return;  // it was removed
+      plans_->importance.set_packages(dataset, map->chunks, std::move(map->bytes));
+    });
+  };
+  stage_->disk().chunks.use(session.options.cache_dir, CopyChunks::Wanted::kIfAny, look);
+}
+
+void Importance::remove_packages(DatasetId dataset) {
+  looking_.erase(dataset);
+  looked_.erase(dataset);
+}
+
+void Importance::remove_dataset(DatasetId dataset) {
+  plans_->importance.remove_dataset(dataset);
+  remove_packages(dataset);
 }
 
 void Importance::begin_epoch() {
@@ -224,8 +270,14 @@ bool Importance::deliver(const Session& session, const ImportanceBook::Requester
     return plans_->scheduler.store().charge(plans_->samples.parts(requester.dataset, sample),
                                             retained);
   };
+  const DatasetId dataset = requester.dataset;
+  const auto priority_of = [&](SampleId sample) {
+    return plans_->importance.priority_of_brought(dataset, sample);
+  };
   for (uint32_t& sample : samples) {
     const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
+    chunked_->deliver(dataset, delivery.sample, plans_->importance.read_in_package(dataset),
+                      priority_of);
     sample = delivery.sample | static_cast<uint32_t>(delivery.kind) << protocol::kDeliveryShift;
   }
   return write_memory(fd, samples.data(), request.bytes);

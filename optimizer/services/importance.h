@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "optimizer/io/executor.h"
 #include "optimizer/services/samples/chunk_deliveries.h"
+#include "optimizer/services/samples/chunked_samples.h"
 #include "optimizer/services/service.h"
 #include "policy/util/ids.h"
 
@@ -17,8 +19,8 @@ namespace sluice::optimizer {
 
 class Importance : Service {
  public:
-  // `chunks` outlives this.
-  Importance(const Service& service, ChunkDeliveries* chunks);
+  // Both outlive this.
+  Importance(const Service& service, ChunkedSamples* chunked, ChunkDeliveries* chunks);
 
   void handle(const Peer& peer, const ImportanceMessage& message, std::vector<UniqueFd> fds);
   // Answers one request for an epoch that has been chosen. Once per turn: short requests of other
@@ -33,6 +35,8 @@ class Importance : Service {
   // which samples are retained change. To be called before the stores evict.
   void on_read(const Session& session, const Session& owner, uint32_t process,
                policy::DatasetId dataset, uint64_t index);
+
+  void remove_dataset(policy::DatasetId dataset);
 
  private:
   struct Chosen {
@@ -51,13 +55,18 @@ class Importance : Service {
               UniqueFd memory);
   bool deliver(const Session& session, const policy::ImportanceBook::Requester& requester,
                const protocol::Samples& request, int fd);
+  void look_for_packages(const Session& session, policy::DatasetId dataset);
+  void remove_packages(policy::DatasetId dataset);
   uint64_t capacity(policy::DatasetId dataset);
   void judge_benefit(Session* session, const policy::ImportanceBook::Requester& requester);
   double storage_ns(policy::DatasetId dataset, uint64_t samples);
   uint64_t job_of(const Session& session, uint64_t group) const;
 
-  ChunkDeliveries* const chunks_;  // which answer the requests of some sessions
-  std::set<uint64_t> choosing_;    // connections that wait for an answer to kSelect
+  ChunkedSamples* const chunked_;
+  std::set<policy::DatasetId> looking_;           // for packages
+  std::map<policy::DatasetId, uint64_t> looked_;  // last, with so many samples' places known
+  ChunkDeliveries* const chunks_;                 // which answer the requests of some sessions
+  std::set<uint64_t> choosing_;                   // connections that wait for an answer to kSelect
   std::deque<Chosen> chosen_;
   Executor choosers_{2, 2};
 };

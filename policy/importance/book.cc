@@ -45,6 +45,10 @@ ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* ow
                                      .reads_packages = false,
                                      .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
+    const auto packages = packages_.find(requester.dataset);
+    if (packages != packages_.end()) {
+      system->set_packages(packages->second.map, packages->second.bytes);
+    }
   }
   Rank& created = own->ranks[requester.process];
   created.number = next_number_++;
@@ -57,7 +61,8 @@ ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* ow
     if (all_labels.empty()) all_labels.assign(requester.samples, kUnknownLabel);
     labels = Labels(all_labels);
   }
-  system->join(created.number, labels, options.substitution != Substitution::kNever, own->job);
+  system->join(created.number, labels, options.substitution != Substitution::kNever, own->job,
+               options.packages && options.substitution == Substitution::kAny);
   return &created;
 }
 
@@ -160,9 +165,12 @@ void ImportanceBook::drop_absent(DatasetId dataset,
   for (size_t left = std::min(retained.size(), kMostChecked); left != 0; --left, ++checked_) {
     const SampleId sample = retained[checked_ % retained.size()];
     if (in_memory(sample)) continue;
+    const std::optional<SampleId> first = shared->second->comes_with(sample);
     const bool comes =
-        std::any_of(decided.begin(), decided.end(),
-                    [sample](const auto* priorities) { return priorities->awaits(sample); });
+        first == kNoSample ||
+        std::any_of(decided.begin(), decided.end(), [sample, first](const auto* priorities) {
+          return priorities->awaits(sample) || (first && priorities->awaits(*first));
+        });
     if (!comes) shared->second->drop(sample);
   }
 }
@@ -180,6 +188,14 @@ Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
   if (size != 0 || (ledger != nullptr && ledger->delivered(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
     delivery = shared.request(asking.number, requested, known);
+    if (const auto brought = shared.read_in_package(); !brought.empty()) {
+      // The one that a package is read for was not in memory.
+      delivery.kind = delivery.sample == requested ? DeliveryKind::kMiss : DeliveryKind::kMissOther;
+      for (auto& [key, entry] : entries_) {
+        if (key.second != requester.dataset) continue;
+        for (auto& [process, rank] : entry.ranks) rank.priorities.bring(brought);
+      }
+    }
     asking.priorities.decide(delivery.sample, shared.priority(delivery.sample), delivery.kind,
                              shared.evicted());
     return delivery;  // counted when it is read
@@ -187,6 +203,22 @@ Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
   if (ledger != nullptr) shared.deliver_itself(asking.number, requested);
   ++own.deliveries.by_kind[static_cast<size_t>(delivery.kind)];
   return delivery;
+}
+
+void ImportanceBook::set_packages(DatasetId dataset, std::shared_ptr<const ChunkMap> map,
+                                  std::vector<uint32_t> bytes) {
+  const auto shared = systems_.find(dataset);
+  if (shared != systems_.end()) shared->second->set_packages(map, bytes);
+  packages_[dataset] = {std::move(map), std::move(bytes)};
+}
+
+std::span<const SampleId> ImportanceBook::read_in_package(DatasetId dataset) const {
+  const auto shared = systems_.find(dataset);
+  return shared == systems_.end() ? std::span<const SampleId>() : shared->second->read_in_package();
+}
+
+float ImportanceBook::priority_of_brought(DatasetId dataset, SampleId sample) const {
+  return systems_.at(dataset)->priority_of_brought(sample);
 }
 
 bool ImportanceBook::shares(SessionId session) const {
@@ -280,6 +312,7 @@ void ImportanceBook::remove_session(SessionId session) {
 }
 
 void ImportanceBook::remove_dataset(DatasetId dataset) {
+  packages_.erase(dataset);
   systems_.erase(dataset);  // before the labels that it refers to
   std::erase_if(entries_, [dataset](const auto& entry) { return entry.first.second == dataset; });
 }

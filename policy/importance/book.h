@@ -31,6 +31,7 @@ struct ImportanceOptions {
   enum class Substitution : uint8_t { kNever, kSameLabel, kAny };
   Substitution substitution = Substitution::kNever;
   double most_substituted = kMostSubstituted;
+  bool packages = true;  // where set_packages() was called
 };
 
 // Outcomes of the requests of all epochs, counted when the samples are read.
@@ -93,6 +94,17 @@ class ImportanceBook {
   // `requested` is below requester.samples, and follows() was true.
   using BytesOf = std::function<uint64_t(SampleId sample)>;
   Delivery deliver(const Requester& requester, SampleId requested, const BytesOf& bytes);
+
+  // From the dataset's next epoch on L-samples are read in packages, which are these chunks, where
+  // any other may substitute. Until remove_dataset(). REQUIRES: as many samples.
+  void set_packages(DatasetId dataset, std::shared_ptr<const ChunkMap> map,
+                    std::vector<uint32_t> bytes);
+  // The samples of the package that must be read for what deliver() has decided last about the
+  // dataset, that one first. Empty: none must.
+  std::span<const SampleId> read_in_package(DatasetId dataset) const;
+  // Of one that a package brings. REQUIRES: deliver() was called.
+  float priority_of_brought(DatasetId dataset, SampleId sample) const;
+  bool has_packages(DatasetId dataset) const { return packages_.contains(dataset); }
 
   // Whether another job selects from a dataset that the session selects from.
   bool shares(SessionId session) const;
@@ -180,6 +192,11 @@ class ImportanceBook {
 
   std::map<Key, Entry> entries_;
   std::map<DatasetId, std::unique_ptr<ICacheSystem>> systems_;  // by dataset
+  struct Packages {
+    std::shared_ptr<const ChunkMap> map;
+    std::vector<uint32_t> bytes;
+  };
+  std::map<DatasetId, Packages> packages_;
   uint32_t next_number_ = 1;
   size_t checked_ = 0;  // where drop_absent() continues
 };

@@ -59,6 +59,13 @@ void ICache::limit_l() {
   split_.set_most_l(static_cast<uint64_t>(most));
 }
 
+void ICache::read_packages(uint64_t package_bytes) {
+  settings_.reads_packages = true;
+  settings_.package_bytes = package_bytes;
+  split_.set_package_bytes(package_bytes);
+  split_.set_most_l(UINT64_MAX);
+}
+
 void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {
   std::vector<Packed> own;
   for (const Packed& packed : package) {

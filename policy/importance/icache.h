@@ -84,6 +84,9 @@ class ICache {
   // Bytes of both caches from the next epoch on.
   void set_capacity(uint64_t bytes) { split_.set_capacity(bytes); }
 
+  // From the next epoch on, packages of about so many bytes are read from storage on demand.
+  void read_packages(uint64_t package_bytes);
+
   // A package was read into memory.
   void load(std::span<const Packed> package, std::vector<SampleId>* evicted);
   // The L-sample was delivered as a substitute and makes room for others.
@@ -114,7 +117,7 @@ class ICache {
   void spare(SampleId changed, std::vector<SampleId>* evicted) const;
   std::optional<Delivery> l_from_memory(uint32_t number, const Job& job, SampleId requested);
 
-  const ICacheSettings settings_;
+  ICacheSettings settings_;
   CacheSplit split_;
   HCache h_;
   LCache l_;

@@ -49,7 +49,10 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   job.list = std::move(choice->list);
   cache_.begin_epoch(number, job.list, &evicted_, choice->candidates);
   choose_cache_list(choice->chosen);
-  if (!settings_.reads_packages) {
+  if (chunks_) {
+    chunks_->begin_epoch();
+    for (const SampleId evicted : evicted_) chunks_->drop(evicted);
+  } else if (!settings_.reads_packages) {
     load_passing();
   } else if (packs_) {
     packer_.renew(*job.list);
@@ -117,13 +120,35 @@ double ICacheSystem::benefit(uint32_t number) const {
   return at == jobs_.end() ? 1 : at->second.benefit;
 }
 
+void ICacheSystem::set_packages(std::shared_ptr<const ChunkMap> map, std::vector<uint32_t> bytes) {
+  if (!settings_.reads_packages) load_passing();
+  settings_.reads_packages = true;
+  bytes_ = bytes;
+  chunks_.emplace(std::move(map), std::move(bytes), settings_.seed);
+  cache_.read_packages(chunks_->package_bytes());
+}
+
+std::optional<SampleId> ICacheSystem::comes_with(SampleId sample) const {
+  if (!chunks_) return std::nullopt;
+  if (chunks_->waits(sample)) return kNoSample;
+  const SampleId first = chunks_->read_with(sample);
+  return first == kNoSample ? std::nullopt : std::optional(first);
+}
+
 Delivery ICacheSystem::request(uint32_t number, SampleId sample, uint32_t bytes) {
   bytes_[sample] = bytes;
+  read_in_package_.clear();
   Delivery delivery = cache_.request(number, sample, bytes, &evicted_);
   // With several jobs a sample that the H-cache evicts may be in passing_, for the L-cache.
   std::erase_if(evicted_,
                 [&](SampleId evicted) { return evicted != sample && is_passing_[evicted]; });
   const Job& job = jobs_.at(number);
+  if (chunks_) {
+    read_in_package_ = chunks_->read_for(delivery.sample);
+    if (!job.list->contains(sample)) load_chunk(number, job, sample);
+    for (const SampleId evicted : evicted_) chunks_->drop(evicted);
+    return delivery;
+  }
   if (!packs_ || job.list->contains(sample)) return delivery;
   if (settings_.reads_packages) {
     if (delivery.kind != DeliveryKind::kLExact) packer_.missed(sample);
@@ -157,6 +182,7 @@ bool ICacheSystem::retain_in_passing(const Job& job, SampleId sample) {
 
 void ICacheSystem::drop(SampleId sample) {
   cache_.drop(sample);
+  if (chunks_) chunks_->drop(sample);
   if (!is_passing_[sample]) return;
   is_passing_[sample] = false;
   const auto at = std::find_if(passing_.begin(), passing_.end(),
@@ -206,13 +232,51 @@ void ICacheSystem::pack_and_load(uint32_t number, const Job& job, SampleId sampl
   const Package* package = packer_.next_to_load(
       *job.list, cache_.l_cache(), [&ledger](SampleId other) { return ledger.delivered(other); });
   if (package == nullptr) return;
+  count_package(package->samples, job, ledger);
+  load(package->samples);
+}
+
+void ICacheSystem::count_package(std::span<const Packed> package, const Job& job,
+                                 const Ledger& ledger) {
   ++background_.packages;
-  background_.bytes += package->bytes;
-  for (const Packed& packed : package->samples) {
+  for (const Packed& packed : package) {
     const bool useful = !job.list->contains(packed.sample) && !ledger.delivered(packed.sample);
+    background_.bytes += packed.bytes;
     background_.useful_bytes += useful ? packed.bytes : 0;
   }
-  load(package->samples);
+}
+
+// The same with a chunk that was made ahead. What is in memory already is not loaded again; what
+// the L-cache has no room for is left out, possible substitutes last.
+void ICacheSystem::load_chunk(uint32_t number, const Job& job, SampleId sample) {
+  const LCache& l_cache = cache_.l_cache();
+  if (!job.packages || job.list->size() == 0 || l_cache.undelivered(number, sample) != 0 ||
+      !cache_.may_substitute(number)) {
+    return;
+  }
+  const auto in_memory = [&](SampleId other) {
+    return l_cache.retained(other) || cache_.h_cache().retained(other);
+  };
+  const auto useful = [&](SampleId other) {
+    return !job.list->contains(other) && l_cache.may_deliver(number, other) && !in_memory(other);
+  };
+  const uint32_t chunk = chunks_->next_to_load(useful);
+  if (chunk == kNoChunk) return;
+  std::vector<Packed> package;
+  uint64_t bytes = 0;
+  for (const bool first : {true, false}) {
+    for (const SampleId other : chunks_->members(chunk)) {
+      if (in_memory(other) || useful(other) != first) continue;
+      bytes += chunks_->bytes(other);
+      if (bytes > l_cache.capacity()) break;
+      package.push_back({other, chunks_->bytes(other)});
+    }
+  }
+  if (package.empty()) return;
+  count_package(package, job, *cache_.ledger(number));
+  chunks_->loaded(chunk, package);
+  load(package);
+  std::erase_if(evicted_, in_memory);
 }
 
 Background ICacheSystem::background() { return std::exchange(background_, {}); }

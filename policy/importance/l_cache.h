@@ -61,6 +61,11 @@ class LCache {
   void end_job(uint32_t job) { jobs_.erase(job); }
   // The sample was delivered to the job: it is no substitute until the job's next epoch.
   void delivered(uint32_t job, SampleId sample);
+  // It is a candidate and was not delivered to the job in its present epoch.
+  bool may_deliver(uint32_t job, SampleId sample) const {
+    const std::vector<bool>& delivered = jobs_.at(job).delivered;
+    return sample >= delivered.size() || !delivered[sample];
+  }
   // The number of possible substitutes for `requested`: retained, of its label, not delivered in
   // the job's epoch.
   uint32_t undelivered(uint32_t job, SampleId requested) const;

@@ -6,6 +6,7 @@ void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKin
                                  std::span<const SampleId> evicted) {
   Decided& decided = decided_[delivered];
   decided.kind = kind;
+  decided.number = ++decisions_;
   decided.fetched |= kind == DeliveryKind::kMiss || kind == DeliveryKind::kMissOther;
   for (const SampleId sample : evicted) {
     if (sample != delivered) decided.priorities.push_back({sample, 0});
@@ -13,9 +14,21 @@ void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKin
   decided.priorities.push_back({delivered, priority});
 }
 
+void RetentionPriorities::bring(std::span<const SampleId> samples) {
+  for (const SampleId sample : samples) {
+    brought_[sample] = decisions_;
+    overdue_.erase(sample);
+  }
+}
+
 size_t RetentionPriorities::promised(SampleId sample) const {
   const auto at = decided_.find(sample);
   return at == decided_.end() ? kDeliveryKinds : static_cast<size_t>(at->second.kind);
+}
+
+bool RetentionPriorities::brought_since(SampleId sample, const Decided& decided) const {
+  const auto brought = brought_.find(sample);
+  return brought != brought_.end() && brought->second >= decided.number;
 }
 
 std::span<const RetentionPriorities::SamplePriority> RetentionPriorities::on_read(SampleId sample) {
@@ -26,7 +39,9 @@ std::span<const RetentionPriorities::SamplePriority> RetentionPriorities::on_rea
   }
   const auto at = decided_.find(sample);
   if (at != decided_.end()) {
-    now_.insert(now_.end(), at->second.priorities.begin(), at->second.priorities.end());
+    for (const SamplePriority& one : at->second.priorities) {
+      if (!brought_since(one.sample, at->second)) now_.push_back(one);
+    }
     decided_.erase(at);
   }
   return now_;
@@ -37,7 +52,7 @@ std::vector<SampleId> RetentionPriorities::end_epoch() {
   for (const auto& [sample, decided] : decided_) {
     for (const SamplePriority& one : decided.priorities) {
       if (one.priority <= 0) {
-        overdue_.insert(one.sample);
+        if (!brought_since(one.sample, decided)) overdue_.insert(one.sample);
       } else if (decided.fetched) {
         never_read.push_back(one.sample);
         overdue_.insert(one.sample);  // another job may have read it
@@ -45,6 +60,7 @@ std::vector<SampleId> RetentionPriorities::end_epoch() {
     }
   }
   decided_.clear();
+  brought_.clear();
   return never_read;
 }
 

@@ -24,6 +24,9 @@ class RetentionPriorities {
   // that of `evicted` 0.
   void decide(SampleId delivered, float priority, DeliveryKind kind,
               std::span<const SampleId> evicted);
+  // These come into memory, some with a priority above 0, by a read that was decided last: what was
+  // decided before about their eviction has no effect on them.
+  void bring(std::span<const SampleId> samples);
   // The promised outcome of the sample's next read; kDeliveryKinds: nothing was decided about it.
   size_t promised(SampleId sample) const;
   // Whether a read of the sample was decided and has not happened yet.
@@ -39,11 +42,16 @@ class RetentionPriorities {
  private:
   struct Decided {
     std::vector<SamplePriority> priorities;
+    uint64_t number = 0;  // in the order of decisions
     DeliveryKind kind = DeliveryKind::kMiss;
     bool fetched = false;  // it was not in memory before
   };
-  std::unordered_map<SampleId, Decided> decided_;  // by sample that is read
-  std::unordered_set<SampleId> overdue_;           // priority 0, not returned yet
+  bool brought_since(SampleId sample, const Decided& decided) const;
+
+  std::unordered_map<SampleId, Decided> decided_;   // by sample that is read
+  std::unordered_set<SampleId> overdue_;            // priority 0, not returned yet
+  std::unordered_map<SampleId, uint64_t> brought_;  // in this epoch, by the decision's number
+  uint64_t decisions_ = 0;
   std::vector<SamplePriority> now_;
 };
 

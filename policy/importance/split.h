@@ -29,6 +29,7 @@ class CacheSplit {
     h_ = l_ = 0;
   }
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
+  void set_package_bytes(uint64_t bytes) { package_bytes_ = bytes; }
   // Upper limit of the L-cache, whatever the rule gives it; room for one package remains.
   void set_most_l(uint64_t bytes) { most_l_ = bytes; }
 
@@ -44,7 +45,7 @@ class CacheSplit {
  private:
   uint64_t capacity_;
   uint64_t most_l_ = UINT64_MAX;
-  const uint64_t package_bytes_;
+  uint64_t package_bytes_;
   double share_ = kFirstHShare;
   double l_part_ = 1;       // share of what the rule gives the L-cache
   uint64_t h_ = 0, l_ = 0;  // accesses of the present epoch

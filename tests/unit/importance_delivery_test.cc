@@ -291,5 +291,20 @@ TEST(RetentionPriorities, WhatIsGoneIsDroppedWithTheNextReadingAndWhatWasNeverRe
   EXPECT_EQ(now.size(), 3U) << "once each, or it grows with every epoch without a reader";
 }
 
+TEST(RetentionPriorities, WhatIsBroughtOutlivesEvictionsThatWereDecidedBefore) {
+  RetentionPriorities priorities;
+  priorities.decide(1, 2.0F, DeliveryKind::kMiss, std::vector<SampleId>{4, 5});
+  priorities.bring(std::vector<SampleId>{4});
+  priorities.decide(2, 2.0F, DeliveryKind::kMissOther, std::vector<SampleId>{6});
+  priorities.decide(3, 2.0F, DeliveryKind::kMissOther, std::vector<SampleId>{4});
+  const auto first = priorities.on_read(1);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(first[0].sample, 5U);
+  EXPECT_EQ(priorities.on_read(2).size(), 2U);
+  const auto last = priorities.on_read(3);
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_EQ(last[0].sample, 4U) << "evicted after it was brought";
+}
+
 }  // namespace
 }  // namespace sluice::policy

@@ -178,6 +178,28 @@ FIGURES = {
     "icache_epoch_speedup_coordl_prefetched": Figure(
         "ratio", None, "the same over every sample, retained by the policy minio: CoorDL's cache"),
     "icache_epoch_speedup_ilfu_prefetched": Figure("ratio", None, "the same over iis and LFU: iLFU"),
+    "icache_live_hit_20": Figure(
+        "ratio", 0.37, "live, that job where 2,000 requests a second are answered at 500 MB/s, packages of 64 samples on"
+        " the same storage, memory for 20 %, at most 12 % substituted: samples that were retained, or that a package"
+        " brought for an earlier request / samples of the epochs after the first", True),
+    "icache_live_hit_40": Figure("ratio", 0.55, "the same, 40 %", True),
+    "icache_live_hit_60": Figure("ratio", 0.69, "the same, 60 %", True),
+    "icache_live_hit_80": Figure("ratio", 0.83, "the same, 80 %", True),
+    "icache_live_substituted_20": Figure("share", 0.12, "of icache_live_hit_20, by a substitute; of all samples"),
+    "icache_live_package_share_20": Figure("share", None, "there: bytes of packages / bytes read from storage"),
+    "icache_live_packages_over_none": Figure(
+        "ratio", 1.35, "there, substitution unbounded as published, memory for 20 %: epochs without packages / with them"
+        " (published, HC to All: 1.35)", True),
+    "icache_live_packages_over_none_12": Figure("ratio", 1.08, "the same, at most 12 % substituted", True),
+    "bytes_over_bound_iis": Figure(
+        "ratio", 1.05, "there, iis alone, memory for 20 %: bytes read from storage / those of the selected samples that"
+        " this memory cannot hold"),
+    "icache_over_default_requests": Figure(
+        "ratio", 2.3, "there, with the same prefetcher: every sample, retained by LRU / iis, packages and unbounded"
+        " substitution", True),
+    "icache_over_quiver_requests": Figure("ratio", 2.0, "the same over policy quiver, without substitution", True),
+    "icache_over_coordl_requests": Figure("ratio", 1.9, "the same over policy minio", True),
+    "icache_over_ilfu_requests": Figure("ratio", 1.6, "the same over iis and policy lfu", True),
     "icache_ablation_iis": Figure("ratio", 1.4, "the same job: Base / +IIS, as published", True),
     "icache_ablation_hc": Figure("ratio", 1.7, "Base / +HC, as published", True),
     "icache_ablation_packages": Figure(
@@ -258,8 +280,13 @@ FIGURES = {
     "pool_over_exact": Figure(
         "ratio", 4, "20,000 shuffled files of 10 KB, 2 ms, 2,000 requests/s, 500 MB/s, memory for a fifth, 6 workers, chunks of"
         " 64 on the same storage: later epochs as Sluice supplies them exactly / with policy pool", True),
+    "bytes_over_bound_exact": Figure(
+        "ratio", 1.02, "there, exact: bytes read from storage in later epochs / those of the samples that this memory"
+        " cannot hold"),
+    "bytes_over_bound_pool": Figure("ratio", 1.01, "the same of policy pool"),
     "pool_over_brand": Figure(
         "ratio", 3, "the same at 2 ms and 200 MB/s with memory for a quarter: with policy brand / with pool", True),
+    "bytes_over_bound_brand": Figure("ratio", None, "the same of policy brand, with memory for a quarter"),
     "pool_loads_per_chunk_25": Figure("ratio", 1, "there: chunks that pool reads in an epoch / all"),
     "brand_loads_per_chunk_25": Figure("ratio", None, "chunks that brand reads, likewise (published algorithm: 7.2)"),
     "brand_over_plain_16": Figure(

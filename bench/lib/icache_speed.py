@@ -62,10 +62,11 @@ def decisions(bench, source, count, size):
 
 class Timed:
     """A run's epochs, of which bench.rounds wants the time; `asked` of the mount, in bytes, in all epochs; the policy
-    by which Sluice retained files."""
+    by which Sluice retained files; its status after the job."""
 
-    def __init__(self, passes, result, asked, policy):
-        self.passes, self.result, self.asked, self.policy = passes, result, asked, policy
+    def __init__(self, passes, result, asked, status):
+        self.passes, self.result, self.asked, self.status = passes, result, asked, status
+        self.policy = (status.get("stage") or {}).get("policy")
         self.wall = sum(one["seconds"] for one in passes)
         self.waited = sum(one["waited"] for one in passes)
 
@@ -91,13 +92,13 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
             words += ["--shared", file.name]
         if computed:
             words += ["--computed", *map(str, computed)]
-        result, policy = jobs.run([[*command, *words]], sluice), None
+        result, status = jobs.run([[*command, *words]], sluice), {}
         if sluice:
-            policy = ((sluice.status() or {}).get("stage") or {}).get("policy")
+            status = sluice.status() or {}
             sluice.stop()
         asked = mount.stats()["totals"]["read_bytes"]
     passes = result.reader["passes"]
-    return Timed(passes if followed else passes[TIMED], result, asked, policy)
+    return Timed(passes if followed else passes[TIMED], result, asked, status)
 
 
 def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, computed=(), **settings):
@@ -117,7 +118,8 @@ def data(bench):
         with open(packs + ".partial", "wb") as file:
             file.write(os.urandom(PACKS))
         os.rename(packs + ".partial", packs)
-    sizes = [os.path.getsize(path) for path in files_below(source) if path != packs]
+    sizes = [os.path.getsize(path) for label in os.listdir(source) if label.isdigit()
+             for path in files_below(os.path.join(source, label))]
     return source, len(sizes), sum(sizes)
 
 

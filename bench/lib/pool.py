@@ -13,7 +13,8 @@ from bench.lib.place import Failed, program
 from bench.lib.staged import Loader
 from bench.lib.storage import SlowMount, touch_memory
 
-POOL = ["pool_over_exact", "pool_over_brand", "pool_loads_per_chunk_25", "brand_loads_per_chunk_25"]
+POOL = ["pool_over_exact", "bytes_over_bound_exact", "bytes_over_bound_pool", "pool_over_brand", "bytes_over_bound_brand",
+        "pool_loads_per_chunk_25", "brand_loads_per_chunk_25"]
 BRAND = ["brand_over_plain_16", "brand_over_plain_35", "brand_over_coordl_16", "brand_over_coordl_35"]
 GROUNDS = {"requests": ["--latency", "2", "--requests", "2000", "--bandwidth", "500"],
            "busy": ["--latency", "2", "--bandwidth", "200"]}
@@ -58,16 +59,22 @@ def epochs(mount, source, sluice):
         for _ in range(EPOCHS):
             loader.ready()
             staged.drop_cached(mount, source)
-            counted.append(mount.stats()["counted"])
+            counted.append(so_far(mount))
             loader.go()
         passes = loader.passes()
     if sluice:
         passes[-1]["chunks"] = (sluice.status() or {}).get("chunks")
         sluice.stop()
-    counted.append(mount.stats()["counted"])
+    counted.append(so_far(mount))
     for number, one in enumerate(passes):
-        one["requests"] = counted[number + 1] - counted[number]
+        one["requests"], one["asked"] = (after - before for before, after in zip(counted[number], counted[number + 1]))
     return passes
+
+
+def so_far(mount):
+    """Requests to the storage, and bytes read from it."""
+    stats = mount.stats()
+    return stats["counted"], stats["totals"]["read_bytes"]
 
 
 def measure(bench, ground, percent, names):
@@ -102,14 +109,25 @@ def over(found, other, ours):
     return [seconds(a) / seconds(b) for a, b in zip(found[other], found[ours])]
 
 
+def over_bound(passes, count, percent):
+    """Bytes read from storage in later epochs / those of the samples that memory cannot hold."""
+    held = count * percent // 100
+    return statistics.mean(one["asked"] for one in passes[FIRST:]) / ((count - held) * BYTES)
+
+
 def pool(bench):
-    if bench.wants("pool_over_exact"):
-        bench.record("pool_over_exact", over(measure(bench, "requests", 20, ["exact", "pool"]), "exact", "pool"))
-    if not bench.wants(*POOL[1:]):
+    count = data(bench)[1]
+    if bench.wants(*POOL[:3]):
+        found = measure(bench, "requests", 20, ["exact", "pool"])
+        bench.record("pool_over_exact", over(found, "exact", "pool"))
+        for name in "exact", "pool":
+            bench.record(f"bytes_over_bound_{name}", [over_bound(passes, count, 20) for passes in found[name]])
+    if not bench.wants(*POOL[3:]):
         return
     found = measure(bench, "busy", 25, ["brand", "pool"])
     bench.record("pool_over_brand", over(found, "brand", "pool"))
-    chunks = -(-data(bench)[1] // EACH)
+    bench.record("bytes_over_bound_brand", [over_bound(passes, count, 25) for passes in found["brand"]])
+    chunks = -(-count // EACH)
     for name in CHUNKED:
         bench.record(f"{name}_loads_per_chunk_25",
                      [passes[-1]["chunks"]["jobs"][0]["loads"] / EPOCHS / chunks for passes in found[name]])

@@ -1,0 +1,134 @@
+"""iCache live where requests are scarce: substitutes come in packages, chunks on the same storage, and all systems fetch
+ahead with the same prefetcher and memory. A hit is a sample that was retained, or that a package brought for an
+earlier request; losses are those of a training."""
+import os
+import subprocess
+
+from bench.lib import jobs
+from bench.lib.bench import ratios
+from bench.lib.icache_speed import MODELS, WARM_UP, data, run_job
+from bench.lib.place import Failed, program
+from bench.lib.storage import SlowMount
+
+GROUND = ["--latency", "2", "--requests", "2000", "--bandwidth", "500"]
+PERCENTS, EACH, ROUNDS = (20, 40, 60, 80), 64, 3
+SELECTS = {"importance": f"iis:warmup={WARM_UP}"}
+# Of the paper's systems: what is selected, by which policy it is retained, and what substitutes.
+SYSTEMS = {"default": {"policy": "lru"}, "quiver": {"policy": "quiver"}, "coordl": {"policy": "minio"},
+           "ilfu": {"policy": "lfu", **SELECTS}}
+
+
+def icache(most, packages="auto"):
+    return {"importance": f"{SELECTS['importance']},substitute=any,most-substituted={most},packages={packages}"}
+
+
+HITS = [f"icache_live_hit_{percent}" for percent in PERCENTS]
+OVER_NONE = ["icache_live_packages_over_none", "icache_live_packages_over_none_12"]
+OVER = [f"icache_over_{name}_requests" for name in SYSTEMS]
+BOUND = "bytes_over_bound_iis"
+PROVIDES = HITS + ["icache_live_substituted_20", "icache_live_package_share_20"] + OVER_NONE + OVER + [BOUND]
+
+
+def make_chunks(bench, source):
+    """By the paths under which jobs name the samples."""
+    cache = os.path.join(source, "chunks")
+    os.makedirs(cache, exist_ok=True)
+    with SlowMount(bench, "icache", source) as mount:
+        labels = [os.path.join(mount.folder, name) for name in sorted(os.listdir(source)) if name.isdigit()]
+        done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", os.path.join(mount.folder, "chunks"),
+                               "--samples", str(EACH), *labels], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(done.stderr.strip())
+        return os.path.join(mount.folder, "chunks")
+
+
+class Job:
+    """The training, with chunks on its own storage."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.source, self.count, self.size = data(bench)
+        self.chunks = make_chunks(bench, self.source)
+
+    def run(self, percent, settings):
+        packages = "importance" in settings and "packages=auto" in settings["importance"]
+        with jobs.Sluice(memory=self.size * percent // 100, packs="0", stale="86400", cache_dir=self.chunks,
+                         **settings) as sluice:
+            one = run_job(self.bench, self.source, MODELS["shufflenet"], sluice, options=GROUND)
+        read = (one.status.get("chunks") or {}).get("reads", 0)
+        if (read != 0) != packages:
+            raise Failed(f"{settings}: {read} chunks were read")
+        return one
+
+    def variant(self, percent, settings):
+        return lambda: self.run(percent, settings)
+
+
+def counts(one):
+    return one.status["importance"][0]
+
+
+def hit_ratio(one, samples):
+    """Of the epochs after the first, which has nothing in memory."""
+    found = counts(one)
+    hits = found["h_hits"] + found["l_exact"] + found["l_substituted"]
+    return hits / (hits + found["misses"] - samples)
+
+
+def substituted(one, samples):
+    found = counts(one)
+    hits = found["h_hits"] + found["l_exact"] + found["l_substituted"]
+    return found["l_substituted"] / (hits + found["misses"] - samples)
+
+
+def hits(bench, job):
+    runs = bench.rounds({percent: job.variant(percent, icache(12)) for percent in PERCENTS}, min(ROUNDS, bench.request.rounds))
+    bench.save("icache_packages_hits", {str(percent): [{**one.raw(), "status": counts(one), "chunks": one.status["chunks"]}
+                                                       for one in many] for percent, many in runs.items()})
+    for percent in PERCENTS:
+        bench.record(f"icache_live_hit_{percent}", [hit_ratio(one, job.count) for one in runs[percent]])
+    bench.record("icache_live_substituted_20", [substituted(one, job.count) for one in runs[20]])
+    bench.record("icache_live_package_share_20", [
+        one.status["chunks"]["read_bytes"] / one.asked for one in runs[20]])
+
+
+def over_none(bench, job):
+    for name, most in zip(OVER_NONE, (100, 12)):
+        if not bench.wants(name):
+            continue
+        runs = bench.rounds({"none": job.variant(20, icache(most, "off")), "packages": job.variant(20, icache(most))},
+                            min(ROUNDS, bench.request.rounds))
+        bench.save(name, {kind: [{**one.raw(), "status": counts(one)} for one in many] for kind, many in runs.items()})
+        bench.record(name, ratios(runs["none"], runs["packages"]))
+
+
+def over(bench, job):
+    runs = bench.rounds({"icache": job.variant(20, icache(100)),
+                         **{name: job.variant(20, settings) for name, settings in SYSTEMS.items()}},
+                        min(ROUNDS, bench.request.rounds))
+    bench.save("icache_packages_over", {name: [one.raw() for one in many] for name, many in runs.items()})
+    for name in SYSTEMS:
+        bench.record(f"icache_over_{name}_requests", ratios(runs[name], runs["icache"]))
+
+
+def over_bound(bench, job):
+    """Bytes read in all epochs / the selected samples' beyond what memory can hold after the first epoch."""
+    runs = bench.rounds({"iis": job.variant(20, SELECTS)}, min(ROUNDS, bench.request.rounds))["iis"]
+    bench.save(BOUND, [one.raw() for one in runs])
+    size = job.size / job.count
+    shares = []
+    for one in runs:
+        epochs = [epoch["samples"] * size for epoch in one.result.reader["passes"]]
+        shares.append(one.asked / (epochs[0] + sum(epoch - job.size * 20 / 100 for epoch in epochs[1:])))
+    bench.record(BOUND, shares)
+
+
+def run(bench):
+    job = Job(bench)
+    if bench.wants(*HITS, "icache_live_substituted_20", "icache_live_package_share_20"):
+        hits(bench, job)
+    over_none(bench, job)
+    if bench.wants(*OVER):
+        over(bench, job)
+    if bench.wants(BOUND):
+        over_bound(bench, job)

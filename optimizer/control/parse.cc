@@ -153,6 +153,11 @@ Message importance_of(MessageKind kind, Packet packet) {
   if (request.count > most || request.bytes != request.count * each) {
     return BadMessage{"invalid importance"};
   }
+  const auto [ranks, on_host] = request.ranks;
+  const bool is_rank = request.rank < ranks && on_host != 0 && on_host <= ranks;
+  if (kind == MessageKind::kSelect && !is_rank && (request.rank != 0 || ranks != 0)) {
+    return BadMessage{"invalid rank"};
+  }
   return message;
 }
 

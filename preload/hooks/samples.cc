@@ -184,6 +184,13 @@ SLUICE_EXPORT int sluice_rank_of(const char* name) {
   return 0;
 }
 
+SLUICE_EXPORT int sluice_rank(uint32_t rank, uint32_t ranks, uint32_t on_host) {
+  if (g_settings.off || !g_settings.substitutes) return -ENOTSUP;
+  if (rank >= ranks || ranks > UINT16_MAX || on_host < 1 || on_host > ranks) return -EINVAL;
+  become_rank(rank, static_cast<uint16_t>(ranks), static_cast<uint16_t>(on_host));
+  return 0;
+}
+
 SLUICE_EXPORT int sluice_seed(uint64_t seed) {
   if (!is_decided()) return -ENOTSUP;
   select_by_seed(seed);

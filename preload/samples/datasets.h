@@ -26,6 +26,8 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
 // The optimizer treats all processes with the same name as ranks of one job; nullptr: not a rank.
 // Never waits.
 void become_rank_of(const char* name);
+// As sluice_rank(), whose arguments are valid. Never waits.
+void become_rank(uint32_t rank, uint16_t ranks, uint16_t on_host);
 // Sets the job's seed for selections.
 void select_by_seed(uint64_t seed);
 

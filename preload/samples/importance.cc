@@ -14,6 +14,7 @@ namespace {
 
 constinit std::atomic<uint64_t> g_group{0};  // digest that the ranks of one job share; 0: none
 constinit std::atomic<uint64_t> g_seed{1};
+constinit std::atomic<uint64_t> g_rank{0};  // packed as below; 0: it is no rank
 
 protocol::Samples about_dataset(int dataset) {
   protocol::Samples about = {};
@@ -64,6 +65,11 @@ void become_rank_of(const char* name) {
   g_group.store(group, std::memory_order_relaxed);
 }
 
+void become_rank(uint32_t rank, uint16_t ranks, uint16_t on_host) {
+  const uint64_t packed = uint64_t{rank} << 32 | uint64_t{ranks} << 16 | on_host;
+  g_rank.store(ranks > 1 ? packed : 0, std::memory_order_relaxed);
+}
+
 void select_by_seed(uint64_t seed) { g_seed.store(seed, std::memory_order_relaxed); }
 
 int report_importance(int dataset, const uint64_t* ids, const double* values,
@@ -94,6 +100,9 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
   about.first = g_seed.load(std::memory_order_relaxed);
   about.count = samples;
   about.epoch = epoch;
+  const uint64_t rank = g_rank.load(std::memory_order_relaxed);
+  about.rank = static_cast<uint32_t>(rank >> 32);
+  about.ranks = {static_cast<uint16_t>(rank >> 16), static_cast<uint16_t>(rank)};
   if (const int error = send_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
     return error;
   }

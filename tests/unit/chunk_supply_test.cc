@@ -1,5 +1,6 @@
 // What requests get where samples come from chunks, decided ahead: exactly once, and each chunk
 // read for a sample that is delivered then.
+#include "policy/chunks/chunk_part.h"
 #include "policy/chunks/chunk_supply.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +42,35 @@ TEST(ChunkMap, MayHaveChunksOfDifferentSizes) {
   EXPECT_EQ(map.chunk_of(4), 2U);
   EXPECT_EQ(map.slot_of(4), 0U);
   EXPECT_EQ(map.members(1).size(), 3U);
+}
+
+TEST(ChunkPart, PartsOfAllRanksAreAllSamplesInTheOrderOfTheirChunks) {
+  const ChunkMap map = uneven(1003, 20, 5);
+  for (const uint32_t ranks : {1U, 2U, 7U}) {
+    std::set<SampleId> seen;
+    uint32_t chunks = 0;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const ChunkPart part(map, rank, ranks);
+      EXPECT_NEAR(part.samples(), 1003.0 / ranks, 1);
+      const ChunkMap own = part.map();
+      ASSERT_EQ(own.samples(), part.samples());
+      chunks += own.chunks();
+      for (uint32_t chunk = 0; chunk < own.chunks(); ++chunk) {
+        for (const SampleId number : own.members(chunk)) {
+          const SampleId sample = part.sample(number);
+          EXPECT_TRUE(seen.insert(sample).second);
+          EXPECT_TRUE(part.contains(sample));
+          EXPECT_EQ(part.number_for(sample), number);
+          EXPECT_EQ(map.chunk_of(sample), map.chunk_of(part.sample(own.members(chunk).front())));
+        }
+      }
+      for (SampleId sample = 0; sample < 1003; ++sample) {
+        EXPECT_LT(part.number_for(sample), part.samples());
+      }
+    }
+    EXPECT_EQ(seen.size(), 1003U);
+    EXPECT_LE(chunks, map.chunks() + ranks - 1);
+  }
 }
 
 class Supplies : public testing::TestWithParam<ChunkSystemKind> {};

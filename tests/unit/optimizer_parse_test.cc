@@ -170,6 +170,23 @@ TEST(Parse, ImportanceMustBeAsLongAsItSays) {
   EXPECT_NE(refusal(packet(MessageKind::kDeliver, bytes_of(message))), "");
 }
 
+TEST(Parse, ARankIsBelowTheNumberOfRanks) {
+  protocol::Samples message{};
+  const auto is_good = [&](uint32_t rank, uint16_t all, uint16_t on_host) {
+    message.rank = rank;
+    message.ranks = {all, on_host};
+    return refusal(packet(MessageKind::kSelect, bytes_of(message))).empty();
+  };
+  EXPECT_TRUE(is_good(0, 0, 0)) << "it is no rank";
+  EXPECT_TRUE(is_good(0, 1, 1));
+  EXPECT_TRUE(is_good(7, 8, 4));
+  EXPECT_FALSE(is_good(1, 0, 0));
+  EXPECT_FALSE(is_good(8, 8, 4));
+  EXPECT_FALSE(is_good(0, 8, 0));
+  EXPECT_FALSE(is_good(0, 8, 9));
+  EXPECT_FALSE(is_good(UINT32_MAX, UINT16_MAX, 1));
+}
+
 TEST(Parse, WhatImportanceAsksFor) {
   std::vector<std::string> problems;
   const SessionOptions options = parse_options(

@@ -29,7 +29,7 @@ from ._library import absolute, encode, found, integers
 
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
            "locate_extent", "locate_extents", "locate_files", "locate_keys", "locate_parts", "located", "publish_order",
-           "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
+           "rank", "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
            "substitutes", "take_opens", "waited", "wanted", "watch_opens"]
 
 ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
@@ -306,6 +306,12 @@ def rank_of(name):
     """Declares this process a rank of the job `name` (str or bytes, no NUL): ranks on one host with
     the same name train one model and share importance values. Call it before reporting any."""
     return found["sluice_rank_of"](encode(name)) if "sluice_rank_of" in found else 0
+
+
+def rank(number, ranks, on_host):
+    """Declares this process rank `number` (from 0) of `ranks`, `on_host` of them on this host, that each train their own
+    part of every epoch: where substitutes() is true, its part are its own chunks. Call it before the first select()."""
+    return found["sluice_rank"](number, ranks, on_host) if "sluice_rank" in found else 0
 
 
 def seed(value):

@@ -6,7 +6,7 @@ import os
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
          "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
-         "sluice_take_opens", "sluice_next", "sluice_substitutes")  # may be missing
+         "sluice_take_opens", "sluice_next", "sluice_substitutes", "sluice_rank")  # may be missing
 
 
 def _find():
@@ -41,6 +41,7 @@ def _find():
         (waiting, "sluice_serve", (number, u32, u64, indices, indices, u64)),
         (cheap, "sluice_selection", (indices,)),
         (cheap, "sluice_rank_of", (text,)),
+        (cheap, "sluice_rank", (u32, u32, u32)),
         (cheap, "sluice_seed", (u64,)),
         (cheap, "sluice_waited", (u64,)),
         (cheap, "sluice_reads_for_others", ()),

@@ -37,6 +37,11 @@ def selects():
     return _level >= 2 and not _ended or _substitutes
 
 
+def decides_all():
+    """Chunks decide the order of all samples, and none is left out."""
+    return _substitutes and _level < 2
+
+
 class Batch:
     """A batch that the loader returned. indices: of its samples; value: their losses as far as they
     are computed (several in a step add up); labels: their classes, if the losses have one target
@@ -297,7 +302,8 @@ def selection_of_rank(registration, plan, drawn):
     """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as
     many as planned; all if `chosen` is None. selection None: the optimizer did not answer, and the
     chosen samples are evenly spread ones."""
-    allowed = _flags(registration.length, drawn)
+    # Chunks have their own part for each rank, whatever its sampler draws.
+    allowed = bytearray(b"\1") * registration.length if decides_all() else _flags(registration.length, drawn)
     answer = sluice.select(registration.number, plan.number, allowed)
     chosen = None
     if plan.partial():

@@ -72,6 +72,9 @@ def _say_whose(sampler):
         values = [str(os.getppid())]
     if sampler.num_replicas > 1:
         sluice.rank_of("%d %s" % (sampler.num_replicas, " ".join(values)))
+        on_host = os.environ.get("LOCAL_WORLD_SIZE", "")
+        on_host = int(on_host) if on_host.isdigit() else sampler.num_replicas
+        sluice.rank(sampler.rank, sampler.num_replicas, min(max(on_host, 1), sampler.num_replicas))
 
 
 def _planned(loader, course):
@@ -79,7 +82,7 @@ def _planned(loader, course):
     if not torch.is_grad_enabled() or datasets.left_alone(loader.dataset):
         return None
     sampler, size, drop_last = importance.batching(loader)
-    if _rule is None or not orders.distributed(sampler) or not sampler.shuffle:
+    if _rule is None and not sluice.substitutes() or not orders.distributed(sampler) or not sampler.shuffle:
         return None
     _say_whose(sampler)
     return Plan(course, len(sampler), size, drop_last, _rule)

@@ -40,7 +40,9 @@ def fetches_all(epoch, warm_up, full_every):
 
 def due(length, size, epoch, rule):
     """How many of a shard's `length` samples epoch `epoch` fetches: whole batches of `size`, at
-    least one, or all samples. rule: sluice.selection()."""
+    least one, or all samples. rule: sluice.selection(); None: all."""
+    if rule is None:
+        return length
     warm_up, full_every, share = rule
     if fetches_all(epoch, warm_up, full_every):
         return length

@@ -8,6 +8,7 @@
 
 namespace sluice::optimizer {
 
+using policy::ChunkPart;
 using policy::ChunkSupply;
 using policy::DatasetId;
 using policy::DeliveryKind;
@@ -91,10 +92,8 @@ void ChunkDeliveries::opened(const Selecting& selecting) {
     begin_epoch(connection);
     return;
   }
-  Job job;
-  job.supply = make(selecting.key, *session, selecting.request.first);
+  Job job = make(selecting.key, *session, selecting.request);
   const bool supplies = job.supply != nullptr;
-  if (supplies) job.held.resize(job.supply->samples());
   jobs_.emplace(selecting.key, std::move(job));
   if (!supplies) {
     begin_epoch(connection);
@@ -111,15 +110,15 @@ void ChunkDeliveries::begin_epoch(uint64_t connection) {
   const auto found = jobs_.find(key);
   const std::vector<uint8_t> all(request.count, 1);
   if (found == jobs_.end() || found->second.supply == nullptr ||
-      found->second.supply->samples() != request.count ||
+      found->second.samples != request.count ||
       !write_memory(memory->get(), all.data(), all.size())) {
     base_->server.refuse(connection, "the samples are not all in chunks");
     return;
   }
   Job& job = found->second;
   // What a reader has read from its own storage, before its chunk had been, has no copy.
-  job.supply->begin_epoch([this, &key](SampleId sample) {
-    const SampleFileId file = chunked_->file_of(key.dataset, sample);
+  job.supply->begin_epoch([this, &key, &job](SampleId number) {
+    const SampleFileId file = chunked_->file_of(key.dataset, job.part->sample(number));
     const policy::StagedCopy* const copy = plans_->stage.table().find(file);
     return copy == nullptr || copy->state == policy::StagedCopy::State::kSpent;
   });
@@ -128,13 +127,26 @@ void ChunkDeliveries::begin_epoch(uint64_t connection) {
   base_->server.send(connection, MessageKind::kDone, {});
 }
 
-std::unique_ptr<ChunkSupply> ChunkDeliveries::make(const Key& key, const Session& session,
-                                                   uint64_t seed) {
-  ChunkedSamples::Map map = chunked_->map_of(key.dataset);
+// Ranks on this host share what can be retained.
+ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& session,
+                                           const protocol::Samples& request) {
+  const ChunkedSamples::Map map = chunked_->map_of(key.dataset);
   if (map.missing != 0) chunked_->warn_of_missing(key.dataset, map, session);
-  if (map.chunks == nullptr) return nullptr;
-  return std::make_unique<ChunkSupply>(*session.options.chunks, *map.chunks, std::move(map.bytes),
-                                       plans_->stage.room().retainable(), seed);
+  const uint32_t ranks = std::max<uint32_t>(request.ranks.all, 1);
+  if (map.chunks == nullptr || map.chunks->samples() < ranks) return {};
+  Job job;
+  job.samples = map.chunks->samples();
+  job.part = std::make_unique<ChunkPart>(*map.chunks, request.rank, ranks);
+  std::vector<uint32_t> bytes(job.part->samples());
+  for (SampleId number = 0; number < bytes.size(); ++number) {
+    bytes[number] = map.bytes[job.part->sample(number)];
+  }
+  const uint64_t capacity =
+      plans_->stage.room().retainable() / std::max<uint64_t>(request.ranks.on_host, 1);
+  job.supply = std::make_unique<ChunkSupply>(*session.options.chunks, job.part->map(),
+                                             std::move(bytes), capacity, request.first);
+  job.held.resize(job.part->samples());
+  return job;
 }
 
 // Decided in advance, by what will be in memory by then, as of Importance.
@@ -147,15 +159,17 @@ bool ChunkDeliveries::deliver(const Key& key, const protocol::Samples& request, 
   }
   Job& job = found->second;
   if (request.epoch != job.epoch || request.first != job.requested ||
-      std::ranges::any_of(samples, [&](uint32_t one) { return one >= job.supply->samples(); })) {
+      std::ranges::any_of(samples, [&job](uint32_t one) { return one >= job.samples; })) {
     return false;
   }
   job.requested += request.count;
   for (uint32_t& sample : samples) {
-    const ChunkSupply::Delivery delivery = job.supply->request(sample);
+    ChunkSupply::Delivery delivery = job.supply->request(job.part->number_for(sample));
+    job.held[delivery.sample] = delivery.held;
+    delivery.sample = job.part->sample(delivery.sample);
+    for (SampleId& one : delivery.loaded) one = job.part->sample(one);
     chunked_->deliver(key.dataset, delivery.sample, delivery.loaded,
                       [](SampleId) { return kBrought; });
-    job.held[delivery.sample] = delivery.held;
     sample = delivery.sample | static_cast<uint32_t>(kind_of(sample, delivery))
                                    << protocol::kDeliveryShift;
   }
@@ -166,9 +180,10 @@ void ChunkDeliveries::on_read(SessionId owner, DatasetId dataset, uint64_t index
   for (auto at = jobs_.lower_bound({owner, dataset, 0});
        at != jobs_.end() && at->first.session == owner && at->first.dataset == dataset; ++at) {
     const Job& job = at->second;
-    if (index >= job.held.size()) continue;
-    plans_->scheduler.store().set_importance(dataset, static_cast<SampleId>(index),
-                                             job.held[index] ? kHeld : kSpent);
+    const auto sample = static_cast<SampleId>(index);
+    if (index >= job.samples || !job.part->contains(sample)) continue;
+    plans_->scheduler.store().set_importance(
+        dataset, sample, job.held[job.part->number_for(sample)] ? kHeld : kSpent);
   }
 }
 

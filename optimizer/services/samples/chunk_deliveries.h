@@ -1,7 +1,7 @@
 // Epochs whose order chunks decide (SLUICE_POLICY=brand or pool with SLUICE_SUBSTITUTE): what a
 // job's requests get, as policy/chunks decides, and which copies come with which. Every sample is
-// delivered once an epoch. A job whose samples are not all whole files in chunks trains in its own
-// order. Core thread only.
+// delivered once an epoch, by one of the job's ranks. A job whose samples are not all whole files in
+// chunks trains in its own order. Core thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "optimizer/services/samples/chunked_samples.h"
 #include "optimizer/services/service.h"
+#include "policy/chunks/chunk_part.h"
 #include "policy/chunks/chunk_supply.h"
 #include "policy/util/ids.h"
 #include "protocol/unique_fd.h"
@@ -61,10 +62,13 @@ class ChunkDeliveries : Service {
     }
   };
   struct Job {
-    std::unique_ptr<policy::ChunkSupply> supply;  // null: its order is its own
+    // Of the rank's part of the dataset, whose samples they number; null: its order is its own.
+    std::unique_ptr<policy::ChunkPart> part;
+    std::unique_ptr<policy::ChunkSupply> supply;
+    uint64_t samples = 0;  // of the dataset
     uint32_t epoch = 0;
     uint64_t requested = 0;  // positions of the epoch
-    std::vector<bool> held;  // by sample: it stays in memory when it is read
+    std::vector<bool> held;  // by number: it stays in memory when it is read
   };
 
   struct Selecting {  // a kSelect that is answered later
@@ -80,7 +84,7 @@ class ChunkDeliveries : Service {
   void opened(const Selecting& selecting);
   void begin_epoch(uint64_t connection);
   bool deliver(const Key& key, const protocol::Samples& request, int memory);
-  std::unique_ptr<policy::ChunkSupply> make(const Key& key, const Session& session, uint64_t seed);
+  Job make(const Key& key, const Session& session, const protocol::Samples& request);
   static View view_of(const Key& key, const Job& job);
   template <typename Test>
   void remove_if(Test test);

@@ -182,14 +182,14 @@ struct Samples {
   uint32_t epoch;  // kOrder, kSelect, kDeliver
   union {
     uint32_t whole;  // kOrder: 1 if the epoch ends after the last one
-    uint32_t rank;   // kSelect: below `ranks`
+    uint32_t rank;   // kSelect, kDeliver: below `ranks`
   };
   union {
     uint32_t file;  // kLocateExtents, kLocateKeys: the file's id
     uint32_t each;  // kLocate: paths of a sample, 1 to kMostFilesEach
     struct {
       uint16_t all, on_host;
-    } ranks;  // kSelect: of the job, each of which trains a part of the dataset; 0: it is no rank
+    } ranks;  // kSelect, kDeliver: of the job, each of which trains a part of the dataset; 0: it is no rank
   };
   uint64_t group;  // kImportance, kSelect, kDeliver: the same for all ranks of a job; 0: none
 };

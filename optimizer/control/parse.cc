@@ -155,7 +155,7 @@ Message importance_of(MessageKind kind, Packet packet) {
   }
   const auto [ranks, on_host] = request.ranks;
   const bool is_rank = request.rank < ranks && on_host != 0 && on_host <= ranks;
-  if (kind == MessageKind::kSelect && !is_rank && (request.rank != 0 || ranks != 0)) {
+  if (kind != MessageKind::kImportance && !is_rank && (request.rank != 0 || ranks != 0)) {
     return BadMessage{"invalid rank"};
   }
   return message;

@@ -25,10 +25,6 @@ ChunkPart::ChunkPart(const ChunkMap& all, uint32_t rank, uint32_t ranks)
   }
 }
 
-SampleId ChunkPart::number_for(SampleId sample) const {
-  return contains(sample) ? numbers_[sample] : sample % samples();
-}
-
 std::vector<SampleId> ChunkPart::numbers_in_order() const {
   std::vector<SampleId> numbers(samples());
   std::iota(numbers.begin(), numbers.end(), 0);

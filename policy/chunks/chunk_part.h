@@ -1,6 +1,6 @@
-// The part of a dataset that one rank of a job trains: consecutive samples in the order of the chunks,
-// so that ranks, also on several hosts, share no chunk but those at the ends of their parts, and need
-// not ask each other. Pure; immutable.
+// The part of a dataset that one rank of a job trains: consecutive samples in the order of the
+// chunks, so that ranks, also on several hosts, share no chunk but those at the ends of their
+// parts, and need not ask each other. Pure; immutable.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,7 @@ class ChunkPart {
   ChunkMap map() const { return {numbers_in_order(), begins_}; }
   // By number within the part.
   SampleId sample(SampleId number) const { return samples_[number]; }
-  // Of a sample of the part its number; of any other one a number that depends on it alone. REQUIRES:
-  // samples() > 0.
-  SampleId number_for(SampleId sample) const;
+  SampleId number_of(SampleId sample) const { return numbers_[sample]; }  // REQUIRES: contains()
   bool contains(SampleId sample) const { return numbers_[sample] != kNoSample; }
 
  private:

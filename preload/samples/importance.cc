@@ -23,6 +23,12 @@ protocol::Samples about_dataset(int dataset) {
   return about;
 }
 
+void set_rank(protocol::Samples* about) {
+  const uint64_t rank = g_rank.load(std::memory_order_relaxed);
+  about->rank = static_cast<uint32_t>(rank >> 32);
+  about->ranks = {static_cast<uint16_t>(rank >> 16), static_cast<uint16_t>(rank)};
+}
+
 bool is_dataset(int dataset) {
   return dataset > 0 && session_of_file_lives(static_cast<uint32_t>(dataset));
 }
@@ -40,6 +46,7 @@ int serve_some(int dataset, uint32_t epoch, uint64_t first, uint64_t* samples, u
   about.first = first;
   about.count = count;
   about.epoch = epoch;
+  set_rank(&about);
   if (const int error = send_samples(protocol::MessageKind::kDeliver, about, memory); error != 0) {
     return error;
   }
@@ -100,9 +107,7 @@ int select_samples(int dataset, uint32_t epoch, uint8_t* chosen, uint64_t sample
   about.first = g_seed.load(std::memory_order_relaxed);
   about.count = samples;
   about.epoch = epoch;
-  const uint64_t rank = g_rank.load(std::memory_order_relaxed);
-  about.rank = static_cast<uint32_t>(rank >> 32);
-  about.ranks = {static_cast<uint16_t>(rank >> 16), static_cast<uint16_t>(rank)};
+  set_rank(&about);
   if (const int error = send_samples(protocol::MessageKind::kSelect, about, memory); error != 0) {
     return error;
   }

@@ -15,8 +15,9 @@ from stage_testing import Ground
 JOB = os.path.join(harness.TOP, "tests", "adapters", "job.py")
 SLUICE = os.path.join(harness.BUILD, "sluice")
 FILES = 50
-# A random order of all samples, each once.
-DECIDED = ("random", "random_own", "random_drop", "random_sampler_own", "batch_sampler", "one_by_one", "drawn_between",
+# A random order of all samples, or of a rank's part, each once.
+RANKS = ("rank0", "rank1")
+DECIDED = RANKS + ("random", "random_own", "random_drop", "random_sampler_own", "batch_sampler", "one_by_one", "drawn_between",
            "interleaved", "resumed")
 
 
@@ -27,6 +28,15 @@ def results(place, folder, name, library, **settings):
     claim(done.returncode == 0, f"{name}: {done.stderr}")
     with open(out, encoding="ascii") as text:
         return json.load(text)
+
+
+def check_parts(under):
+    """Both ranks together have all samples in each epoch that is not left."""
+    pairs = [(case, "rank1" + case[5:]) for case in under if case.startswith("rank0") and "rank1" + case[5:] in under]
+    whole = [[part["indices"] for part in both] for one, other in pairs
+             for both in zip(under[one]["passes"], under[other]["passes"])]
+    whole = [both for both in whole if all(len(part) == FILES // 2 for part in both)]
+    claim(whole and all(set().union(*both) == set(range(FILES)) for both in whole), f"not all samples: {whole}")
 
 
 def check_case(case, plain, under):
@@ -67,6 +77,7 @@ def test(place):
             under = results(place, folder, policy, harness.LIBRARY, SLUICE_POLICY=policy, **settings)
             claim(plain.keys() == under.keys(), "other cases")
             moved = {case: check_case(case, plain[case], under[case]) for case in plain}
+            check_parts(under)
             decided = [case for case in plain if case.split("-")[0] in DECIDED]
             print(f"{policy}: {len(plain)} cases, {len(decided)} of them in another order; {moved}")
             # All files fit into memory, where Brand has no need to.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "optimizer/io/memory_file.h"
@@ -38,7 +39,8 @@ ChunkDeliveries::ChunkDeliveries(const Service& service, ChunkedSamples* chunked
 void ChunkDeliveries::handle(const Peer& peer, const Session& session,
                              const ImportanceMessage& message, UniqueFd memory) {
   const protocol::Samples& request = message.samples;
-  const Key key{session.id, DatasetId{request.dataset}, peer.pid};
+  const Key key{session.id, DatasetId{request.dataset}, peer.pid, request.rank,
+                std::max<uint32_t>(request.ranks.all, 1)};
   if (message.kind == MessageKind::kSelect) {
     if (!select(peer.connection, key, session, request, std::move(memory))) {
       base_->server.refuse(peer.connection, "not all samples of the dataset");
@@ -122,6 +124,7 @@ void ChunkDeliveries::begin_epoch(uint64_t connection) {
     const policy::StagedCopy* const copy = plans_->stage.table().find(file);
     return copy == nullptr || copy->state == policy::StagedCopy::State::kSpent;
   });
+  job.random.shuffle(&job.order);
   job.epoch = request.epoch;
   job.requested = 0;
   base_->server.send(connection, MessageKind::kDone, {});
@@ -132,11 +135,10 @@ ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& sessio
                                            const protocol::Samples& request) {
   const ChunkedSamples::Map map = chunked_->map_of(key.dataset);
   if (map.missing != 0) chunked_->warn_of_missing(key.dataset, map, session);
-  const uint32_t ranks = std::max<uint32_t>(request.ranks.all, 1);
-  if (map.chunks == nullptr || map.chunks->samples() < ranks) return {};
+  if (map.chunks == nullptr || map.chunks->samples() < key.ranks) return {};
   Job job;
   job.samples = map.chunks->samples();
-  job.part = std::make_unique<ChunkPart>(*map.chunks, request.rank, ranks);
+  job.part = std::make_unique<ChunkPart>(*map.chunks, key.rank, key.ranks);
   std::vector<uint32_t> bytes(job.part->samples());
   for (SampleId number = 0; number < bytes.size(); ++number) {
     bytes[number] = map.bytes[job.part->sample(number)];
@@ -146,6 +148,11 @@ ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& sessio
   job.supply = std::make_unique<ChunkSupply>(*session.options.chunks, job.part->map(),
                                              std::move(bytes), capacity, request.first);
   job.held.resize(job.part->samples());
+  if (key.ranks > 1) {
+    job.order.resize(job.part->samples());
+    std::iota(job.order.begin(), job.order.end(), 0);
+    job.random = Random(mixed(request.first + key.rank));
+  }
   return job;
 }
 
@@ -162,9 +169,11 @@ bool ChunkDeliveries::deliver(const Key& key, const protocol::Samples& request, 
       std::ranges::any_of(samples, [&job](uint32_t one) { return one >= job.samples; })) {
     return false;
   }
-  job.requested += request.count;
   for (uint32_t& sample : samples) {
-    ChunkSupply::Delivery delivery = job.supply->request(job.part->number_for(sample));
+    const SampleId number = job.order.empty() ? job.part->number_of(sample)
+                                              : job.order[job.requested % job.order.size()];
+    ++job.requested;
+    ChunkSupply::Delivery delivery = job.supply->request(number);
     job.held[delivery.sample] = delivery.held;
     delivery.sample = job.part->sample(delivery.sample);
     for (SampleId& one : delivery.loaded) one = job.part->sample(one);
@@ -183,7 +192,7 @@ void ChunkDeliveries::on_read(SessionId owner, DatasetId dataset, uint64_t index
     const auto sample = static_cast<SampleId>(index);
     if (index >= job.samples || !job.part->contains(sample)) continue;
     plans_->scheduler.store().set_importance(
-        dataset, sample, job.held[job.part->number_for(sample)] ? kHeld : kSpent);
+        dataset, sample, job.held[job.part->number_of(sample)] ? kHeld : kSpent);
   }
 }
 

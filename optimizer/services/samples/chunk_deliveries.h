@@ -1,7 +1,7 @@
 // Epochs whose order chunks decide (SLUICE_POLICY=brand or pool with SLUICE_SUBSTITUTE): what a
 // job's requests get, as policy/chunks decides, and which copies come with which. Every sample is
-// delivered once an epoch, by one of the job's ranks. A job whose samples are not all whole files in
-// chunks trains in its own order. Core thread only.
+// delivered once an epoch, by one of the job's ranks. A job whose samples are not all whole files
+// in chunks trains in its own order. Core thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "policy/chunks/chunk_part.h"
 #include "policy/chunks/chunk_supply.h"
 #include "policy/util/ids.h"
+#include "policy/util/random.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
@@ -52,13 +53,13 @@ class ChunkDeliveries : Service {
   static constexpr size_t kMostJobs = 64, kMostEnded = 16;
 
  private:
-  struct Key {  // of a process that iterates over epochs
+  struct Key {  // of a process that iterates over epochs, as that rank
     policy::SessionId session{};
     policy::DatasetId dataset{};
-    uint32_t process = 0;
+    uint32_t process = 0, rank = 0, ranks = 1;
     bool operator<(const Key& other) const {
-      return std::tie(session, dataset, process) <
-             std::tie(other.session, other.dataset, other.process);
+      return std::tie(session, dataset, process, rank, ranks) <
+             std::tie(other.session, other.dataset, other.process, other.rank, other.ranks);
     }
   };
   struct Job {
@@ -68,6 +69,10 @@ class ChunkDeliveries : Service {
     uint64_t samples = 0;  // of the dataset
     uint32_t epoch = 0;
     uint64_t requested = 0;  // positions of the epoch
+    // Of one of several ranks, whose samplers draw from all samples: numbers of its own in the
+    // order in which its positions stand for them.
+    std::vector<policy::SampleId> order;
+    Random random{0};
     std::vector<bool> held;  // by number: it stays in memory when it is read
   };
 

@@ -189,7 +189,8 @@ struct Samples {
     uint32_t each;  // kLocate: paths of a sample, 1 to kMostFilesEach
     struct {
       uint16_t all, on_host;
-    } ranks;  // kSelect, kDeliver: of the job, each of which trains a part of the dataset; 0: it is no rank
+    } ranks;  // kSelect, kDeliver: of the job, each of which trains a part of the dataset; 0: it is
+              // no rank
   };
   uint64_t group;  // kImportance, kSelect, kDeliver: the same for all ranks of a job; 0: none
 };

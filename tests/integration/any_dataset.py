@@ -66,8 +66,7 @@ def check_once(place, ground, python, kind, workers, method, in_time):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     pythons = [python for python in PYTHONS if not lacks(python, "torch")]
     if not pythons:
         harness.skip("no Python with PyTorch")

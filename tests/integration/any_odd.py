@@ -17,8 +17,7 @@ WORKERS = ((0, "fork"), (2, "fork"), (2, "spawn"))
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     pythons = [python for python in any_dataset.PYTHONS if not any_dataset.lacks(python, "torch")]
     if not pythons:
         harness.skip("no Python with PyTorch")

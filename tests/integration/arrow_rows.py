@@ -110,8 +110,7 @@ print(whole.hexdigest())
 def test(place):
     if subprocess.run([PYTHON, "-c", "import torch, pyarrow"], capture_output=True, check=False).returncode:
         harness.skip("no PyTorch 2 with pyarrow (scripts/setup formats)")
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    stage_testing.need_slow_mounts()
     report = os.path.join(place.work, "report.json")
     with Ground(place, "mount", 5) as ground:
         done = place.run([PYTHON, "-c", PLACES, ground.source], library=None)

@@ -58,8 +58,7 @@ def check_case(case, plain, under):
 
 
 def test(place):
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
-        harness.skip("no PyTorch here")
+    harness.need_modules("torch", python="/usr/bin/python3")
     with Ground(place, "disk") as ground:
         folder = ground.folder("set")
         os.mkdir(folder)

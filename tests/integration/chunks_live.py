@@ -221,10 +221,8 @@ CHECKS = (check_chunks, check_on_the_storage_itself, check_own_order, check_dama
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch", python="/usr/bin/python3")
     with Ground(place, "mount", "1") as ground:
         chunks = Chunks(place, ground)
         for check in CHECKS:

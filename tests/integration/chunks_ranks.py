@@ -5,7 +5,6 @@ bytes, each from its own part of the chunks; a rank that ends early takes no oth
 import hashlib
 import json
 import os
-import subprocess
 
 import harness
 import stage_testing
@@ -108,10 +107,8 @@ def check_one_ends(chunks):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch", python="/usr/bin/python3")
     with Ground(place, "mount", "1") as ground:
         chunks = Chunks(place, ground)
         for check in check_all_once, check_one_ends:

@@ -35,6 +35,12 @@ def skip(why):
     sys.exit(77)
 
 
+def need_modules(modules, python=sys.executable):
+    """Skips the test where `python` lacks one of them ("torch, numpy")."""
+    if subprocess.run([python, "-c", f"import {modules}"], capture_output=True, check=False).returncode:
+        skip(f"no {modules} here")
+
+
 def torch2(*needs):
     """A Python that has PyTorch 2 and the modules `needs`; skips the test where there is none."""
     code = ("import importlib.util, sys, torch; assert int(torch.__version__.split('.')[0]) >= 2\n"

@@ -49,8 +49,7 @@ print(whole.hexdigest())
 def test(place):
     if subprocess.run([sys.executable, "-c", "import torch, h5py"], capture_output=True, check=False).returncode:
         harness.skip("no PyTorch or no h5py here")
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    stage_testing.need_slow_mounts()
     report = os.path.join(place.work, "report.json")
     with Ground(place, "mount", 5) as ground:
         subprocess.run([sys.executable, "-c", MAKE, os.path.join(ground.source, "train.h5")], check=True)

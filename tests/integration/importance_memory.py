@@ -34,8 +34,7 @@ def measure(place, setting):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    stage_testing.need_slow_mounts()
     for number, setting in enumerate(promises.SETTINGS):
         if sys.argv[1:] and str(number) not in sys.argv[1:]:
             continue

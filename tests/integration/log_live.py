@@ -163,10 +163,8 @@ CHECKS = (check_known, check_unknown, check_partial, check_changed, check_full, 
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch", python="/usr/bin/python3")
     with Ground(place, "mount", "1") as ground:
         logs = Logs(place, ground)
         for check in CHECKS:

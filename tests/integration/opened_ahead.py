@@ -153,8 +153,7 @@ class Test:
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("FUSE is needed")
+    stage_testing.need_slow_mounts()
     tests = Test(place)
     first, _, _ = tests.run("nothing")
     claim(first.returncode == 0, first.stderr)

@@ -50,8 +50,7 @@ def log_of(place):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     # What the kernel has cached of a file is not read again: it would hide what was not in memory.
     with Ground(place, "mount", "1", "--no-keep-cache") as ground:
         os.rename(substitution.make(place), os.path.join(ground.source, "samples"))

@@ -174,11 +174,8 @@ def check_room(packs):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                      check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch")
     if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 8):
         harness.skip("files of FUSE mounts are not packed before Linux 6.8")
     with Ground(place, "mount", "1") as ground:

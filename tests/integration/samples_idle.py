@@ -70,9 +70,7 @@ def events(place, folder, kind="files", **settings):
 
 
 def test(place):
-    if harness.subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                              check=False).returncode:
-        harness.skip("no PyTorch here")
+    harness.need_modules("torch")
     folder = os.path.join(place.work, "set")
     os.mkdir(folder)
     for number in range(COUNT):

@@ -95,8 +95,7 @@ class Test:
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("FUSE is needed")
+    stage_testing.need_slow_mounts()
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
         harness.skip("no PyTorch")
     shutil.rmtree(os.path.join(place.work, "source"), ignore_errors=True)

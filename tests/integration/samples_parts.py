@@ -118,9 +118,7 @@ def known(place, folder, kind, workers, checkpoint=None):
 
 
 def test(place):
-    if harness.subprocess.run([sys.executable, "-c", "import torch, numpy"], capture_output=True,
-                              check=False).returncode:
-        harness.skip("no PyTorch here")
+    harness.need_modules("torch, numpy")
     folder = os.path.join(place.work, "set")
     os.mkdir(folder)
     done = place.run([sys.executable, "-c", MAKE, folder], library=None)

@@ -114,8 +114,7 @@ class Test:
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("FUSE is needed")
+    stage_testing.need_slow_mounts()
     tests = Test(place)
     tests.walks()
     tests.few()

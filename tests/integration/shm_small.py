@@ -41,10 +41,8 @@ IN_SMALL = f'mount -t tmpfs -o size={SHM}m none /dev/shm && exec env LD_PRELOAD=
 
 
 def test(place):
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode:
-        harness.skip("no PyTorch here")
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    harness.need_modules("torch")
+    stage_testing.need_slow_mounts()
     probe = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/shm"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         harness.skip("no mount namespaces here")

@@ -48,6 +48,5 @@ def test(place):
 
 
 if __name__ == "__main__":
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     harness.main(test)

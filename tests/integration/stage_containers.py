@@ -88,11 +88,8 @@ def asked_for(place, library, kind):
 
 
 def test(place):
-    if harness.subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                              check=False).returncode:
-        harness.skip("no PyTorch here")
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    harness.need_modules("torch")
+    stage_testing.need_slow_mounts()
     worse = []
     for kind in sys.argv[1:] or ("hdf5", "sqlite", "seek", "each"):
         plain, native = asked_for(place, None, kind)

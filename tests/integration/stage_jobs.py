@@ -4,7 +4,6 @@
 with the same random draws, whatever the loader; and hits for datasets of every kind."""
 import json
 import os
-import subprocess
 import sys
 
 import harness
@@ -123,11 +122,8 @@ def check_hidden(place, ground):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                      check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch")
     with Ground(place, "mount", "1") as ground:
         check_hidden(place, ground)
         check_loaders(place, ground)

@@ -122,11 +122,8 @@ def check(place, kind, options):
 
 
 def test(place):
-    if harness.subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                              check=False).returncode:
-        harness.skip("no PyTorch here")
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    harness.need_modules("torch")
+    stage_testing.need_slow_mounts()
     cases = [("ordinary",), ("threads",), ("child",), ("locked",), ("left open",), ("threads", "--no-keep-cache")]
     for kind, *options in harness.in_turn(cases, 2):
         check(place, kind, options)

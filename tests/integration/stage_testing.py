@@ -75,6 +75,12 @@ def slow_mounts():
     return os.path.exists("/dev/fuse") and shutil.which("fusermount3") is not None
 
 
+def need_slow_mounts():
+    """Skips the test where there are none."""
+    if not slow_mounts():
+        harness.skip("no FUSE here")
+
+
 def hashed_files(count):
     """How a job begins whose dataset is the files 0 to `count` of the folder that it is given: a sample is a file's hash."""
     return f"""

@@ -57,8 +57,7 @@ def check(place, latency, waits):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     check(place, "200", True)
     check(place, "2500", False)
 

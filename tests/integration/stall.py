@@ -182,8 +182,7 @@ def trained(place, source, workers):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no slow mounts here")
+    stage_testing.need_slow_mounts()
     source = os.path.join(place.work, "source")
     os.makedirs(source + "/files")
     draw = random.Random(1)

@@ -27,8 +27,7 @@ def make(folder):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
+    stage_testing.need_slow_mounts()
     argv = [harness.torch2(), "-W", "ignore", JOB]
     with Ground(place, "mount", "1") as ground:
         make(ground.source)

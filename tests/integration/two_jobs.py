@@ -109,11 +109,8 @@ def check(place, ground, script, kind, begun):
 
 
 def test(place):
-    if not stage_testing.slow_mounts():
-        harness.skip("no FUSE here")
-    if harness.subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
-                              check=False).returncode:
-        harness.skip("no PyTorch here")
+    stage_testing.need_slow_mounts()
+    harness.need_modules("torch")
     script = os.path.join(place.work, "job.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(JOB)

@@ -1,6 +1,6 @@
 """Publishes to Sluice what PyTorch's DataLoader reads next; see docs/pytorch.md.
 
-  hook      when torch.utils.data is imported, has `install` patch it
+  hook      when torch.utils.data is imported, has `patches` change it
   loader    epochs: predicts the order that a loader will draw, and compares it with the draws
   orders    what each of PyTorch's samplers will draw, from a copy of its generator's state
   libraries the same of samplers of torchdata and accelerate

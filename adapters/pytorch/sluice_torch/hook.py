@@ -48,8 +48,8 @@ class _Finder:
 def _patch(module):
     from sluice_torch import settings
     try:
-        from sluice_torch import install
-        install.install(module)
+        from sluice_torch import patches
+        patches.apply(module, when_imported)
     except Exception as error:
         settings.switch_off("this PyTorch is not known: %s" % error)
 

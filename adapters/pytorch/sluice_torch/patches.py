@@ -1,12 +1,13 @@
 """Puts the adapter's few wrappers on PyTorch's own classes; see docs/pytorch.md for which."""
-from . import hook, importance, loader, ranks, settings
+from . import importance, loader, ranks, settings
 from .bindings import sluice
 from .importlib_bootstrap import fetcher, losses, wrappers
 
 
-def install(module):
-    """`module` is torch.utils.data.dataloader. AttributeError if it lacks what it has had since
-    PyTorch 1.7; nothing is patched then, nor in a process without Sluice."""
+def apply(module, when_imported):
+    """`module` is torch.utils.data.dataloader; when_imported(name, then) calls `then` with another module, once there
+    is one. AttributeError if it lacks what it has had since PyTorch 1.7; nothing is patched then, nor in a process
+    without Sluice."""
     if not sluice.available:
         settings.debug("no libsluice.so in this process")
         return
@@ -23,7 +24,7 @@ def install(module):
         patches += ((iterable_fetcher, "fetch", fetcher.in_workers(iterable_fetcher.fetch)),)
     next_batch = wrappers.timed(iterator.__next__)
     if importance.observes():
-        hook.when_imported("torch.nn.functional", losses.watch)  # PyTorch 2 imports it after this module
+        when_imported("torch.nn.functional", losses.watch)  # PyTorch 2 imports it after this module
         next_batch = wrappers.giving_out(next_batch)
     patches += ((iterator, "__next__", next_batch),)
     if importance.selects():

@@ -130,9 +130,11 @@ int sluice_rank_of(const char* name);
 
 /* This process is rank `rank` (from 0) of `ranks` processes, `on_host` of them on this host, that
  * each train their own part of every epoch: where chunks decide the order (sluice_substitutes())
- * its part are its own chunks. Call it before sluice_select(); it applies to children that are
- * forked later. `ranks` 1: no rank any more. -EINVAL unless rank < ranks <= 65535 and 1 <= on_host
- * <= ranks. -ENOTSUP without sluice_substitutes(). */
+ * its part are its own chunks. It applies to later calls of sluice_select(), in which all samples
+ * are the job's, and of sluice_serve(), which delivers each sample of the part once for as many
+ * requests of whichever samples: a rank requests samples / ranks, rounded up or down; and to
+ * children that are forked later. `ranks` 1: no rank any more. -EINVAL unless rank < ranks <= 65535
+ * and 1 <= on_host <= ranks. -ENOTSUP without sluice_substitutes(). */
 int sluice_rank(uint32_t rank, uint32_t ranks, uint32_t on_host);
 
 /* The seed of the job's own random numbers, which determines the samples that sluice_select()

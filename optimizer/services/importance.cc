@@ -169,17 +169,17 @@ void Importance::look_for_packages(const Session& session, DatasetId dataset) {
       remove_packages(dataset);
       return;
     }
-    auto map = std::make_shared<ChunkedSamples::Map>(chunked_->map_of(dataset));
-    if (map->chunks == nullptr) {
+    const ChunkedSamples::Map map = chunked_->map_of(dataset);
+    if (map.chunks == nullptr) {
       looking_.erase(dataset);
-      if (map->missing != 0 && samples->known() == samples->samples()) {
-        chunked_->warn_of_missing(dataset, *map, *asking);
+      if (map.missing != 0 && samples->known() == samples->samples()) {
+        chunked_->warn_of_missing(dataset, map, *asking);
       }
       return;
     }
     chunked_->begin(dataset, *asking, [this, dataset, map] {
       if (looking_.erase(dataset) == 0) return;  // it was removed
-      plans_->importance.set_packages(dataset, map->chunks, std::move(map->bytes));
+      plans_->importance.set_packages(dataset, map.chunks, *map.bytes);
     });
   };
   stage_->disk().chunks.use(session.options.cache_dir, CopyChunks::Wanted::kIfAny, look);

@@ -57,7 +57,9 @@ int send_samples(protocol::MessageKind kind, protocol::Samples about, MemoryFile
   if (!memory.flush()) return -ENOSPC;
   about.bytes = memory.bytes();
   about.dataset &= (1U << kFileIdBits) - 1;
-  about.file &= (1U << kFileIdBits) - 1;
+  if (kind == protocol::MessageKind::kLocateExtents || kind == protocol::MessageKind::kLocateKeys) {
+    about.file &= (1U << kFileIdBits) - 1;
+  }
   const auto ask = kind == protocol::MessageKind::kSelect ? ask_at_length : ask_in_session;
   return ask({.kind = kind,
               .expected = protocol::MessageKind::kDone,

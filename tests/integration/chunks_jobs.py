@@ -82,6 +82,8 @@ def test(place):
             # All files fit into memory, where Brand has no need to.
             claim(policy == "brand" or sum(moved[case] > 0 for case in decided) > len(decided) / 2,
                   f"nothing was substituted: {moved}")
+            for rank in RANKS:
+                claim(sum(moved[case] for case in decided if case.startswith(rank)) > 0, f"{policy}, {rank}: {moved}")
             harness.drive.end_optimizer(place.sockets)
 
 

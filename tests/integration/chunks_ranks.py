@@ -13,7 +13,7 @@ from harness import claim
 from stage_testing import Ground
 
 EPOCHS = 3
-# argv: folder, file, rank, ranks, epochs
+# argv: folder, file, rank, ranks, epochs, how many of the samples the sampler knows
 JOB = stage_testing.hashed_files(COUNT) + """
 from torch.utils.data.distributed import DistributedSampler
 
@@ -21,10 +21,10 @@ class Numbered(Files):
     def __getitem__(self, index):
         return index, super().__getitem__(index)
 
-rank, ranks, epochs = map(int, sys.argv[3:6])
+rank, ranks, epochs, length = map(int, sys.argv[3:7])
 torch.manual_seed(3)
 dataset = Numbered(sys.argv[1])
-sampler = DistributedSampler(dataset, ranks, rank, shuffle=True, seed=1)
+sampler = DistributedSampler(range(length), ranks, rank, shuffle=True, seed=1)
 loader = DataLoader(dataset, batch_size=16, sampler=sampler, num_workers=2, collate_fn=list)
 out = open(sys.argv[2], "w")
 for epoch in range(epochs):
@@ -43,8 +43,8 @@ def epochs_of(path):
     return epochs
 
 
-def run(chunks, what, ranks, epochs=None, **more):
-    """Under the library: by rank and epoch, the samples; what the optimizer counted."""
+def run(chunks, what, ranks, epochs=None, length=COUNT, library=harness.LIBRARY, **more):
+    """By rank and epoch, the samples; what the optimizer counted; what the ranks said."""
     place = chunks.place
     settings = {**stage_testing.SETTINGS, "SLUICE_SUBSTITUTE": "any", "SLUICE_LINGER": "60", "SLUICE_STALE": "600",
                 "SLUICE_CACHE_DIR": chunks.cache, "SLUICE_MEMORY": "6M", "SLUICE_PLACES": "off",
@@ -58,9 +58,10 @@ def run(chunks, what, ranks, epochs=None, **more):
         files.append(os.path.join(place.work, f"found-{rank}"))
         own = (epochs or {}).get(rank, EPOCHS)
         jobs.append(place.start(["/usr/bin/python3", "-W", "ignore", script, chunks.folder, files[-1], str(rank),
-                                 str(ranks), str(own)], harness.LIBRARY, **settings))
+                                 str(ranks), str(own), str(length)], library, **settings))
+    said = []
     for job in jobs:
-        _, said = harness.communicate(job, 120)
+        said.append(harness.communicate(job, 120)[1])
         claim(job.returncode == 0, f"{what}: {said}")
     status = harness.status(place) or {}
     harness.drive.end_optimizer(place.sockets)
@@ -70,7 +71,7 @@ def run(chunks, what, ranks, epochs=None, **more):
         for epoch in rank:
             for index, digest in epoch:
                 claim(digest == hashlib.sha256(content(index)).hexdigest(), f"{what}: other bytes of {index}")
-    return found, status.get("chunks")
+    return found, status.get("chunks"), said
 
 
 def indices(samples):
@@ -81,7 +82,7 @@ def check_all_once(chunks):
     for policy in "pool", "brand":
         for ranks in 2, 3:
             what = f"{policy}, {ranks} ranks"
-            found, view = run(chunks, what, ranks, SLUICE_POLICY=policy)
+            found, view, _ = run(chunks, what, ranks, SLUICE_POLICY=policy)
             each = -(-COUNT // ranks)  # DistributedSampler pads
             for epoch in range(EPOCHS):
                 trained = [indices(rank[epoch]) for rank in found]
@@ -99,11 +100,23 @@ def check_all_once(chunks):
 
 
 def check_one_ends(chunks):
-    found, _ = run(chunks, "one ends", 2, {1: 1}, SLUICE_POLICY="pool")
+    found, _, _ = run(chunks, "one ends", 2, {1: 1}, SLUICE_POLICY="pool")
     first = [set(indices(rank[0])) for rank in found]
     claim(not first[0] & first[1] and first[0] | first[1] == set(range(COUNT)), "not each once in the first epoch")
     for epoch in 1, 2:
         claim(set(indices(found[0][epoch])) == first[0], f"epoch {epoch} of the other has other samples than its part")
+
+
+def check_own_order(chunks):
+    """Ranks whose sampler knows other samples, or that are not all processes of the job, train what it draws."""
+    for what, length, settings, word in (("a part of the dataset", COUNT - 100, {}, "samples are not selected"),
+                                         ("peers with the same batches", COUNT, {"WORLD_SIZE": "4"}, "ranks would have"),
+                                         ("no chunks", COUNT, {"SLUICE_CACHE_DIR": chunks.place.work}, "read as drawn")):
+        plain, _, _ = run(chunks, what, 2, length=length, library=None, **settings)
+        found, view, said = run(chunks, what, 2, length=length, SLUICE_POLICY="pool", **settings)
+        claim(found == plain, f"{what}: other samples")
+        claim(not view or not view["jobs"], f"{what}: {view}")
+        claim(all(word in one for one in said), f"{what}: {said}")
 
 
 def test(place):
@@ -111,7 +124,7 @@ def test(place):
     harness.need_modules("torch", python="/usr/bin/python3")
     with Ground(place, "mount", "1") as ground:
         chunks = Chunks(place, ground)
-        for check in check_all_once, check_one_ends:
+        for check in check_all_once, check_one_ends, check_own_order:
             check(chunks)
 
 

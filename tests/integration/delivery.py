@@ -4,6 +4,7 @@ that is not the loader's."""
 import os
 import random
 import sys
+import types
 
 import harness
 from harness import claim
@@ -25,6 +26,10 @@ class Optimizer:
         return None if samples is None else (samples, bytearray(len(samples)))
 
 
+def selection(allowed):
+    return types.SimpleNamespace(epoch=0, allowed=allowed, declare=lambda: True)
+
+
 def drawn_by(one, draws):
     answers = []
     for index in draws:
@@ -42,7 +47,7 @@ def play(answer, seed, kind):
     requested = chance.sample(own, chance.randint(0, len(own)))
     delivery.TOGETHER, delivery.AHEAD = chance.choice(((4, 2), (64, 32), (1 << 14, 1 << 13)))
     delivery.sluice = Optimizer(lambda samples: answer(chance, samples, length))
-    one = delivery.Delivery(1, 0, list(requested), allowed)
+    one = delivery.Delivery(1, list(requested), selection(allowed))
     one.extend()
     draws = list(requested)
     if kind == "otherwise" and draws:  # from some place on, other samples than were expected
@@ -88,12 +93,12 @@ def test(_place):
     claim(differ > 300, f"hardly any epoch differs: {differ}")
     # A sampler that draws one sample twice is given it twice.
     delivery.sluice = Optimizer(lambda samples: samples)
-    one = delivery.Delivery(1, 0, [1, 2], bytearray(b"\1" * 4))
+    one = delivery.Delivery(1, [1, 2], selection(bytearray(b"\1" * 4)))
     one.extend()
     claim([one.take(index) for index in (1, 1, 1)] == [1, 1, 1], "drawn twice")
     # What comes out is of the kind that the sampler draws.
     delivery.sluice = Optimizer(lambda samples: [3] + samples[1:])
-    one = delivery.Delivery(1, 0, [1, 2], bytearray(b"\1" * 4))
+    one = delivery.Delivery(1, [1, 2], selection(bytearray(b"\1" * 4)))
     one.extend()
     drawn = torch.tensor([1, 2])
     taken = [one.take(index) for index in drawn]

@@ -23,6 +23,7 @@ positions, counts and epochs are whole numbers from 0.
 """
 import array
 import ctypes
+import errno
 import os
 
 from ._library import absolute, encode, found, integers
@@ -310,8 +311,9 @@ def rank_of(name):
 
 def rank(number, ranks, on_host):
     """Declares this process rank `number` (from 0) of `ranks`, `on_host` of them on this host, that each train their own
-    part of every epoch: where substitutes() is true, its part are its own chunks. Call it before the first select()."""
-    return found["sluice_rank"](number, ranks, on_host) if "sluice_rank" in found else 0
+    part of every epoch: where substitutes() is true, its part are its own chunks. Call it before select() and serve(),
+    which are as the rank declared last. Below 0: it is none."""
+    return found["sluice_rank"](number, ranks, on_host) if "sluice_rank" in found else -errno.ENOTSUP
 
 
 def seed(value):

@@ -12,14 +12,14 @@ AHEAD = TOGETHER // 2  # decided positions that are left when the next request i
 
 
 class Delivery:
-    """One epoch. requested: what its sampler is expected to draw; allowed: by sample, whether it is
-    in the loader's part."""
+    """One epoch. requested: what its sampler is expected to draw; selection: which samples are in the
+    loader's part."""
 
-    def __init__(self, number, epoch, requested, allowed):
-        self.number, self.epoch = number, epoch
-        self.requested, self.allowed = requested, allowed
+    def __init__(self, number, requested, selection):
+        self.number, self.epoch, self.selection = number, selection.epoch, selection
+        self.requested, self.allowed = requested, selection.allowed
         self.delivered = array.array("q")  # by position, as far as it is decided
-        self.taken = bytearray(len(allowed))  # by sample, whether it is in `delivered`
+        self.taken = bytearray(len(self.allowed))  # by sample, whether it is in `delivered`
         self.instead = {}  # by delivered sample: the requested one, if another
         self.drawn = 0
         self.decides = True
@@ -29,7 +29,7 @@ class Delivery:
         Returns their samples."""
         first = len(self.delivered)
         asked = array.array("q", self.requested[first:first + TOGETHER])
-        answer = sluice.serve(self.number, self.epoch, first, asked)
+        answer = sluice.serve(self.number, self.epoch, first, asked) if self.selection.declare() else None
         if answer is None:
             self.decides = False
             settings.debug("the optimizer decides no more of this epoch")

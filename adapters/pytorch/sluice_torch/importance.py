@@ -18,6 +18,7 @@ from .bindings import sluice
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
           "mse_loss")
 CLASSIFYING = ("cross_entropy", "nll_loss")  # their targets may be classes
+ALONE = 0, 1, 1  # the arguments of sluice.rank()
 TOGETHER = 4096  # least values of one message, except at an epoch's end
 
 _level = sluice.importance()
@@ -203,11 +204,17 @@ def watching(original, signature):
 class Selection:
     """What an epoch fetches. epoch: its number in requests to the optimizer; allowed: by sample, 1
     if it is in the loader's part, else 0; chosen: by sample, 1 if it is fetched, else 0; None: all
-    are; batches: the number of batches, where the epoch does not fetch all."""
-    __slots__ = ("epoch", "allowed", "chosen", "batches")
+    are; batches: the number of batches, where the epoch does not fetch all; part: the rank's
+    (rank, ranks, ranks on this host)."""
+    __slots__ = ("epoch", "allowed", "chosen", "batches", "part")
 
-    def __init__(self, epoch, allowed, chosen, batches):
+    def __init__(self, epoch, allowed, chosen, batches, part=ALONE):
         self.epoch, self.allowed, self.chosen, self.batches = epoch, allowed, chosen, batches
+        self.part = part
+
+    def declare(self):
+        """As which rank the optimizer is asked next. Two loaders of a process may be different ones."""
+        return not decides_all() or sluice.rank(*self.part) == 0
 
 
 def _candidates(sampler, length):
@@ -225,7 +232,8 @@ def _candidates(sampler, length):
     return indices if good and len(set(indices)) == len(indices) else None
 
 
-def _ranks():
+def processes():
+    """Of the job, as far as it says."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_world_size()
@@ -276,7 +284,7 @@ def selection_for(registration, course, loader):
         return None, None
     if type(sampler) is samplers.SequentialSampler or orders.distributed(sampler) and not sampler.shuffle:
         return None, None  # a validation
-    if _ranks() > 1:
+    if processes() > 1:
         settings.warn_once("samples are not selected: ranks would have batches of different number")
         return None, None
     candidates = _candidates(sampler, registration.length)
@@ -286,6 +294,8 @@ def selection_for(registration, course, loader):
     turn = turns.Turn(course)
     allowed = _flags(registration.length, candidates)
     sluice.seed(torch.initial_seed())
+    if decides_all():
+        sluice.rank(*ALONE)
     chosen = sluice.select(registration.number, turn.number, allowed)
     if chosen is None:
         settings.warn_once("samples are not selected: no optimizer answers, or it cannot (its log has the reason)")
@@ -302,8 +312,9 @@ def selection_of_rank(registration, plan, drawn):
     """(selection, chosen): which of the samples that its sampler draws a rank's epoch fetches, as
     many as planned; all if `chosen` is None. selection None: the optimizer did not answer, and the
     chosen samples are evenly spread ones."""
-    # Chunks have their own part for each rank, whatever its sampler draws.
-    allowed = bytearray(b"\1") * registration.length if decides_all() else _flags(registration.length, drawn)
+    if plan.part is not None:
+        return _selection_of_part(registration, plan), None
+    allowed = _flags(registration.length, drawn)
     answer = sluice.select(registration.number, plan.number, allowed)
     chosen = None
     if plan.partial():
@@ -312,6 +323,16 @@ def selection_of_rank(registration, plan, drawn):
     if answer is None:
         return None, chosen
     return Selection(plan.number, allowed, chosen, None), chosen
+
+
+def _selection_of_part(registration, plan):
+    """Chunks have a part of their own for each rank, whatever its sampler draws. None: it trains what that draws."""
+    allowed = bytearray(b"\1") * registration.length
+    selection = Selection(plan.number, allowed, None, None, plan.part[:3])
+    sluice.seed(plan.part[3])
+    if not selection.declare() or sluice.select(registration.number, plan.number, allowed[:]) is None:
+        return None
+    return selection
 
 
 def select_from(iterator, chosen, substitute):

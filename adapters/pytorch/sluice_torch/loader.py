@@ -130,11 +130,11 @@ class Epoch:
             self.publish(self.order, 0, True)
         if self.recipe is not None:
             self._look_ahead()
-        if self.order is not None and self.selection is not None:
+        # Chunks decide no rest of an epoch.
+        if self.order is not None and self.selection is not None and not (skipped and importance.decides_all()):
             requested = self.order.tolist()
             self.order = array.array("q", requested)  # a private copy: it is modified
-            self.delivery = Delivery(self.number, self.selection.epoch, requested,
-                                   self.selection.allowed)
+            self.delivery = Delivery(self.number, requested, self.selection)
             self._decide_more()
 
     def _decide_more(self):

@@ -24,13 +24,13 @@ class Course(turns.Course):
 class Plan(turns.Turn):
     """One pass. length: of the rank's shard, of which `wanted` samples are fetched, in `batches`.
     chosen: by sample, which ones; None: evenly spread ones. substitute: maps a drawn sample to the one
-    to read; None: itself."""
+    to read; None: itself. part: the arguments of sluice.rank() and a seed where chunks decide the order; else None."""
 
     def __init__(self, course, length, size, drop_last, rule):
         super().__init__(course)
         self.length, self.wanted = length, turns.due(length, size, self.number, rule)
         self.batches = self.wanted // size if drop_last else -(-self.wanted // size)
-        self.chosen = self.substitute = None
+        self.chosen = self.substitute = self.part = None
         self.answered = self.drawing = False
 
     def give(self):
@@ -72,9 +72,19 @@ def _say_whose(sampler):
         values = [str(os.getppid())]
     if sampler.num_replicas > 1:
         sluice.rank_of("%d %s" % (sampler.num_replicas, " ".join(values)))
-        on_host = os.environ.get("LOCAL_WORLD_SIZE", "")
-        on_host = int(on_host) if on_host.isdigit() else sampler.num_replicas
-        sluice.rank(sampler.rank, sampler.num_replicas, min(max(on_host, 1), sampler.num_replicas))
+
+
+def _part(sampler):
+    """(rank, ranks, ranks on this host, seed) of a sampler whose ranks may have parts of their own."""
+    on_host = os.environ.get("LOCAL_WORLD_SIZE", "")
+    on_host = int(on_host) if on_host.isdigit() else sampler.num_replicas
+    return sampler.rank, sampler.num_replicas, min(max(on_host, 1), sampler.num_replicas), sampler.seed
+
+
+def _may_have_parts(sampler, dataset):
+    """Whether the sampler's ranks are all of the job's, and draw from all of the dataset. Peers of tensor or pipeline
+    parallelism, which share a rank of the sampler, must have the same batches."""
+    return importance.processes() in (1, sampler.num_replicas) and len(sampler.dataset) == len(dataset)
 
 
 def _planned(loader, course):
@@ -82,10 +92,15 @@ def _planned(loader, course):
     if not torch.is_grad_enabled() or datasets.left_alone(loader.dataset):
         return None
     sampler, size, drop_last = importance.batching(loader)
-    if _rule is None and not sluice.substitutes() or not orders.distributed(sampler) or not sampler.shuffle:
+    if not orders.distributed(sampler) or not sampler.shuffle:
+        return None
+    if _rule is None and not (importance.decides_all() and _may_have_parts(sampler, loader.dataset)):
         return None
     _say_whose(sampler)
-    return Plan(course, len(sampler), size, drop_last, _rule)
+    plan = Plan(course, len(sampler), size, drop_last, _rule)
+    if importance.decides_all():
+        plan.part = _part(sampler)
+    return plan
 
 
 @_safe
@@ -125,6 +140,8 @@ def before(iterator):
         return
     plan.drawing = True
     if not plan.partial() and plan.substitute is None:
+        if plan.part is not None and not plan.answered:
+            settings.warn_once("samples are read as drawn: no optimizer answers, or it cannot (its log has the reason)")
         return
     if not plan.answered:
         settings.warn_once("an even part of the samples is fetched: no optimizer answers, or there are too many")

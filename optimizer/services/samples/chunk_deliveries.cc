@@ -141,7 +141,7 @@ ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& sessio
   job.part = std::make_unique<ChunkPart>(*map.chunks, key.rank, key.ranks);
   std::vector<uint32_t> bytes(job.part->samples());
   for (SampleId number = 0; number < bytes.size(); ++number) {
-    bytes[number] = map.bytes[job.part->sample(number)];
+    bytes[number] = (*map.bytes)[job.part->sample(number)];
   }
   const uint64_t capacity =
       plans_->stage.room().retainable() / std::max<uint64_t>(request.ranks.on_host, 1);

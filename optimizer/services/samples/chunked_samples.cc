@@ -38,23 +38,31 @@ SampleFileId ChunkedSamples::file_of(DatasetId dataset, SampleId sample) const {
 }
 
 ChunkedSamples::Map ChunkedSamples::map_of(DatasetId dataset) {
+  const auto known = found_.find(dataset);
+  if (known != found_.end()) return known->second;
   const policy::SampleSet* const set = plans_->samples.set(dataset);
   const std::shared_ptr<ChunkStore>& store = stage_->disk().chunks.store();
   if (set == nullptr || store == nullptr) return {};
-  const auto samples = static_cast<uint32_t>(set->samples());
+  Map map = find(dataset, static_cast<uint32_t>(set->samples()), *store);
+  if (map.chunks != nullptr) found_[dataset] = map;
+  return map;
+}
+
+ChunkedSamples::Map ChunkedSamples::find(DatasetId dataset, uint32_t samples,
+                                         const ChunkStore& store) {
   std::vector<ChunkStore::Place> places(samples);
   std::vector<uint32_t> bytes(samples);
   uint32_t missing = 0;
   for (SampleId sample = 0; sample < samples; ++sample) {
     const SampleFileId file = file_of(dataset, sample);
     const auto place =
-        file == FileTable::kNone ? std::nullopt : store->find(plans_->sample_files.path(file));
+        file == FileTable::kNone ? std::nullopt : store.find(plans_->sample_files.path(file));
     missing += place ? 0 : 1;
     if (!place) continue;
     places[sample] = *place;
-    plans_->sample_files.set_bytes(file, store->length(*place));
+    plans_->sample_files.set_bytes(file, store.length(*place));
     bytes[sample] = static_cast<uint32_t>(
-        std::min<uint64_t>(FileTable::charge(store->length(*place)), UINT32_MAX));
+        std::min<uint64_t>(FileTable::charge(store.length(*place)), UINT32_MAX));
   }
   if (missing != 0) {
     Map without;
@@ -70,7 +78,8 @@ ChunkedSamples::Map ChunkedSamples::map_of(DatasetId dataset) {
   for (uint32_t at = 0; at < samples; ++at) {
     if (at == 0 || places[order[at]].chunk != places[order[at - 1]].chunk) begins.push_back(at);
   }
-  return {std::make_shared<const ChunkMap>(std::move(order), begins), std::move(bytes), 0};
+  return {std::make_shared<const ChunkMap>(std::move(order), begins),
+          std::make_shared<const std::vector<uint32_t>>(std::move(bytes)), 0};
 }
 
 void ChunkedSamples::warn_of_missing(DatasetId dataset, const Map& map,
@@ -117,6 +126,7 @@ void ChunkedSamples::deliver(DatasetId dataset, SampleId sample, std::span<const
 }
 
 void ChunkedSamples::remove_dataset(DatasetId dataset) {
+  found_.erase(dataset);
   std::erase_if(companions_, [dataset](const auto& one) { return one.second.dataset == dataset; });
 }
 

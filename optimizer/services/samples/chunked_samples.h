@@ -25,10 +25,11 @@ class ChunkedSamples : Service {
 
   struct Map {
     std::shared_ptr<const policy::ChunkMap> chunks;
-    std::vector<uint32_t> bytes;  // of memory, by sample
-    uint32_t missing = 0;         // samples that are no files in chunks, as far as is known now
+    std::shared_ptr<const std::vector<uint32_t>> bytes;  // of memory, by sample
+    uint32_t missing = 0;  // samples that are no files in chunks, as far as is known now
   };
-  // Null chunks: some samples of the dataset are missing, or no chunks are in use.
+  // Null chunks: some samples of the dataset are missing, or no chunks are in use. What was found
+  // is the same for all ranks of a job, and found once.
   Map map_of(policy::DatasetId dataset);
   void warn_of_missing(policy::DatasetId dataset, const Map& map, const Session& session) const;
   // Copies of the dataset come from chunks from now on. Compares its originals with what was
@@ -46,6 +47,9 @@ class ChunkedSamples : Service {
   policy::SampleFileId file_of(policy::DatasetId dataset, policy::SampleId sample) const;
 
  private:
+  Map find(policy::DatasetId dataset, uint32_t samples, const ChunkStore& store);
+
+  std::map<policy::DatasetId, Map> found_;  // with chunks
   struct Companions {
     policy::DatasetId dataset{};
     std::vector<policy::SampleFileId> files;

@@ -119,10 +119,13 @@ class JumpBuffer {
 
 }  // namespace
 
-#define JUMP(name, except)                                    \
-  SLUICE_EXPORT void name(jmp_buf buffer, int value) except { \
-    REAL(name)(JumpBuffer(buffer).get(), value);              \
-    __builtin_unreachable();                                  \
+// Without the address sanitizer: the frame is left by a jump, and its poisoned memory would stay
+// so.
+#define JUMP(name, except)                                                                   \
+  SLUICE_EXPORT __attribute__((no_sanitize("address"))) void name(jmp_buf buffer, int value) \
+      except {                                                                               \
+    REAL(name)(JumpBuffer(buffer).get(), value);                                             \
+    __builtin_unreachable();                                                                 \
   }
 JUMP(siglongjmp, noexcept)
 JUMP(longjmp, noexcept)

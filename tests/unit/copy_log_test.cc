@@ -23,6 +23,12 @@ using policy::SessionId;
 constexpr uint32_t kSamples = 100, kBytes = 20'000, kLimitMs = 60'000;
 constexpr SessionId kJob{1};
 
+class NothingCached : public policy::Residency {
+ public:
+  uint64_t cached(policy::FileId /*file*/, policy::Range /*range*/) override { return 0; }
+  bool known(policy::FileId /*file*/) const override { return false; }
+};
+
 class CopyLogTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -91,8 +97,8 @@ class CopyLogTest : public ::testing::Test {
     return found;
   }
 
-  policy::Residency* const residency_ = nullptr;
-  Plans plans_{residency_};
+  NothingCached residency_;
+  Plans plans_{&residency_};
   policy::DatasetId dataset_{};
   std::vector<SampleFileId> file_;
   uint32_t bytes_ = kBytes;

@@ -108,12 +108,13 @@ void ChunkDeliveries::opened(const Selecting& selecting) {
 void ChunkDeliveries::begin_epoch(uint64_t connection) {
   const auto waiting = selecting_.extract(connection);
   if (waiting.empty() || !base_->server.connected(connection)) return;
-  const auto& [unused, key, request, memory, until_ns] = waiting.mapped();
+  const Key& key = waiting.mapped().key;
+  const protocol::Samples& request = waiting.mapped().request;
   const auto found = jobs_.find(key);
   const std::vector<uint8_t> all(request.count, 1);
   if (found == jobs_.end() || found->second.supply == nullptr ||
       found->second.samples != request.count ||
-      !write_memory(memory->get(), all.data(), all.size())) {
+      !write_memory(waiting.mapped().memory->get(), all.data(), all.size())) {
     base_->server.refuse(connection, "the samples are not all in chunks");
     return;
   }

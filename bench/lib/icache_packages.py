@@ -35,8 +35,8 @@ def make_chunks(bench, source):
     os.makedirs(cache, exist_ok=True)
     with SlowMount(bench, "icache", source) as mount:
         labels = [os.path.join(mount.folder, name) for name in sorted(os.listdir(source)) if name.isdigit()]
-        done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", os.path.join(mount.folder, "chunks"),
-                               "--samples", str(EACH), *labels], capture_output=True, text=True, check=False)
+        done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", cache, "--samples", str(EACH), *labels],
+                              capture_output=True, text=True, check=False)
         if done.returncode:
             raise Failed(done.stderr.strip())
         return os.path.join(mount.folder, "chunks")

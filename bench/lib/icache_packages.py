@@ -65,7 +65,10 @@ class Job:
 
 
 def counts(one):
-    return one.status["importance"][0]
+    """The job's own, at its end: its session's in the optimizer's status end with it."""
+    report = one.result.report
+    return {"h_hits": report["h_hits"], "l_exact": report["l_hits_exact"], "l_substituted": report["l_hits_substituted"],
+            "misses": report["importance_misses"]}
 
 
 def hit_ratio(one, samples):

@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/base/lock.h"
 #include "preload/base/thread_state.h"
 
 namespace sluice::preload {
 namespace {
 
-// Only the thread that set g_busy uses the text.
-constinit std::atomic<bool> g_busy{false};
+constinit std::atomic<bool> g_busy{false};  // some thread watches
+constinit Spinlock g_lock;                  // guards what follows
 constinit char g_text[32 << 10] = {};
 constinit size_t g_used = 0;  // bytes of g_text, whole names
 
@@ -20,22 +21,31 @@ constinit size_t g_used = 0;  // bytes of g_text, whole names
 int watch_opens(bool on) {
   if (on == t_state.watches_opens) return 0;
   if (on && g_busy.exchange(true, std::memory_order_acquire)) return -EBUSY;
-  g_used = 0;
+  {
+    const Locked locked(g_lock);
+    g_used = 0;
+  }
   t_state.watches_opens = on;
   if (!on) g_busy.store(false, std::memory_order_release);
   return 0;
 }
 
+bool opens_are_watched() {
+  return t_state.watches_opens ||
+         (t_state.samples_begun == 0 && g_busy.load(std::memory_order_relaxed));
+}
+
 void note_opened(const char* path, size_t length) {
-  const size_t used = g_used;  // a signal handler that opens files may come in between
-  if (length + 1 > sizeof g_text - used) return;
-  memcpy(g_text + used, path, length);
-  g_text[used + length] = '\0';
-  g_used = used + length + 1;
+  const Locked locked(g_lock);
+  if (length + 1 > sizeof g_text - g_used) return;
+  memcpy(g_text + g_used, path, length);
+  g_text[g_used + length] = '\0';
+  g_used += length + 1;
 }
 
 int take_opens(char* text, uint64_t size) {
   if (!t_state.watches_opens || text == nullptr) return -EINVAL;
+  const Locked locked(g_lock);
   size_t length = std::min<uint64_t>(g_used, size);
   while (length > 0 && g_text[length - 1] != '\0') --length;
   memcpy(text, g_text, length);
@@ -45,6 +55,7 @@ int take_opens(char* text, uint64_t size) {
 
 void opens_after_fork() {
   t_state.watches_opens = false;
+  g_lock.reset();
   g_busy.store(false, std::memory_order_release);
 }
 

@@ -133,7 +133,7 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
 void file_seen(int fd, int folder, const char* path) {
   const protocol::Stage* stage = g_stage.load(std::memory_order_acquire);
   const uint64_t key = current_sample();
-  const bool watched = t_state.watches_opens;
+  const bool watched = opens_are_watched();
   if ((stage == nullptr || key == 0) && !watched) return;
   if (in_vfork_child()) return;
   if (process_is_new()) process_after_fork();

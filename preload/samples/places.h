@@ -17,8 +17,8 @@ int locate_extents(int dataset, uint64_t first, const char* path, const uint64_t
 int locate_keys(int dataset, uint64_t first, const char* path, const void* keys,
                 const uint32_t* lengths, uint64_t count);
 
-// The calling thread opened `path` for reading, as `fd`, while it reads a sample. Collected, and
-// sent to the optimizer in batches. errno is preserved.
+// The calling thread opened `path` for reading, as `fd`. Collected, and sent to the optimizer in
+// batches, if the thread reads a sample or its opens are watched. errno is preserved.
 void file_seen(int fd, int folder, const char* path);
 // Sends the collected files, if the batch is old enough or `now` is set. errno is preserved.
 void send_seen_files(bool now);

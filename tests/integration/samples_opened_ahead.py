@@ -34,13 +34,24 @@ class Disturbing(load_window.KINDS[kind]):
                 file.write("saved")
             os.rename(name, os.path.join(away, f"saved-{index}"))
         return super().value(index)
-load_window.KINDS[kind] = Disturbing
+class Numbered(load_window.Threads):  # nothing says where its samples are but what the pool's threads open
+    def __init__(self, folder):
+        self.where = folder
+    def __len__(self):
+        return %d
+    def __getitem__(self, index):
+        self.samples = {index: ("%%s/%%04d.bin" %% (self.where, index),)}
+        try:
+            return self.value(index), 0
+        finally:
+            del self.samples
+load_window.KINDS[kind] = Numbered if what == "numbered" else Disturbing
 if what == "twice":
     once = load_window.read
     load_window.read = lambda path: once(path) and once(path)
 sys.argv = ["load_window", folder, kind, "%d", "3"]
 load_window.main()
-""" % (WORKERS, EPOCHS)
+""" % (WORKERS, FILES, EPOCHS)
 
 
 class Test:
@@ -54,6 +65,11 @@ class Test:
             folder = os.path.join(self.source, "data", f"class-{index % 4}")
             os.makedirs(folder, exist_ok=True)
             with open(os.path.join(folder, f"{index:04d}.bin"), "wb") as file:
+                file.write(draw.randbytes(BYTES))
+
+        os.makedirs(os.path.join(self.source, "numbered"))
+        for index in range(FILES):
+            with open(os.path.join(self.source, "numbered", f"{index:04d}.bin"), "wb") as file:
                 file.write(draw.randbytes(BYTES))
 
         # As numpy.save() writes them, which the Python of the tests may lack.
@@ -70,7 +86,7 @@ class Test:
         report = os.path.join(self.place.work, "report.json")
         with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "4", "--attr-timeout", "5",
                                   "--entry-timeout", "5") as mount:
-            folder = mount.path("arrays" if kind == "mmap_mode" else "data")
+            folder = mount.path("numbered" if what == "numbered" else "arrays" if kind == "mmap_mode" else "data")
             command = ["/usr/bin/python3", "-c", JOB, os.path.join(harness.TOP, "bench/reader"), folder, kind, what,
                        self.away]
             job = self.place.start(command, library, stdin=subprocess.PIPE, **stage_testing.by_default(report),
@@ -106,7 +122,7 @@ def test(place):
     # time. A copy gives "mmap_mode" each header, which is no use of the copy.
     cases = (("thread_pool", "nothing", FILES // 8), ("kept_open", "nothing", FILES // 8),
              ("thread_pool", "twice", FILES // 8), ("mmap_mode", "nothing", FILES // 2),
-             ("thread_pool", "computes", FILES), ("thread_pool", "locks", 0), ("thread_pool", "renames", 0))
+             ("thread_pool", "numbered", FILES // 8), ("thread_pool", "computes", FILES), ("thread_pool", "locks", 0), ("thread_pool", "renames", 0))
     for kind, what, least in harness.in_turn(cases, 4):
         tests.check(kind, what, least)
 

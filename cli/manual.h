@@ -1,8 +1,11 @@
 // The documents that the program writes about itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 

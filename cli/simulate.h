@@ -1,8 +1,11 @@
 // `sluice simulate`: what replacement policies would achieve for a job, without running it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 

@@ -12,13 +12,6 @@ namespace {
 // Lustre and FEFS take stripe sizes in multiples of this.
 constexpr uint64_t kStripeUnit = 64U << 10;  // bytes
 
-struct Options {
-  std::string path;
-  bool csv = false;
-  uint64_t batch = 0;  // records
-  uint64_t gpus = 1;   // per node
-};
-
 // How a reader in key order moves through the file.
 class Sequence {
  public:
@@ -74,7 +67,7 @@ class Sequence {
 };
 
 // The stripe size that the paper recommends: batch size times GPUs of a node.
-void print_stripe(const Options& options, const Sequence& sequence) {
+void print_stripe(const LayoutOptions& options, const Sequence& sequence) {
   const auto batch = static_cast<uint64_t>(sequence.span() * static_cast<double>(options.batch));
   const uint64_t stripe = (batch * options.gpus + kStripeUnit - 1) / kStripeUnit * kStripeUnit;
   fmt::print(
@@ -92,7 +85,9 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-void layout(const Options& options) {
+}  // namespace
+
+void layout(const LayoutOptions& options) {
   const Database database(options.path);
   Sequence sequence(database.page_size());
   if (options.csv) fmt::print("key,offset,length\n");
@@ -106,31 +101,6 @@ void layout(const Options& options) {
   if (!options.csv) sequence.print();
   if (options.batch != 0) print_stripe(options, sequence);
   check_output();
-}
-
-}  // namespace
-
-void add_layout(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "layout", "Where each value lies in data.mdb, and how sequential the file is");
-  command->footer(
-      "Two records follow each other if the second begins on the page where the first ends or\n"
-      "at most two pages after it (a page of the tree may lie between).");
-  auto* csv =
-      command->add_flag("--csv", options->csv,
-                        "print key,offset,length of every value; bytes of a key that are not "
-                        "printable, and backslashes, as \\xNN");
-  auto* batch = command->add_option("--batch", options->batch,
-                                    "advise a stripe size for batches of N records");
-  batch->type_name("N")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))->excludes(csv);
-  command->add_option("--gpus", options->gpus, "GPUs of a node, each with a batch of its own")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1024}))
-      ->needs(batch);
-  add_database(command, &options->path);
-  command->callback([options] { layout(*options); });
 }
 
 }  // namespace sluice::lmdb

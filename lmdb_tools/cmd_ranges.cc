@@ -9,13 +9,6 @@
 namespace sluice::lmdb {
 namespace {
 
-struct Options {
-  std::string path;
-  uint64_t ranks = 0;
-  std::string by = "bytes";
-  bool json = false;
-};
-
 struct Range {
   std::string first_key, last_key;  // both inclusive
   uint64_t first_record = 0;        // its index in key order
@@ -30,7 +23,7 @@ uint64_t rank_of(uint64_t before, uint64_t total, uint64_t ranks) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(before) * ranks / total);
 }
 
-std::vector<Range> cut(const Database& database, const Options& options) {
+std::vector<Range> cut(const Database& database, const RangesOptions& options) {
   const bool by_bytes = options.by == "bytes";
   uint64_t total = database.meta().records.entries;
   // A record's centre decides, so that a record at a border is assigned to the rank with its larger
@@ -100,7 +93,9 @@ void print_text(const std::vector<Range>& ranges) {
   }
 }
 
-void ranges(const Options& options) {
+}  // namespace
+
+void ranges(const RangesOptions& options) {
   const Database database(options.path);
   const std::vector<Range> ranges = cut(database, options);
   database.check_unchanged();
@@ -110,26 +105,6 @@ void ranges(const Options& options) {
     print_text(ranges);
   }
   check_output();
-}
-
-}  // namespace
-
-void add_ranges(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "ranges", "Contiguous ranges of keys, one for each reader, with every key in one of them");
-  command->footer(
-      "First and last key belong to the range. With more readers than records some get none.");
-  command->add_option("--ranks", options->ranks, "number of readers")
-      ->required()
-      ->type_name("N")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000}));
-  command->add_option("--by", options->by, "what is shared out equally")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"bytes", "count"}));
-  command->add_flag("--json", options->json, "print JSON; keys also in hexadecimal");
-  add_database(command, &options->path);
-  command->callback([options] { ranges(*options); });
 }
 
 }  // namespace sluice::lmdb

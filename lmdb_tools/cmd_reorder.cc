@@ -12,11 +12,6 @@
 namespace sluice::lmdb {
 namespace {
 
-struct Options {
-  std::string in, out;
-  uint64_t seed = 0;
-};
-
 // The name in a key of the form 00000042_NAME; a key of another form is itself the name.
 std::string_view name_of(std::string_view key) {
   size_t digits = 0;
@@ -75,7 +70,9 @@ class ShuffledSource : public RecordSource {
   std::vector<uint32_t> order_;  // old index of each new record
 };
 
-void reorder(const Options& options) {
+}  // namespace
+
+void reorder(const ReorderOptions& options) {
   const Database database(options.in);
   const ShuffledSource records(database, options.seed);
   if (records.count() == 0) fail("{} has no records", database.path());
@@ -91,26 +88,6 @@ void reorder(const Options& options) {
   fmt::print("{}: {} records, {} of values\n", options.out, writer.records(),
              human_bytes(writer.bytes()));
   check_output();
-}
-
-}  // namespace
-
-void add_reorder(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "reorder",
-      "Copy a database in shuffled order, so that a sequential scan gives shuffled records");
-  command->footer(
-      "Keys are renumbered: the record that becomes number 7 and was 00000042_NAME is now\n"
-      "00000007_NAME; a key of another form, KEY, becomes 00000007_KEY. Values stay as they\n"
-      "are. The same seed gives the same order everywhere. Resumable as make is. Reads IN in\n"
-      "random order: have it on fast storage. OUT must not exist.");
-  command->add_option("--seed", options->seed, "number that decides the order")
-      ->required()
-      ->type_name("S");
-  command->add_option("in", options->in, "database to read")->required()->type_name("IN");
-  command->add_option("out", options->out, "database to make")->required()->type_name("OUT");
-  command->callback([options] { reorder(*options); });
 }
 
 }  // namespace sluice::lmdb

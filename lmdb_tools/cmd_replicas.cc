@@ -18,11 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
-  std::string path, out;
-  unsigned count = 0;
-};
-
 // liblmdb creates the lock file when it opens the database, and leaves it when it closes.
 void make_lock(const std::string& folder) {
   MDB_env* opened = nullptr;
@@ -43,7 +38,9 @@ void make_replica(const std::string& folder, const std::string& data) {
   make_lock(folder);
 }
 
-void replicas(const Options& options) {
+}  // namespace
+
+void replicas(const ReplicasOptions& options) {
   const Database database(options.path);
   // Checked before liblmdb maps the file, see database.h.
   for_each_record(database, [](const Record&) {});
@@ -56,25 +53,6 @@ void replicas(const Options& options) {
   fmt::print("{}: {} folders, 0 to {}, that share {}\n", options.out, options.count,
              options.count - 1, data);
   check_output();
-}
-
-}  // namespace
-
-void add_replicas(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "replicas", "A folder for each process, with a lock file of its own and the shared data");
-  command->footer(
-      "Makes OUT/0, OUT/1, ..., each with a lock file and a link to data.mdb, so that readers do\n"
-      "not contend for one lock file on a parallel file system. For reading only: a writer would\n"
-      "not see the readers of other folders, and destroy what they read. OUT must not exist.");
-  command->add_option("--count", options->count, "number of processes")
-      ->required()
-      ->type_name("N")
-      ->check(CLI::Range(1U, 100'000U));
-  add_database(command, &options->path);
-  command->add_option("out", options->out, "folder to make")->required()->type_name("OUT");
-  command->callback([options] { replicas(*options); });
 }
 
 }  // namespace sluice::lmdb

@@ -7,9 +7,8 @@
 #include "lmdb_tools/progress.h"
 
 namespace sluice::lmdb {
-namespace {
 
-void stat(const std::string& path) {
+void print_stat(const std::string& path) {
   const Database database(path);
   const Meta& meta = database.meta();
   PageMap pages(database);
@@ -47,15 +46,6 @@ void stat(const std::string& path) {
   fmt::print("record min        {}\n", entries == 0 ? 0 : shortest);
   fmt::print("record max        {}\n", longest);
   check_output();
-}
-
-}  // namespace
-
-void add_stat(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("stat", "Entries, pages and sizes of a database");
-  add_database(command, path.get());
-  command->callback([path] { stat(*path); });
 }
 
 }  // namespace sluice::lmdb

@@ -11,14 +11,7 @@
 #include "lmdb_tools/progress.h"
 
 namespace sluice::lmdb {
-namespace {
-
-struct Options {
-  std::string path;
-  bool datum = false;
-};
-
-void verify(const Options& options) {
+void verify(const VerifyOptions& options) {
   const Database database(options.path);
   PageMap pages(database);
   TreeWalk walk(database, database.meta().records, pages, TreeWalk::Reads::kValues);
@@ -52,18 +45,6 @@ void verify(const Options& options) {
   fmt::print("crc32     {:08x} of the keys, {:08x} of the values, in key order\n", keys, values);
   fmt::print("sound{}\n", options.datum ? ", every record a Datum" : "");
   check_output();
-}
-
-}  // namespace
-
-void add_verify(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "verify", "Read every page and record, check all that can be checked, and print digests");
-  command->footer("A damaged or truncated file gives one line that says where, and status 1.");
-  command->add_flag("--datum", options->datum, "also check that each value is a whole Datum");
-  add_database(command, &options->path);
-  command->callback([options] { verify(*options); });
 }
 
 }  // namespace sluice::lmdb

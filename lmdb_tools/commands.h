@@ -1,23 +1,68 @@
-// The subcommands of sluice-lmdb. Each add_* adds one with its options to `app`; it runs while
-// `app` parses, and throws a Failure for every problem.
+// The subcommands of sluice-lmdb. Each prints to standard output, and throws a Failure for every
+// problem. Their options are read in main.cc: of all files it alone includes CLI11, which takes
+// longer to compile than all the rest of a command.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice::lmdb {
 
-void add_make(CLI::App& app);
-void add_stat(CLI::App& app);
-void add_layout(CLI::App& app);
-void add_verify(CLI::App& app);
-void add_ranges(CLI::App& app);
-void add_replicas(CLI::App& app);
-void add_reorder(CLI::App& app);
+// The options of a command do not go together.
+struct Usage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
-// The argument that names the database of a command.
-void add_database(CLI::App* command, std::string* path);
+struct MakeOptions {
+  std::vector<std::string> idx;    // images, labels
+  std::vector<std::string> paths;  // [SOURCE] OUT
+  bool encoded = false;
+  bool grey = false;
+  std::string resize;
+  std::string min_bytes;
+  uint64_t count = 0;
+  uint64_t commit = 1024;
+};
+void make(const MakeOptions& options);
+
+void print_stat(const std::string& path);
+
+struct LayoutOptions {
+  std::string path;
+  bool csv = false;
+  uint64_t batch = 0;  // records
+  uint64_t gpus = 1;   // per node
+};
+void layout(const LayoutOptions& options);
+
+struct VerifyOptions {
+  std::string path;
+  bool datum = false;
+};
+void verify(const VerifyOptions& options);
+
+struct RangesOptions {
+  std::string path;
+  uint64_t ranks = 0;
+  std::string by = "bytes";
+  bool json = false;
+};
+void ranges(const RangesOptions& options);
+
+struct ReplicasOptions {
+  std::string path, out;
+  unsigned count = 0;
+};
+void replicas(const ReplicasOptions& options);
+
+struct ReorderOptions {
+  std::string in, out;
+  uint64_t seed = 0;
+};
+void reorder(const ReorderOptions& options);
 
 // A key on one line: bytes that are not printable ASCII, and backslashes, as \xNN.
 std::string printable(std::string_view key);

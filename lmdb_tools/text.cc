@@ -9,12 +9,6 @@
 
 namespace sluice::lmdb {
 
-void add_database(CLI::App* command, std::string* path) {
-  command->add_option("database", *path, "folder with data.mdb, or the file")
-      ->required()
-      ->type_name("DB");
-}
-
 std::string printable(std::string_view key) {
   std::string text;
   for (const char c : key) {

@@ -11,7 +11,7 @@ from harness import claim
 
 COUNT, EPOCHS = 400, 4
 JOB = f"""
-import hashlib, os, sys, time
+import hashlib, multiprocessing, os, sys, time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -38,6 +38,13 @@ class Container(Unnamed):
             self.file = open(os.path.join(sys.argv[1], "0"), "rb")
         return index, os.pread(self.file.fileno(), 3, index % 100 * 3)
 
+def all_wait():  # every worker sleeps: it waits for its next batch
+    for worker in multiprocessing.active_children():
+        with open("/proc/%d/stat" % worker.pid) as text:
+            if text.read().rpartition(")")[2].split()[0] != "S":
+                return False
+    return True
+
 torch.manual_seed(4)
 kind = sys.argv[2]
 dataset = {{"files": lambda: Files(sys.argv[1]), "unnamed": Unnamed, "container": Container}}[kind]()
@@ -47,7 +54,10 @@ for epoch in range({EPOCHS}):
     for number, batch in enumerate(loader):
         whole.update(repr(batch).encode())
         if kind == "unnamed" and number == {COUNT} // 16 - 1:
-            time.sleep(0.3)  # the workers are done, and not yet ended
+            for _ in range(10_000):  # until the workers are done; they have not yet ended
+                if all_wait():
+                    break
+                time.sleep(0.001)
     print(epoch, whole.hexdigest(), flush=True)
 print(hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest())
 """

@@ -159,7 +159,7 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
                   {"damaged_files", log->damaged_files}};
   }
   for (const auto& [device, mount] : plan.mounts().all()) {
-    if (device == policy::CopyMounts::kChunks) continue;
+    if (!policy::CopyMounts::is_storage(device)) continue;
     out["mounts"].push_back({{"device", device},
                              {"depth", mount.model.depth(now_ns())},
                              {"in_flight", mount.in_flight},

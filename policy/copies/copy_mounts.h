@@ -27,7 +27,10 @@ class CopyMounts {
   };
   static constexpr unsigned kMaxDepth = 128;
   // The storage of chunks, among those of devices: its requests are not those of the originals'.
+  // Where substitutes come in packages, no order waits for what a chunk brings besides.
   static constexpr uint64_t kChunks = UINT64_MAX;
+  static constexpr uint64_t kPackages = UINT64_MAX - 1;
+  static constexpr bool is_storage(uint64_t device) { return device < kPackages; }
 
   // `files` outlives this.
   explicit CopyMounts(const FileTable* files) : files_(*files) {}
@@ -52,9 +55,9 @@ class CopyMounts {
   Flow flow(uint64_t now_ns) const;
   // Fetches and checks in flight.
   uint64_t in_flight() const { return flying_; }
-  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
-  // the most of all mounts.
-  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  // Bytes, as charged, of so many files as keep a link busy, and `reserve` more: the most of all
+  // mounts whose files orders wait for.
+  uint64_t window(uint64_t reserve, uint64_t now_ns) const;
   // The time that the storage takes to deliver a file.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.

@@ -75,17 +75,16 @@ StagedCopy& StagePlan::begin_fetch(SampleFileId file, SessionId session, Dataset
 void StagePlan::start_with_companions(SampleFileId file, SessionId session, uint64_t now_ns,
                                       DatasetId dataset, std::vector<PlannedFetch>* fetches) {
   PlannedFetch first = start(file, session, now_ns, dataset);
-  const std::vector<SampleFileId> others = companions && !first.check && !first.to_cache
-                                               ? companions(file)
-                                               : std::vector<SampleFileId>();
-  if (!others.empty()) first.chunk_for = first.token;
+  const Companions others =
+      companions && !first.check && !first.to_cache ? companions(file) : Companions();
+  if (!others.files.empty()) first.chunk_for = first.token;
   fetches->push_back(first);
-  for (const SampleFileId other : others) {
+  for (const SampleFileId other : others.files) {
     if (table_.find(other) != nullptr || files_.refused(other) != FileTable::Refused::kNo) continue;
     if (!room_.may_add_copy() || !room_.make_room(FileTable::charge(files_.bytes(other)))) return;
     StagedCopy& copy = begin_fetch(other, session, dataset);
     copy.companion = true;
-    copy.device = CopyMounts::kChunks;
+    copy.device = others.package ? CopyMounts::kPackages : CopyMounts::kChunks;
     copy.token = next_token_++;
     mounts_.begin(copy, now_ns);
     fetches->push_back(

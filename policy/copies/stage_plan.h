@@ -59,7 +59,11 @@ class StagePlan {
   std::function<bool(SampleFileId)> is_coming;
   // What is to come with the file, since a chunk is read whole for it: asked once, when its fetch
   // starts. Empty: nothing, and no chunk is.
-  std::function<std::vector<SampleFileId>(SampleFileId)> companions;
+  struct Companions {
+    std::vector<SampleFileId> files;
+    bool package = false;  // substitutes: no order waits for them
+  };
+  std::function<Companions(SampleFileId)> companions;
   // Whether companions() of the file would be any: a copy that it has already is fetched again, so
   // that they come. Empty: never.
   std::function<bool(SampleFileId)> brings;

@@ -63,6 +63,34 @@ TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   EXPECT_EQ(flying.size(), 1U);
 }
 
+// The window after a chunk has brought a hundred files.
+uint64_t window_after(FileTable* files, bool package) {
+  StagePlan plan(files);
+  plan.room().set_budget(1ULL << 40, 1000);
+  std::vector<SampleFileId> all;
+  for (int i = 0; i < 101; ++i) all.push_back(files->intern("/data/" + std::to_string(i)));
+  plan.companions = [&all, package](SampleFileId) {
+    return StagePlan::Companions{{all.begin() + 1, all.end()}, package};
+  };
+  uint64_t now = 1'000'000'000'000;
+  EXPECT_EQ(plan.judge(all[0], now), FetchVerdict::kTake);
+  std::vector<PlannedFetch> flying;
+  plan.start_with_companions(all[0], SessionId{1}, now, DatasetId{1}, &flying);
+  EXPECT_EQ(flying.size(), 101U);
+  for (const PlannedFetch& fetch : flying) {
+    now += kMillisecond;
+    EXPECT_TRUE(
+        plan.on_staged(fetch, kDevice, 10 * kBytes, FileTable::charge(10 * kBytes), now, false));
+  }
+  return plan.room().window(0, now);
+}
+
+// No order waits for what packages bring: the memory of a window for them would retain nothing.
+TEST(CopyRoom, SamplesThatComeInChunksNeedAWindowForThemButPackagesNone) {
+  FileTable files;
+  EXPECT_GT(window_after(&files, false), window_after(&files, true));
+}
+
 TEST_F(StagePlanTest, AFullFileSystemIsABudget) {
   plan.room().set_budget(kMuch, 1000);
   for (int i = 0; i < 8; ++i) want(i);

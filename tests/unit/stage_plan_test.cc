@@ -83,7 +83,7 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(6 * FileTable::charge(kBytes), 1000);
   plan.companions = [this](SampleFileId first) {
-    return first == file(1) ? numbers({2, 3, 4}) : std::vector<SampleFileId>();
+    return StagePlan::Companions{first == file(1) ? numbers({2, 3, 4}) : numbers({})};
   };
   want(3);
   arrive();
@@ -120,7 +120,7 @@ TEST_F(StagePlanTest, AFileThatBringsOthersIsFetchedAlthoughItHasACopy) {
   plan.room().set_budget(6 * FileTable::charge(kBytes), 1000);
   bool brings = false;
   plan.companions = [&](SampleFileId) {
-    return std::exchange(brings, false) ? numbers({2, 3}) : std::vector<SampleFileId>();
+    return StagePlan::Companions{std::exchange(brings, false) ? numbers({2, 3}) : numbers({})};
   };
   plan.brings = [&](SampleFileId first) { return brings && first == file(1); };
   want(1);
@@ -144,7 +144,7 @@ TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);
   plan.companions = [this](SampleFileId first) {
-    return first == file(1) ? numbers({2, 3, 4, 5, 6}) : std::vector<SampleFileId>();
+    return StagePlan::Companions{first == file(1) ? numbers({2, 3, 4, 5, 6}) : numbers({})};
   };
   plan.predict(numbers({1, 2, 3, 4, 5, 6}));
   for (int i = 1; i <= 6; ++i) files.set_bytes(file(i), kBytes);

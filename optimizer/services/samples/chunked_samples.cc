@@ -20,10 +20,10 @@ using policy::SampleId;
 
 ChunkedSamples::ChunkedSamples(const Service& service) : Service(service) {
   plans_->stage.companions = [this](SampleFileId file) {
-    auto known = companions_.extract(file);
-    return known.empty() ? std::vector<SampleFileId>() : std::move(known.mapped().files);
+    auto known = coming_.extract(file);
+    return known.empty() ? policy::StagePlan::Companions() : std::move(known.mapped().companions);
   };
-  plans_->stage.brings = [this](SampleFileId file) { return companions_.contains(file); };
+  plans_->stage.brings = [this](SampleFileId file) { return coming_.contains(file); };
 }
 
 ChunkedSamples::~ChunkedSamples() {
@@ -109,25 +109,25 @@ void ChunkedSamples::begin(DatasetId dataset, const Session& session, std::funct
 
 void ChunkedSamples::deliver(DatasetId dataset, SampleId sample, std::span<const SampleId> package,
                              const std::function<float(SampleId)>& priority_of) {
-  if (package.size() <= 1 && companions_.empty()) return;
+  if (package.size() <= 1 && coming_.empty()) return;
   const SampleFileId first = file_of(dataset, sample);
   if (first == FileTable::kNone) return;
   if (package.size() <= 1) {  // what was to come with it, in an epoch that was left, does not
-    companions_.erase(first);
+    coming_.erase(first);
     return;
   }
-  Companions& others = companions_[first];
-  others = {dataset, {}};
+  Coming& others = coming_[first];
+  others = {dataset, {{}, plans_->importance.has_packages(dataset)}};
   for (const SampleId one : package) {
     plans_->scheduler.store().set_importance(dataset, one, priority_of(one));
     const SampleFileId file = file_of(dataset, one);
-    if (file != FileTable::kNone && file != first) others.files.push_back(file);
+    if (file != FileTable::kNone && file != first) others.companions.files.push_back(file);
   }
 }
 
 void ChunkedSamples::remove_dataset(DatasetId dataset) {
   found_.erase(dataset);
-  std::erase_if(companions_, [dataset](const auto& one) { return one.second.dataset == dataset; });
+  std::erase_if(coming_, [dataset](const auto& one) { return one.second.dataset == dataset; });
 }
 
 }  // namespace sluice::optimizer

@@ -12,6 +12,7 @@
 
 #include "optimizer/services/service.h"
 #include "policy/chunks/chunk_map.h"
+#include "policy/copies/stage_plan.h"
 #include "policy/util/ids.h"
 
 namespace sluice::optimizer {
@@ -50,11 +51,11 @@ class ChunkedSamples : Service {
   Map find(policy::DatasetId dataset, uint32_t samples, const ChunkStore& store);
 
   std::map<policy::DatasetId, Map> found_;  // with chunks
-  struct Companions {
+  struct Coming {
     policy::DatasetId dataset{};
-    std::vector<policy::SampleFileId> files;
+    policy::StagePlan::Companions companions;
   };
-  std::map<policy::SampleFileId, Companions> companions_;  // by the file a chunk will be read for
+  std::map<policy::SampleFileId, Coming> coming_;  // by the file a chunk will be read for
 };
 
 }  // namespace sluice::optimizer

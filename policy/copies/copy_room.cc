@@ -47,11 +47,17 @@ void CopyRoom::set_importance(SampleFileId file, float importance) {
   policy_->set_importance(at, importance);
 }
 
+// It is set again and again: what was promised to stay is in a budget that is no smaller.
 void CopyRoom::set_budget(uint64_t bytes, uint64_t copies) {
+  const uint64_t before = limit();
   budget_ = bytes;
   max_copies_ = copies;
   limit_ = UINT64_MAX;
-  most_ahead_ = UINT64_MAX;
+  if (limit() < before) {
+    most_ahead_ = UINT64_MAX;
+  } else if (most_ahead_ != UINT64_MAX) {
+    most_ahead_ += limit() - before;
+  }
   make_room(0);
 }
 

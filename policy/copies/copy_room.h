@@ -48,8 +48,8 @@ class CopyRoom {
   // number of samples between the first that was not read and the last that was.
   uint64_t window(uint64_t spread, uint64_t now_ns);
   // Bytes, as charged, that can be guaranteed to stay in memory until they are read again: from now
-  // on prefetched copies take at most the rest of the limit, until the next call or a change of
-  // budget or policy.
+  // on prefetched copies take at most the rest of the limit, until the next call, a smaller budget
+  // or a change of policy.
   uint64_t retainable();
 
   bool may_add_copy() const;

@@ -63,7 +63,9 @@ void ICache::read_packages(uint64_t package_bytes) {
   settings_.reads_packages = true;
   settings_.package_bytes = package_bytes;
   split_.set_package_bytes(package_bytes);
-  split_.set_most_l(UINT64_MAX);
+  // Where substitutions are bounded, packages can be read one by one as they are needed: one that
+  // substitutes, and the next.
+  split_.set_most_l(settings_.most_substituted < 1 ? 2 * package_bytes : UINT64_MAX);
 }
 
 void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {

@@ -53,6 +53,30 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   }
 }
 
+// The budget is set several times a second: each time what was promised to stay was open to all.
+TEST_F(StagePlanTest, APromiseOutlivesTheSameBudgetAndALargerOne) {
+  const uint64_t charge = FileTable::charge(kBytes);
+  plan.room().set_policy(PolicyKind::kShade);
+  plan.room().set_budget(100 * charge, 1000);
+  plan.room().window(0, now);
+  for (int i = 0; i < 100; ++i) {
+    plan.room().set_importance(file(i), 1.0F);
+    want(i);
+    arrive();
+    plan.on_read(SessionId{1}, file(i));
+  }
+  const uint64_t retainable = plan.room().retainable();
+  for (const uint64_t budget : {100, 120}) {
+    plan.room().set_budget(budget * charge, 1000);
+    for (int i = 0; i < 150; ++i) {
+      want(1000 + i);
+      arrive();
+    }
+    EXPECT_GE(plan.room().retained(), retainable - charge) << budget;
+    EXPECT_GE(plan.table().ahead(), budget * charge - retainable - charge) << budget;
+  }
+}
+
 TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   plan.room().set_budget(16 << 20, 1000);
   plan.room().window(0, now);

@@ -92,6 +92,7 @@ uint64_t window_after(FileTable* files, bool package) {
   StagePlan plan(files);
   plan.room().set_budget(1ULL << 40, 1000);
   std::vector<SampleFileId> all;
+  all.reserve(101);
   for (int i = 0; i < 101; ++i) all.push_back(files->intern("/data/" + std::to_string(i)));
   plan.companions = [&all, package](SampleFileId) {
     return StagePlan::Companions{{all.begin() + 1, all.end()}, package};

@@ -17,18 +17,27 @@ TEST_F(StagePlanTest, AFileThatCannotFitIsLeftAlone) {
   EXPECT_EQ(plan.table().used(), 0U);
 }
 
-TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_policy(PolicyKind::kShade);
-  plan.room().set_budget(100 * charge, 1000);
-  plan.room().window(0, now);
-  for (int i = 0; i < 100; ++i) {
-    plan.room().set_importance(file(i), 1.0F);
-    want(i);
-    arrive();
-    plan.on_read(SessionId{1}, file(i));
+class Promised : public StagePlanTest {
+ protected:
+  static inline const uint64_t charge = FileTable::charge(kBytes);
+
+  // A budget of a hundred copies is full of retained ones; how much of it is promised to stay.
+  uint64_t promise() {
+    plan.room().set_policy(PolicyKind::kShade);
+    plan.room().set_budget(100 * charge, 1000);
+    plan.room().window(0, now);
+    for (int i = 0; i < 100; ++i) {
+      plan.room().set_importance(file(i), 1.0F);
+      want(i);
+      arrive();
+      plan.on_read(SessionId{1}, file(i));
+    }
+    return plan.room().retainable();
   }
-  const uint64_t retainable = plan.room().retainable();
+};
+
+TEST_F(Promised, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
+  const uint64_t retainable = promise();
   EXPECT_GT(retainable, 40 * charge);
   EXPECT_LT(retainable, 100 * charge);
   EXPECT_LE(plan.room().window(1000, now), 100 * charge - retainable);
@@ -54,18 +63,8 @@ TEST_F(StagePlanTest, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
 }
 
 // The budget is set several times a second: each time what was promised to stay was open to all.
-TEST_F(StagePlanTest, APromiseOutlivesTheSameBudgetAndALargerOne) {
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_policy(PolicyKind::kShade);
-  plan.room().set_budget(100 * charge, 1000);
-  plan.room().window(0, now);
-  for (int i = 0; i < 100; ++i) {
-    plan.room().set_importance(file(i), 1.0F);
-    want(i);
-    arrive();
-    plan.on_read(SessionId{1}, file(i));
-  }
-  const uint64_t retainable = plan.room().retainable();
+TEST_F(Promised, OutlivesTheSameBudgetAndALargerOne) {
+  const uint64_t retainable = promise();
   for (const uint64_t budget : {100, 120}) {
     plan.room().set_budget(budget * charge, 1000);
     for (int i = 0; i < 150; ++i) {

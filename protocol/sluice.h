@@ -92,8 +92,9 @@ int sluice_locate_keys(int dataset, uint64_t first, const char* path, const void
 int sluice_located(int dataset);
 
 /* Collects the names of the files that the calling thread opens for reading, as far as they may be
- * samples: `on` is 1 to begin, 0 to end. One thread of a process at a time: -EBUSY while another
- * one does. */
+ * samples, and those of threads that may read for it, as a pool's do: of all threads that have
+ * begun no sample of their own. `on` is 1 to begin, 0 to end. One thread of a process at a time:
+ * -EBUSY while another one does. */
 int sluice_watch_opens(int on);
 
 /* Copies the absolute paths that were collected since the last call to `text`, in the order of

@@ -65,6 +65,36 @@ def check_learner(folder):
         claim(told.parts == expected, f"{name}: {told.parts[:1]} are declared")
 
 
+def check_index(folder):
+    """A dataset with a part of a list, by an index of its own: guessed, where the index is not labels. Where it is not
+    guessed, the list without the index explains the first samples by chance: what was learned is corrected."""
+    half, paths = COUNT // 2, [os.path.join(folder, name) for name in NAMES]
+    for path in paths:
+        pathlib.Path(path).touch()
+    part = [*range(0, half - 9), *range(half, half + 9)]
+    files = [paths[row] for row in part]
+    for name, index, good in (("an index", part, True), ("labels", [row % 7 for row in range(half)], False),
+                              ("too far", [*part[:-1], COUNT], False)):
+        root = tree.of(Data(None, x=paths, part=index))
+        claim(guesses.guess(root, half) == good, f"{name}: {'not ' if good else ''}guessed")
+        claim(not good or files_by(root, half) == [[path] for path in files], name)
+    told = Told(0)
+    real, learning.sluice = learning.sluice, told
+    learner = learning.Learner(7, half)
+    for rows, expected in (((1, 4, 2), paths[:half]), ((half - 3, half - 8, 9), files)):
+        for index in rows:
+            claim(learner.begin(), "the learner is done")
+            told.opened = [files[index]]
+            learner.read(Data(None, x=paths, part=part), [index])
+        claim(told.parts == [expected], f"after {rows}: {str(told.parts)[:200]}")
+        told.percent = 100
+    for index in range(learning.CHECKED):
+        told.opened = [files[index % half]]
+        learner.read(Data(None, x=paths, part=part), [index % half])
+    learning.sluice = real
+    claim(learner.done and learner.learned is None, "what is learned is checked for ever")
+
+
 def check_rows(folder):
     """Rows of a mapped array are not taken for the files of a list that the dataset has, too."""
     array = os.path.join(folder, "rows.bin")
@@ -166,4 +196,5 @@ def check_padding(folder):
 
 
 if __name__ == "__main__":
-    in_each_python(__file__, (check_bounded,), (check_guesses, check_learner, check_rows, check_folders, check_padding))
+    in_each_python(__file__, (check_bounded,), (check_guesses, check_learner, check_index, check_rows, check_folders,
+                                                check_padding))

@@ -18,6 +18,8 @@ MOST_SAMPLES = 1 << 22
 ATTEMPTS = (2, 3, 4, 6, 9, 14, 24, 48)  # after so many samples whose files are known
 PATIENT = 6  # samples after which what is known is declared, though it is not known for all parts of the dataset
 WHOLE_ATTEMPTS = 3  # with batches that are read with one call
+CHECKED = 32  # samples that are compared with what was learned, once it is declared
+CORRECTIONS = 2
 BLANK = 64  # samples of which no file was seen: they come from elsewhere
 LOOKS = (1, 2, 5, 20)  # fetches at whose beginning it is asked what is known; the first are spared where it is inherited
 SPARED = 2
@@ -44,17 +46,20 @@ class Learner:
         # Not in the job's own process, which may fork.
         self.may_search = worker is not None
         self.declared = 0  # leaves
+        self.learned = None  # the rules of each leaf, once they explained all that was seen
+        self.checks, self.corrections = CHECKED, CORRECTIONS
 
     def begin(self):
         """A fetch begins. Whether it is to be watched: then read() is called for each sample."""
         self.fetches += 1
         if self.done:
             return False
-        if self.fetches in self.looks:
+        if self.learned is None and self.fetches in self.looks:
             located = sluice.located(self.number)
             self.known = located >= KNOWN
             self.done = located < 0 or self.known and self.fetches == LOOKS[-1]
-        return not self.done and (not self.known or self.fetches <= CURIOUS) and sluice.watch_opens(True)
+        awaits = self.learned is not None or not self.known or self.fetches <= CURIOUS
+        return not self.done and awaits and sluice.watch_opens(True)
 
     def read(self, dataset, indices):
         """The samples `indices` were read."""
@@ -66,10 +71,29 @@ class Learner:
             self.done = self.blank >= BLANK and not self.seen
             return
         self.seen.append(rules.Seen(indices, paths))
+        if self.learned is not None:
+            self._check(dataset)
+            return
         self.whole += len(indices) > 1
         if self.whole > WHOLE_ATTEMPTS or len(self.seen) > ATTEMPTS[-1]:
             self.done = True
         elif self.whole or len(self.seen) in ATTEMPTS:
+            self._attempt(dataset)
+
+    def _check(self, dataset):
+        """The latest samples may differ from what was learned, if it explained the first by chance."""
+        root = tree.of(dataset)
+        for leaf, known in zip(root.leaves(), self.learned):
+            leaf.rules = known
+        if explains(root, self.seen[-1]):
+            self.checks -= len(self.seen[-1].rows)
+            if self.checks <= 0:
+                self.done, self.learned = True, None
+            return
+        self.learned, self.known, self.declared = None, False, 0
+        self.done = self.corrections == 0
+        self.corrections -= 1
+        if not self.done:
             self._attempt(dataset)
 
     def _attempt(self, dataset):
@@ -91,10 +115,11 @@ class Learner:
             _thread.start_new_thread(self._search_files, (root, leaf, seen, found[leaf].words))
 
     def _declare(self, root, count, all_leaves):
-        if self.known or 0 <= sluice.located(self.number) < KNOWN:  # not by another rank
+        corrects = self.corrections < CORRECTIONS
+        if self.known or corrects or 0 <= sluice.located(self.number) < KNOWN:  # not by another rank
             declare(self.number, root, self.length)
         self.declared = count
-        self.done = all_leaves
+        self.learned = [leaf.rules for leaf in root.leaves()] if all_leaves else None
 
     def _search_files(self, root, leaf, seen, words):
         """In a thread of its own: reads from storage."""
@@ -106,6 +131,11 @@ class Learner:
                     return
         except Exception as error:
             settings.debug("no rule is learned: %s" % error)
+
+
+def explains(root, one):
+    """Whether each file that the tree's rules give for these samples was opened for them."""
+    return all(path is None or path in one.paths for files in root.files(one.rows) for path in files)
 
 
 def _read_several(seen):

@@ -80,6 +80,7 @@ inline constexpr uint16_t kFlagPage = 2;     // kTrip: page mode, one page was o
 inline constexpr uint16_t kFlagSample = 8;   // kTrip, kRead: between a sample's begin and its end
 inline constexpr uint16_t kFlagAgain = 4;    // kTrip: re-armed checkpoint; pages were mapped
 inline constexpr uint16_t kFlagByPage = 16;  // kMapped: MADV_RANDOM: the kernel reads page by page
+inline constexpr uint16_t kFlagBegun = 32;   // kRead: a call that will read the range has begun
 
 // One event. 64 bytes, so that two producers never share a cache line.
 struct alignas(kCacheLine) Event {

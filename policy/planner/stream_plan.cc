@@ -59,18 +59,21 @@ uint64_t StreamPlan::full_window(const Stream& stream, const PlanInput& input) c
 
 void StreamPlan::aim(const Stream& stream, const PlanInput& input) {
   const uint64_t unseen = stream.opened - stream.position;
-  uint64_t most = unseen + full_window(stream, input);
+  uint64_t beyond = full_window(stream, input);
   if (!stream.confirmed) {
-    most = std::min(most, stream.exact ? kUnconfirmedExact : unseen + kUnconfirmedTrip);
+    beyond = std::min(beyond, stream.exact ? kUnconfirmedExact : kUnconfirmedTrip);
   } else if (stream.exact) {
     // Trust grows with the bytes read in order: two neighbours among random reads are no run.
     // Where a long run ends, all that was read beyond it was for nothing.
     const uint64_t read = stream.position - stream.begin;
-    most = std::min({most, std::max(kLeastTrust, kTrust * read), kMinWindow + read / kLongShare});
+    beyond =
+        std::min({beyond, std::max(kLeastTrust, kTrust * read), kMinWindow + read / kLongShare});
   }
-  // A trip in a confirmed stream means that the whole cell will be read.
+  // A trip in a confirmed stream means that the whole cell will be read, and a call that has begun
+  // reads its range.
   if (stream.confirmed) window_ = std::max(window_, unseen + 8 * input.block);
-  window_ = std::min(window_, most);
+  if (stream.exact) window_ = std::max(window_, unseen);
+  window_ = std::min(window_, unseen + beyond);
   // Rounded to a page, so that no page is read in two parts; with a wide window to a block, or
   // every small step of the reader would cause a small read.
   uint64_t end = page_floor(stream.position + window_);

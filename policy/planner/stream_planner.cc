@@ -141,13 +141,15 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
   }
   access.length = std::min(access.length, file.size - access.offset);
   if (access.length == 0) return;
-  if (access.kind != Access::Kind::kRead) file.mapped = true;
+  const bool calls = access.kind == Access::Kind::kRead || access.kind == Access::Kind::kBegun;
+  if (!calls) file.mapped = true;
   file.last_session = access.session;
   if (access.kind == Access::Kind::kSeen) {
     file.sweep.on_read({access.offset, access.offset + access.length});
   }
   StridePlanner::Match match;
-  if (access.kind != Access::Kind::kTrip) match = StridePlanner::on_read(file, access);
+  const bool was_read = access.kind == Access::Kind::kRead || access.kind == Access::Kind::kSeen;
+  if (was_read) match = StridePlanner::on_read(file, access);
   std::vector<uint32_t> evicted;
   const Tracker::Outcome outcome =
       match.descent ? Tracker::Outcome{} : file.tracker.on_access(access, &evicted);
@@ -172,7 +174,7 @@ void StreamPlanner::on_access(FileId id, const Access& reported) {
 std::vector<Range> StreamPlanner::passed(PlannedFile& file, const Access& access,
                                          const Tracker::Outcome& outcome) {
   const Stream* stream = outcome.stream;
-  if (access.kind != Access::Kind::kTrip) {
+  if (access.kind == Access::Kind::kRead || access.kind == Access::Kind::kSeen) {
     const Range range{access.offset, access.offset + access.length};
     IntervalSet fresh;
     for (const Range& part : file.coverage.add(range)) fresh.add(part);

@@ -11,9 +11,10 @@ namespace sluice::policy {
 // Evidence of reading, from any source: a checkpoint, a read() call, the page table.
 struct Access {
   enum class Kind {
-    kTrip,  // first touch at offset; the reader may have come to offset + length unseen
-    kRead,  // exactly [offset, offset + length) was read
-    kSeen,  // [offset, offset + length) was found mapped since the last scan
+    kTrip,   // first touch at offset; the reader may have come to offset + length unseen
+    kRead,   // exactly [offset, offset + length) was read
+    kSeen,   // [offset, offset + length) was found mapped since the last scan
+    kBegun,  // a call has begun that will read exactly [offset, offset + length)
   };
   Kind kind = Kind::kRead;
   uint64_t offset = 0;  // bytes
@@ -37,11 +38,11 @@ struct Stream {
   SessionId session{};     // of the latest event
   uint64_t begin = 0;      // where it began
   uint64_t position = 0;   // furthest byte known to be wanted; all before it were, too
-  uint64_t opened = 0;     // >= position: the reader may have come this far unseen
+  uint64_t opened = 0;     // >= position: the reader may have come this far unseen, or will come
   uint64_t events = 0;     // events that belong to it
   uint64_t advances = 0;   // of these, those that moved it forward
   bool confirmed = false;  // a run, not a single access
-  bool exact = false;      // events give exact ranges (kRead, kSeen)
+  bool exact = false;      // events give exact ranges (all but kTrip)
   uint64_t first_ns = 0, last_ns = 0;
   uint64_t last_reader = 0;
   double rate = 0;  // bytes per second that the readers consume; 0: not known

@@ -27,7 +27,8 @@ uint64_t slack(const Stream& stream, const Access& access) {
 }
 
 uint64_t seen_end(const Access& access) {
-  return access.kind == Access::Kind::kTrip ? access.offset : access.offset + access.length;
+  const bool was_read = access.kind == Access::Kind::kRead || access.kind == Access::Kind::kSeen;
+  return was_read ? access.offset + access.length : access.offset;
 }
 
 }  // namespace

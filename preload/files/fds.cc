@@ -24,8 +24,9 @@ constexpr uint64_t kDecideAfter = 64 << 10;  // bytes read before the optimizer 
 // The kernel takes no more of a call of readahead() than the mount's own read-ahead, 128 KiB unless
 // it was set.
 constexpr off_t kRequest = 128 << 10;
-constexpr size_t kMostRequested =
-    64 << 20;  // of a large read: more would be in the way of other pages
+// Of a large read. More would be in the way of other reads: the optimizer, to which larger ones are
+// reported when they begin, has no more in flight than the storage takes.
+constexpr size_t kMostRequested = 16 << 20;
 constexpr uint64_t kAskAgainAfter = 4 << 20;  // bytes read, where no optimizer answered
 constexpr uint64_t kEventBytes = 256 << 10;   // bytes read between two events
 
@@ -228,7 +229,8 @@ void fd_copied(int from, int to) {
 
 void fd_large_read(int fd, off_t offset, size_t size) {
   FdEntry* entry = data_fd(fd);
-  if (entry == nullptr || entry->cached.load(std::memory_order_relaxed)) return;
+  const bool cached = entry != nullptr && entry->cached.load(std::memory_order_relaxed);
+  if (entry == nullptr || (cached && size <= kMostRequested)) return;
   if (in_seen_vfork_child()) return;
   const KeepErrno keep;
   if (is_unknown(*entry)) look_at(fd, *entry);
@@ -240,6 +242,13 @@ void fd_large_read(int fd, off_t offset, size_t size) {
   if (entry->use.load(std::memory_order_acquire) != FdUse::kFollowed) return;
   if (offset < 0) offset = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (offset < 0) return;
+  struct stat about;
+  if (size > kMostRequested && same_file(fd, *entry, &about) && offset < about.st_size) {
+    const size_t left = static_cast<size_t>(about.st_size - offset);
+    emit_read(entry->file.load(std::memory_order_relaxed), static_cast<uint64_t>(offset),
+              std::min(size, left), sample_flags() | protocol::kFlagBegun);
+  }
+  if (cached) return;
   const off_t end = offset + static_cast<off_t>(std::min(size, kMostRequested));
   for (off_t at = offset; at < end; at += kRequest) {
     sys::call(SYS_readahead, fd, at, std::min(kRequest, end - at));

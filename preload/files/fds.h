@@ -60,8 +60,8 @@ void fd_copied(int from, int to);
 inline constexpr size_t kLargeRead = 256 << 10;
 // Before a large read, at the descriptor's own offset if `offset` is negative. Where the file is
 // followed and the last large read waited, requests the range from the kernel, which alone would
-// request no more of it at a time than it reads ahead (128 KiB), one after the other. errno is
-// preserved.
+// request no more of it at a time than it reads ahead (128 KiB), one after the other; of a very
+// large read the beginning, and the optimizer reads the rest. errno is preserved.
 void fd_large_read(int fd, off_t offset, size_t size);
 void fd_large_read_ended(int fd, bool waited);
 

@@ -87,7 +87,9 @@ void ring(std::span<const std::byte> bytes) {
     using protocol::EventKind;
     if (event.kind == EventKind::kTrip || event.kind == EventKind::kRead) {
       Access access;
-      access.kind = event.kind == EventKind::kTrip ? Access::Kind::kTrip : Access::Kind::kRead;
+      access.kind = event.kind == EventKind::kTrip              ? Access::Kind::kTrip
+                    : (event.flags & protocol::kFlagBegun) != 0 ? Access::Kind::kBegun
+                                                                : Access::Kind::kRead;
       access.offset = event.offset;
       access.length = event.length;
       access.time_ns = event.time_ns;

@@ -15,6 +15,7 @@ from harness import claim, until
 
 MIB = 1 << 20
 SIZE, PIECE = 64 * MIB, 4 * MIB
+HUGE = 128 * MIB  # in one call
 REQUEST = 128 << 10  # of which the kernel requests one or two at a time by itself
 OWN = {"SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, "SLUICE_DATASET": None}
 JOB = f"""
@@ -61,6 +62,24 @@ def answered(place, command):
     return followed > 0
 
 
+def one_call(place, source):
+    """Most of a huge read, of which the job reports nothing before its end, is read by the optimizer meanwhile."""
+    path, report = os.path.join(source, "huge"), os.path.join(place.work, "report.json")
+    with open(path, "wb") as file:
+        file.write(os.urandom(HUGE))
+    job = "import hashlib, os, sys; f = os.open(sys.argv[1], 0); print(hashlib.sha256(os.pread(f, %d, 0)).hexdigest())" % HUGE
+    expected = place.run([sys.executable, "-c", job, path], library=None).stdout
+    with slowfs_harness.Mount(place.folder, source, "--latency", 10, "--bandwidth", 200) as mount:
+        until(lambda: answered(place, argv("pread", mount.path("first"), 1)), 60, "the optimizer answers")
+        done = place.run([sys.executable, "-c", job, mount.path("huge")], SLUICE_REPORT=report, **OWN)
+        asked = mount.stats()["totals"]["read_bytes"]
+    claim(done.returncode == 0 and done.stdout == expected, done.stderr)
+    with open(report, encoding="utf-8") as text:
+        ahead = json.load(text)["precached_bytes"]
+    claim(ahead > HUGE // 2, f"{ahead >> 20} MiB of {HUGE >> 20} were read ahead")
+    claim(asked < HUGE + SIZE + HUGE // 20, f"{asked >> 20} MiB were read from storage")
+
+
 def test(place):
     if not os.path.exists("/dev/fuse") or not shutil.which("fusermount3"):
         harness.skip("FUSE is needed")
@@ -85,6 +104,7 @@ def test(place):
                 os.kill(mount.pid, signal.SIGUSR2)
             out, err = harness.communicate(job, 60)
             claim(job.returncode == 0 and out == expected, f"{kind}: {out}{err}")
+    one_call(place, source)
     if not shutil.which("strace"):
         return
     with slowfs_harness.Mount(place.folder, source) as mount:

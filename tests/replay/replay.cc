@@ -121,9 +121,11 @@ class Replay {
     flush();
     if (kind == "trip" || kind == "read" || kind == "seen") {
       Access access;
+      const bool begun = (number(words, "flags") & sluice::protocol::kFlagBegun) != 0;
       access.kind = kind == "trip"   ? Access::Kind::kTrip
-                    : kind == "read" ? Access::Kind::kRead
-                                     : Access::Kind::kSeen;
+                    : kind == "seen" ? Access::Kind::kSeen
+                    : begun          ? Access::Kind::kBegun
+                                     : Access::Kind::kRead;
       access.offset = range.begin;
       access.length = range.length();
       access.time_ns = now;

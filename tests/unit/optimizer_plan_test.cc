@@ -122,6 +122,19 @@ TEST(AutomaticPlan, OneExactEventIsFollowedByLittle) {
   EXPECT_LE(plan.target(), kMiB + 512 * kKiB);
 }
 
+// The range of a call that has begun is certain, however little is known of the stream; what
+// follows it is not.
+TEST(AutomaticPlan, ACallThatBeganIsReadToItsEndAtOnce) {
+  for (const uint64_t events : {1, 5}) {
+    StreamPlan plan({});
+    const Stream stream = stream_at(kMiB, 91 * kMiB, events, true);
+    plan.on_reader(stream, kInput);
+    EXPECT_GE(plan.target(), 91 * kMiB) << events << " events";
+    for (int i = 0; i < 1000; ++i) plan.on_filled(stream, kMiB, kInput);
+    EXPECT_LE(plan.target(), 91 * kMiB + (events == 1 ? 512 * kKiB : 16 * kMiB));
+  }
+}
+
 TEST(AutomaticPlan, StaysWithinItsShareOfTheBudgetAndTheFile) {
   for (const uint64_t budget : {4 * kMiB, 64 * kMiB, 1024 * kMiB}) {
     for (const uint32_t streams : {1U, 3U, 30U}) {

@@ -51,6 +51,21 @@ TEST(Tracker, ASequentialRunIsOneStreamConfirmedByItsSecondEvent) {
   EXPECT_NEAR(tracker.streams().front().rate, 131.072e6, 2e6);
 }
 
+TEST(Tracker, ACallThatBeginsOpensItsRangeWhichItsEndPasses) {
+  Tracker tracker;
+  Access begun = read_at(3 * kMiB, 90 * kMiB, 1, 1);
+  begun.kind = Access::Kind::kBegun;
+  const auto outcome = tracker.on_access(begun, nullptr);
+  EXPECT_EQ(outcome.stream->position, 3 * kMiB);
+  EXPECT_EQ(outcome.stream->opened, 93 * kMiB);
+  EXPECT_TRUE(outcome.stream->exact);
+  const auto ended = tracker.on_access(read_at(3 * kMiB, 90 * kMiB, 1, kStepNs), nullptr);
+  EXPECT_FALSE(ended.begun);
+  EXPECT_EQ(ended.before, 3 * kMiB);
+  EXPECT_EQ(ended.stream->position, 93 * kMiB);
+  EXPECT_EQ(ended.stream->opened, 93 * kMiB);
+}
+
 TEST(Tracker, ATripGivesAPositionAndAnUpperBound) {
   Tracker tracker;
   const auto outcome = tracker.on_access(trip_at(3 * kMiB, 8 * kMiB, 1, 1), nullptr);

@@ -39,7 +39,9 @@ constexpr const char* kEventNames[] = {"none",   "trip",   "read",  "mapped", "u
 
 Access access_of(const Session& session, const TakenEvent& event, uint64_t now) {
   Access access;
-  access.kind = event.data.kind == EventKind::kTrip ? Access::Kind::kTrip : Access::Kind::kRead;
+  access.kind = event.data.kind == EventKind::kTrip              ? Access::Kind::kTrip
+                : (event.data.flags & protocol::kFlagBegun) != 0 ? Access::Kind::kBegun
+                                                                 : Access::Kind::kRead;
   access.offset = event.data.offset;
   access.length = event.data.length;
   access.time_ns = std::min(event.data.time_ns, now);

@@ -31,8 +31,11 @@ PlanInput StreamPlanner::input(const PlannedFile& file, const Stream& stream) co
   PlanInput out{file.size, model.block(), model.bandwidth(), accounts_.budget(stream.session),
                 confirmed};
   const auto reader = file.readers.find(stream.last_reader);
-  if (reader == file.readers.end() || reader->second.shares.known()) return out;
-  if (const auto guess = reader->second.shares.guess(file.tensors)) out.likely_end = guess->end;
+  if (reader == file.readers.end()) return out;
+  const Shares& shares = reader->second.shares;
+  if (const auto end = shares.first_end(file.tensors)) out.likely_end = *end;
+  if (shares.known()) return out;
+  if (const auto guess = shares.guess(file.tensors)) out.likely_end = guess->end;
   return out;
 }
 

@@ -25,11 +25,17 @@ std::vector<Range> ahead(const PlannedFile& file, const StridedReader& reader, u
   if (reader.shares.partial() && !reader.shares.unordered()) {
     return reader.shares.expected(file.tensors, 0, most);
   }
-  if (reader.descents.active()) return reader.descents.expected(most);
-  if (!reader.shares.known()) {
+  const bool descends = reader.descents.active();
+  if (!descends && !reader.shares.known()) {
     if (const auto guess = reader.shares.guess(file.tensors)) return {*guess};
   }
-  return reader.strides.expected(most);
+  std::vector<Range> out =
+      descends ? reader.descents.expected(most) : reader.strides.expected(most);
+  if (const auto end = reader.shares.first_end(file.tensors)) {
+    std::erase_if(out, [&](const Range& range) { return range.begin >= *end; });
+    for (Range& range : out) range.end = std::min(range.end, *end);
+  }
+  return out;
 }
 
 }  // namespace

@@ -182,6 +182,11 @@ std::optional<Range> Shares::guess(const TensorList& tensors) const {
   return Range{touched.begin, *end};
 }
 
+std::optional<uint64_t> Shares::first_end(const TensorList& tensors) const {
+  if (begins_ != 1 || open_.size() != 1) return std::nullopt;
+  return tensors[open_.front().tensor].bytes.end + kBeyondFirst;
+}
+
 Range Shares::share_in(const Tensor& tensor) const {
   if (!is_shared(tensor)) return tensor.bytes;
   const auto known = by_kind_.find(tensor.kind);

@@ -35,6 +35,9 @@ class Shares {
 
   // What it is likely to read of the first tensor that it began. REQUIRES: not known().
   std::optional<Range> guess(const TensorList& tensors) const;
+  // While it has begun one tensor alone: how far to read ahead. Whoever opens a file for one tensor
+  // reads no other; so a little beyond its end, which is read while the next one becomes known.
+  std::optional<uint64_t> first_end(const TensorList& tensors) const;
   // What it is expected to read of the tensor that was begun last. REQUIRES: known().
   Range current(const TensorList& tensors) const { return share_in(tensors[last_]); }
   // What it is expected to read, at most `most` bytes, in the file's order: from the tensor that
@@ -63,6 +66,7 @@ class Shares {
   };
   static constexpr size_t kMostOpen = 64;
   static constexpr unsigned kBackward = 2;
+  static constexpr uint64_t kBeyondFirst = 1 << 20;
   static constexpr size_t kReturns = 4;
 
   void touch(const TensorList& tensors, size_t tensor, Range part, uint64_t time_ns);

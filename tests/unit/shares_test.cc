@@ -212,15 +212,15 @@ TEST(LikelyEnd, IsWhereTheNextEqualPartBegins) {
 
 // Reads its share of each tensor. Returns what the storage was asked for, in bytes.
 uint64_t read_shares(test::World& world, const Model& model, const std::vector<size_t>& order,
-                     const std::vector<uint64_t>& ranks) {
+                     const std::vector<uint64_t>& ranks, uint64_t of = 4) {
   uint64_t asked = 0, time = world.now();
   world.on_read = [&](uint64_t, const PlannedRead& planned) { asked += planned.range.length(); };
   world.scheduler.streams().on_tensors(FileId{1}, model.tensors);
   for (const size_t tensor : order) {
-    const uint64_t length = model.share(tensor, 0, 4).length();
+    const uint64_t length = model.share(tensor, 0, of).length();
     for (uint64_t at = 0; at < length; at += 256 * kKiB) {
       for (const uint64_t rank : ranks) {
-        const Range share = model.share(tensor, rank, 4);
+        const Range share = model.share(tensor, rank, of);
         const Range piece{
             (share.begin + at) / 4096 * 4096,
             (std::min(share.begin + at + 256 * kKiB, share.end) + 4095) / 4096 * 4096};
@@ -274,6 +274,20 @@ TEST_F(SharedWeights, AFewTensorsReadLittleMore) {
   order_.resize(4);
   const uint64_t asked = read_shares(world_, model_, order_, {1});
   EXPECT_LE(asked, 3 * (64 + 4 + 4 + 12) / 4 * kMiB);
+}
+
+// As of a file that is opened for its header and a tensor. The next tensor is read ahead of once it
+// was begun.
+TEST_F(SharedWeights, BeyondTheOnlyTensorThatWasBegunLittleIsRead) {
+  for (const size_t tensor : {3, 0}) {
+    Model model(30);
+    test::World world({0.010, 200e6}, model.size);
+    const uint64_t asked = read_shares(world, model, {tensor}, {0}, 1);
+    EXPECT_LE(asked, model.tensors[tensor].bytes.length() + 2 * kMiB) << "tensor " << tensor;
+  }
+  std::sort(order_.begin(), order_.end());
+  read_shares(world_, model_, order_, {0}, 1);
+  EXPECT_LE(seconds(), static_cast<double>(model_.size) / 200e6 * 1.05);
 }
 
 TEST_F(SharedWeights, WithLittleMemoryNoMoreThanThatIsHeld) {

@@ -2,7 +2,6 @@
 #include "preload/samples/samples.h"
 
 #include <cerrno>
-#include <utility>
 
 #include "preload/base/keep_errno.h"
 #include "preload/base/process.h"
@@ -17,6 +16,7 @@
 #include "preload/session/client.h"
 #include "preload/session/events.h"
 #include "preload/session/waits.h"
+#include "preload/stage/copy_counts.h"
 #include "preload/stage/window.h"
 #include "protocol/ring.h"
 #include "protocol/sluice.h"
@@ -67,8 +67,9 @@ int ends(int dataset, uint64_t index) {
   page_watch_ends();
   release_sample_memory();
   --t_state.samples_begun;
-  emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index),
-                  std::exchange(t_state.copies_given, 0), std::exchange(t_state.copies_left, 0));
+  const CopyCounts copies = take_copy_counts();
+  emit_sample_end(static_cast<uint32_t>(dataset), key_of(dataset, index), copies.given,
+                  copies.left);
   send_seen_files(false);
   return 0;
 }

@@ -60,6 +60,17 @@ bool may_use_stage(const Stage* stage) {
   return stage != nullptr && in_window() && samples_wanted() && !in_vfork_child();
 }
 
+// Counts an open that would have been given a copy in a window.
+void note_beside_window(const Stage* stage, int folder, const char* path) {
+  if (stage == nullptr || !beside_window() || !samples_wanted() || in_vfork_child()) return;
+  StagePath absolute;
+  StageCopy copy;
+  if (stage_path_of(*stage, folder, path, &absolute) &&
+      find_staged(*stage, absolute, false, &copy)) {
+    g_copies_missed.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
 bool numbers_are_scarce(int fd) {
   struct rlimit limit;
   return sys::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, sys::word(&limit)) != 0 ||
@@ -70,10 +81,12 @@ bool numbers_are_scarce(int fd) {
 
 int open_staged(int folder, const char* path, int flags) {
   const Stage* stage = stage_in_use();
-  if (!may_use_stage(stage) || (flags & ~kHarmless) != O_RDONLY || staged_fds_open() >= kMostOpen ||
-      staged_bytes_open() >= kMostOpenBytes) {
+  if ((flags & ~kHarmless) != O_RDONLY) return -1;
+  if (!may_use_stage(stage)) {
+    note_beside_window(stage, folder, path);
     return -1;
   }
+  if (staged_fds_open() >= kMostOpen || staged_bytes_open() >= kMostOpenBytes) return -1;
   StagePath absolute;
   StageCopy copy;
   if (!stage_path_of(*stage, folder, path, &absolute) ||

@@ -1,6 +1,7 @@
 #include "policy/samples/job_orders.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::policy {
 namespace {
@@ -132,6 +133,8 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const W
                                                const Judge& judge, const FileWindow& file_window) {
   const Datasets::Dataset* dataset = datasets_.find(key.second);
   if (dataset == nullptr) return std::nullopt;
+  const bool trial = dataset->trial[0] || dataset->trial[1];
+  if (std::exchange(job.trial, trial) && !trial) job.order.rewind();  // the control group, too
   for (unsigned checked = 0; checked < kMaxChecked; ++checked) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
@@ -158,6 +161,14 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const W
   return std::nullopt;
 }
 
+void JobOrders::restart(DatasetId dataset) {
+  for (auto& [key, job] : jobs_) {
+    if (key.second != dataset) continue;
+    job.pending.clear();
+    job.order.restart();
+  }
+}
+
 // False: prefetching is off for such samples.
 bool JobOrders::hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset,
                          uint32_t index) const {
@@ -168,7 +179,7 @@ bool JobOrders::hand_out(const Key& key, Job& job, const Datasets::Dataset& data
   job.last = {{},    key.first,          key.second,      job.order.epoch(),
               index, job.order.cursor(), job.order.size()};
   if (!parts.empty() && dataset.trial[kind] && is_control(index)) {
-    job.order.hand_out(1);
+    job.order.hand_out(0);
     return true;
   }
   job.order.hand_out(static_cast<uint32_t>(std::min<uint64_t>(files_.charge(parts), UINT32_MAX)));

@@ -25,6 +25,7 @@ class JobOrders {
     WantedExtent last;            // of that sample
     uint64_t known = 0;           // known samples of the dataset when the order was last searched
     bool whole_files = false;     // the sample handed out last consists of whole files
+    bool trial = false;           // a trial of the dataset was running at the last call
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
   using Key = std::pair<SessionId, DatasetId>;  // session and dataset
@@ -76,6 +77,9 @@ class JobOrders {
   using FileWindow = std::function<uint64_t(uint64_t spread)>;
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
                                    const FileWindow& file_window = nullptr);
+  // What next() has given of the dataset and that has not begun is given again: it is to be brought
+  // in another way.
+  void restart(DatasetId dataset);
   // The sample has not begun yet, and is still at the same position of the order.
   bool is_ahead(const WantedExtent& wanted) const;
   // Visits the extents of samples that next() has handed out or passed over and that have not begun

@@ -170,6 +170,14 @@ void SampleOrder::hand_out(uint32_t bytes) {
   handed_end_ = std::max(handed_end_, cursor_);
 }
 
+void SampleOrder::restart() {
+  for (uint64_t at = head_; at < handed_end_ && at < current_.size(); ++at) {
+    if (!taken_[at]) handed_[at] = 0;
+  }
+  ahead_bytes_ = 0;
+  handed_end_ = cursor_ = head_;
+}
+
 void SampleOrder::lighten(uint32_t bytes) {
   if (cursor_ == 0 || taken_[cursor_ - 1] || handed_[cursor_ - 1] == 0) return;
   uint32_t& handed = handed_[cursor_ - 1];

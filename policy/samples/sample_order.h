@@ -38,6 +38,8 @@ class SampleOrder {
   void lighten(uint32_t bytes);
   // Positions that were handed out with 0 bytes and not taken are handed out again.
   void rewind() { cursor_ = head_; }
+  // All that were handed out and not taken are handed out again.
+  void restart();
 
   // Positions between the first that was not taken and the last that was: how far apart workers are
   // that read batches in parallel.

@@ -90,6 +90,47 @@ TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
   EXPECT_FALSE(book.orders().next(bytes(16 * 4096), take_all));
 }
 
+// It lies behind what was handed out meanwhile, and is read sooner.
+TEST(SampleBook, TheControlGroupIsWantedOnceItsTrialIsOver) {
+  Book book;
+  const auto order = shuffled(1000, 1);
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  book.datasets().set_trial(book.data, false, true);
+  std::set<uint32_t> wanted;
+  while (const auto one = book.orders().next(bytes(200 * 4096), take_all)) {
+    EXPECT_FALSE(JobOrders::is_control(one->sample));
+    wanted.insert(one->sample);
+  }
+  EXPECT_EQ(wanted.size(), 200U);
+  book.datasets().set_trial(book.data, false, false);
+  for (uint32_t i = 0; i < 100; ++i) book.read(1, order[i], {});
+  std::vector<uint32_t> after;
+  while (const auto one = book.orders().next(bytes(200 * 4096), take_all)) {
+    EXPECT_TRUE(wanted.insert(one->sample).second);
+    after.push_back(one->sample);
+  }
+  ASSERT_GE(after.size(), 40U);
+  const auto passed_over = std::find_if(order.begin() + 100, order.end(), JobOrders::is_control);
+  EXPECT_EQ(after.front(), *passed_over);
+}
+
+TEST(SampleBook, WhatIsToBeBroughtInAnotherWayIsWantedOnceMore) {
+  Book book;
+  const auto order = shuffled(1000, 1);
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  int before = 0, after = 0;
+  while (book.orders().next(bytes(200 * 4096), take_all)) ++before;
+  EXPECT_EQ(before, 200);
+  for (uint32_t i = 0; i < 10; ++i) book.read(1, order[i], {});
+  book.orders().restart(book.data);
+  while (const auto one = book.orders().next(bytes(200 * 4096), take_all)) {
+    EXPECT_EQ(one->sample, order[10 + static_cast<size_t>(after++)]);
+  }
+  EXPECT_EQ(after, 200);
+}
+
 TEST(SampleBook, WhatCannotBeReadNowIsWantedLaterAndWhatNeverIsNot) {
   Book book;
   book.read(1, 0, {{0, 10, FileId{9}}, {8192, 10, FileId{9}}});

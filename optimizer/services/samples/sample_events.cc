@@ -165,6 +165,7 @@ void SampleEvents::note_uptake(SessionId owner, uint64_t reader, DatasetId datas
     say(Level::kInfo, "{} is not read from copies: its originals are read ahead", following->name);
   }
   plans_->stage.need_originals(dataset);
+  plans_->samples.orders().restart(dataset);
   stage_->remove_evicted();
 }
 

@@ -24,4 +24,10 @@ OpenedFile open_ahead(const std::string& path, unsigned times) {
   return result;
 }
 
+bool look_up_again(const std::string& path, const protocol::TakenFile& about) {
+  struct stat now {};
+  return stat(path.c_str(), &now) == 0 && now.st_dev == about.device && now.st_ino == about.inode &&
+         in_ns(now.st_ctim.tv_sec, now.st_ctim.tv_nsec) == about.changed_ns;
+}
+
 }  // namespace sluice::optimizer

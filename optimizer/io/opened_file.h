@@ -32,6 +32,10 @@ struct OpenedFile {
 // Blocks in the file system. Any thread.
 OpenedFile open_ahead(const std::string& path, unsigned times);
 
+// Whether the path leads to the file still. The kernel then knows its names, and attributes, for as
+// long as after any lookup. Blocks as open_ahead() does.
+bool look_up_again(const std::string& path, const protocol::TakenFile& about);
+
 // A time of a file's attributes, in nanoseconds since 1970.
 constexpr int64_t in_ns(int64_t seconds, int64_t nanoseconds) {
   return seconds * 1'000'000'000 + nanoseconds;

@@ -93,11 +93,12 @@ bool Openings::offer(SessionId id, const std::string& path, OpenedFile file) {
     close(id, std::move(file));
     return false;
   }
-  const uint64_t until = file.began_ns + longest_ns(*session);
+  const uint64_t looked_up = file.began_ns, until = looked_up + longest_ns(*session);
   ahead->held[hash] = {.path = path,
                        .file = std::move(file),
                        .place = static_cast<uint32_t>(&*free - places.data()),
-                       .until_ns = until};
+                       .until_ns = until,
+                       .looked_up_ns = looked_up};
   count(id);
   free->store(hash, std::memory_order_release);
   return true;
@@ -112,8 +113,44 @@ bool Openings::holds(SessionId id, const std::string& path) const {
   return find(id, path) != nullptr;
 }
 
-void Openings::report_gone(SessionId id, const std::string& path, Gone how) const {
-  for (const OnGone& one : on_gone) one(id, path, how);
+std::vector<std::string> Openings::paths(SessionId id) const {
+  std::vector<std::string> out;
+  if (const auto ahead = ahead_.find(id); ahead != ahead_.end()) {
+    for (const auto& [hash, held] : ahead->second.held) out.push_back(held.path);
+  }
+  return out;
+}
+
+void Openings::look_up_again(SessionId id, const std::vector<std::string>& paths,
+                             uint64_t older_ns) {
+  const auto ahead = ahead_.find(id);
+  if (ahead == ahead_.end()) return;
+  const uint64_t now = now_ns();
+  for (const std::string& path : paths) {
+    const auto held = ahead->second.held.find(hash_of(path));
+    if (held == ahead->second.held.end() || held->second.path != path ||
+        now < held->second.looked_up_ns + older_ns || !held->second.file.fd) {
+      continue;
+    }
+    held->second.looked_up_ns = now;
+    const auto same = std::make_shared<bool>(false);
+    threads_.opening.run(
+        id, held->second.file.about.device,
+        [same, path, about = held->second.file.about] {
+          *same = optimizer::look_up_again(path, about);
+        },
+        [this, id, path, same] {
+          if (!*same) withdraw(id, path);
+          count(id);
+        });
+  }
+}
+
+void Openings::report_gone(SessionId id, const Held& held, How how) const {
+  const uint64_t now = now_ns();
+  const Gone gone{how, now - std::min(now, held.looked_up_ns)};
+  const std::string path = held.path;
+  for (const OnGone& one : on_gone) one(id, path, gone);
 }
 
 const Openings::Held* Openings::find(SessionId id, const std::string& path) const {
@@ -124,23 +161,23 @@ const Openings::Held* Openings::find(SessionId id, const std::string& path) cons
 }
 
 void Openings::withdraw(SessionId id, const std::string& path) {
-  if (holds(id, path)) gone(id, hash_of(path), Gone::kWithdrawn);
+  if (holds(id, path)) gone(id, hash_of(path), How::kWithdrawn);
 }
 
 // REQUIRES: it is held.
-void Openings::gone(SessionId id, uint64_t hash, Gone how) {
+void Openings::gone(SessionId id, uint64_t hash, How how) {
   Ahead& ahead = ahead_[id];
   const auto at = ahead.held.find(hash);
   Held held = std::move(at->second);
   ahead.held.erase(at);
-  if (how == Gone::kExpired && held.opened != 0) how = Gone::kWithdrawn;  // it was only watched
-  if (how == Gone::kExpired) ++ahead.expired;
+  if (how == How::kExpired && held.opened != 0) how = How::kWithdrawn;  // it was only watched
+  if (how == How::kExpired) ++ahead.expired;
   if (const Session* session = sessions_->find(id)) {
     session->memory.get()->header.opened_ahead[held.place].store(0, std::memory_order_relaxed);
   }
   close(id, std::move(held.file));
   count(id);
-  report_gone(id, held.path, how);
+  report_gone(id, held, how);
 }
 
 void Openings::close(SessionId id, OpenedFile file) {
@@ -171,11 +208,11 @@ void Openings::taken(SessionId id, Ahead* ahead, uint64_t hash) {
     ahead->again /= 2;
   }
   if (!next_descriptor(&held)) {
-    gone(id, hash, Gone::kTaken);
+    gone(id, hash, How::kTaken);
     return;
   }
   count(id);
-  report_gone(id, std::string(held.path), Gone::kTaken);
+  report_gone(id, held, How::kTaken);
 }
 
 // REQUIRES: it is held, and the job has opened it before.
@@ -183,7 +220,7 @@ void Openings::opened_again(SessionId id, uint64_t hash) {
   Ahead& ahead = ahead_[id];
   Held& held = ahead.held[hash];
   if (held.watched) ++ahead.again;
-  if (++held.opened >= kMostOpened || !next_descriptor(&held)) gone(id, hash, Gone::kWithdrawn);
+  if (++held.opened >= kMostOpened || !next_descriptor(&held)) gone(id, hash, How::kWithdrawn);
 }
 
 // False: the file is of no use any more.
@@ -248,7 +285,7 @@ void Openings::handle(const Peer& peer, const CloseAheadMessage& message,
   Ahead& ahead = ahead_[id];
   ahead.paused_until_ns = now_ns() + kPauseNs;
   if (on_close_all) on_close_all(id);
-  while (!ahead.held.empty()) gone(id, ahead.held.begin()->first, Gone::kWithdrawn);
+  while (!ahead.held.empty()) gone(id, ahead.held.begin()->first, How::kWithdrawn);
   count(id);
 }
 
@@ -258,13 +295,13 @@ void Openings::tick(uint64_t now) {
     for (const auto& [hash, held] : ahead.held) {
       if (held.until_ns < now) old.push_back(hash);
     }
-    for (const uint64_t hash : old) gone(id, hash, Gone::kExpired);
+    for (const uint64_t hash : old) gone(id, hash, How::kExpired);
   }
 }
 
 void Openings::remove_session(SessionId id) {
   if (const auto at = ahead_.find(id); at != ahead_.end()) {
-    while (!at->second.held.empty()) gone(id, at->second.held.begin()->first, Gone::kWithdrawn);
+    while (!at->second.held.empty()) gone(id, at->second.held.begin()->first, How::kWithdrawn);
     ahead_.erase(at);
   }
   waiting_.erase(id);

@@ -35,9 +35,20 @@ class Openings : Service {
   void close(policy::SessionId session, OpenedFile file);
   size_t held(policy::SessionId session) const;  // files
   bool holds(policy::SessionId session, const std::string& path) const;
+  std::vector<std::string> paths(policy::SessionId session) const;  // of all that are held
+  // Has the paths looked up again that were not for `older_ns`; what they do not lead to any more
+  // is withdrawn. The kernel forgets names: without them an open takes a round trip for each
+  // folder.
+  void look_up_again(policy::SessionId session, const std::vector<std::string>& paths,
+                     uint64_t older_ns);
   // A file is not held any more: the job has taken it, or did not before it was held for too long.
-  enum class Gone : uint8_t { kTaken, kWithdrawn, kExpired };
-  using OnGone = std::function<void(policy::SessionId session, const std::string& path, Gone how)>;
+  enum class How : uint8_t { kTaken, kWithdrawn, kExpired };
+  struct Gone {
+    How how{};
+    uint64_t held_ns = 0;  // since its path was looked up
+  };
+  using OnGone =
+      std::function<void(policy::SessionId session, const std::string& path, const Gone& gone)>;
   std::vector<OnGone> on_gone;  // all are called
   // The job is about to do what open files may change: nothing that is opened ahead of a start
   // stays of use, and the opening of files that are under way is waited for.
@@ -69,6 +80,7 @@ class Openings : Service {
     unsigned opened = 0;  // times by the job
     // When it is closed. Without a descriptor it only shows how often the job opens it.
     uint64_t until_ns = 0;
+    uint64_t looked_up_ns = 0;  // when its path began to be looked up last
     bool watched = false;
   };
   struct Ahead {
@@ -84,8 +96,8 @@ class Openings : Service {
   void taken(policy::SessionId session, Ahead* ahead, uint64_t hash);
   void opened_again(policy::SessionId session, uint64_t hash);
   static bool next_descriptor(Held* held);
-  void gone(policy::SessionId session, uint64_t hash, Gone how);
-  void report_gone(policy::SessionId session, const std::string& path, Gone how) const;
+  void gone(policy::SessionId session, uint64_t hash, How how);
+  void report_gone(policy::SessionId session, const Held& held, How how) const;
 
   Threads threads_;
   protocol::AccessIdentity identity_{};  // this process's

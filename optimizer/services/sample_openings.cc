@@ -1,5 +1,6 @@
 #include "optimizer/services/sample_openings.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,14 +13,15 @@ using policy::SessionId;
 namespace {
 
 constexpr uint64_t kFillNs = 10 * kMillisecond;
+constexpr size_t kLookedUp = 64;        // files that come next whose names are kept valid
 constexpr uint64_t kAgainNs = kSecond;  // a file that was taken, or not held, is opened no sooner
 
 }  // namespace
 
 SampleOpenings::SampleOpenings(const Service& service, Openings* openings)
     : Service(service), openings_(openings) {
-  openings_->on_gone.push_back(
-      [this](SessionId id, const std::string& path, Openings::Gone how) { gone(id, path, how); });
+  openings_->on_gone.push_back([this](SessionId id, const std::string& path,
+                                      const Openings::Gone& how) { gone(id, path, how); });
 }
 
 unsigned SampleOpenings::wanted(SessionId id, SampleFileId file) const {
@@ -53,6 +55,8 @@ void SampleOpenings::fill(SessionId id, Job* job, uint64_t now) {
   const std::vector<SampleFileId> files =
       plans_->samples.orders().next_files(id, job->pace.window());
   job->near = {files.begin(), files.end()};
+  withdraw_read(id, *job);
+  look_up_again(id, files);
   size_t open_files = openings_->held(id) + job->opening.size();
   if (open_files >= job->pace.window() || openings_->wanted(id) == 0) return;
   for (const SampleFileId file : files) {
@@ -69,6 +73,29 @@ void SampleOpenings::fill(SessionId id, Job* job, uint64_t now) {
     ++open_files;
   }
   openings_->count(id);
+}
+
+// A reader that came to its file while that was being opened has opened it itself. Such files would
+// be held in the place of those that come next until they expire.
+void SampleOpenings::withdraw_read(SessionId id, const Job& job) {
+  for (const std::string& path : openings_->paths(id)) {
+    const SampleFileId file = plans_->sample_files.find(path);
+    if (file == policy::FileTable::kNone || job.near.contains(file) ||
+        plans_->stage.original_is_ahead(file)) {
+      continue;
+    }
+    openings_->withdraw(id, path);
+  }
+}
+
+// Of the files that come next: a job that stood still, or slowed down, comes to files that were
+// opened a while ago, and would look up each of them by itself, one after the other.
+void SampleOpenings::look_up_again(SessionId id, std::span<const SampleFileId> files) {
+  std::vector<std::string> paths;
+  for (const SampleFileId file : files.first(std::min(files.size(), kLookedUp))) {
+    paths.push_back(plans_->sample_files.path(file));
+  }
+  openings_->look_up_again(id, paths, policy::OpenPace::kFreshNs * 3 / 4);
 }
 
 void SampleOpenings::open(SessionId id, Job* job, SampleFileId file, std::string path) {
@@ -102,14 +129,14 @@ void SampleOpenings::opened(SessionId id, SampleFileId file, const std::string& 
   job.not_before_ns[file] = now_ns() + kAgainNs;
 }
 
-void SampleOpenings::gone(SessionId id, const std::string& path, Openings::Gone how) {
+void SampleOpenings::gone(SessionId id, const std::string& path, const Openings::Gone& gone) {
   const auto at = jobs_.find(id);
   if (at == jobs_.end()) return;
   Job& job = at->second;
   const uint64_t now = now_ns();
-  if (how == Openings::Gone::kExpired) job.pace.expired(now);
-  if (how != Openings::Gone::kTaken) return;
-  job.pace.taken();
+  if (gone.how == Openings::How::kExpired) job.pace.expired(now);
+  if (gone.how != Openings::How::kTaken) return;
+  job.pace.taken(gone.held_ns, now);
   job.due = true;
   const SampleFileId file = plans_->sample_files.find(path);
   // Its sample may not be known to have begun yet.

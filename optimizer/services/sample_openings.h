@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 
 #include "optimizer/services/openings.h"
@@ -43,10 +44,12 @@ class SampleOpenings : Service {
   };
 
   void fill(policy::SessionId session, Job* job, uint64_t now_ns);
+  void withdraw_read(policy::SessionId session, const Job& job);
+  void look_up_again(policy::SessionId session, std::span<const policy::SampleFileId> files);
   void open(policy::SessionId session, Job* job, policy::SampleFileId file, std::string path);
   void opened(policy::SessionId session, policy::SampleFileId file, const std::string& path,
               OpenedFile result);
-  void gone(policy::SessionId session, const std::string& path, Openings::Gone how);
+  void gone(policy::SessionId session, const std::string& path, const Openings::Gone& how);
 
   Openings* const openings_;
   std::map<policy::SessionId, Job> jobs_;

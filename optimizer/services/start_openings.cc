@@ -46,9 +46,10 @@ struct StartOpenings::Start {
 
 StartOpenings::StartOpenings(const Sessions* sessions, Openings* openings)
     : sessions_(sessions), openings_(openings) {
-  openings_->on_gone.push_back([this](SessionId id, const std::string& path, Openings::Gone how) {
-    gone(id, path, how == Openings::Gone::kTaken);
-  });
+  openings_->on_gone.push_back(
+      [this](SessionId id, const std::string& path, const Openings::Gone& how) {
+        gone(id, path, how.how == Openings::How::kTaken);
+      });
   openings_->on_close_all = [this](SessionId id) { end(id); };
 }
 

@@ -78,7 +78,7 @@ class Timed:
 MOUNT = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
 
 
-def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT, computed=()):
+def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT, computed=(), batch=None):
     read_below(source)
     touch_memory(1 << 30)
     command = ["/usr/bin/python3", "-W", "ignore",
@@ -90,6 +90,8 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
             json.dump(followed, file)
             file.flush()
             words += ["--shared", file.name]
+        if batch:
+            words += ["--batch", str(batch)]
         if computed:
             words += ["--computed", *map(str, computed)]
         result, status = jobs.run([[*command, *words]], sluice), {}

@@ -1,6 +1,6 @@
 """A training whose epochs are timed: Fashion-MNIST as one padded file an image.
 
-train_importance.py FOLDER EPOCHS COMPUTE_MS [--computed SHARE...] [--shared FILE] [--workers N] [--seed N]: prints
+train_importance.py FOLDER EPOCHS COMPUTE_MS [--computed SHARE...] [--shared FILE] [--workers N] [--batch N] [--seed N]: prints
 one JSON object: of each epoch how long it took, how much of that the training waited for a batch, and how many
 samples it had.
 
@@ -121,6 +121,7 @@ def main():
     parser.add_argument("--computed", type=float, nargs="*")
     parser.add_argument("--shared")
     parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--seed", type=int, default=5)
     given = parser.parse_args()
     training = Training(given.compute_ms / 1e3, given.seed)
@@ -128,7 +129,7 @@ def main():
         with open(given.shared, encoding="utf-8") as text:
             passes = follow(training, given.folder, given.workers, json.load(text))
     else:
-        loader = DataLoader(Images(given.folder), batch_size=BATCH, shuffle=True, num_workers=given.workers)
+        loader = DataLoader(Images(given.folder), batch_size=given.batch, shuffle=True, num_workers=given.workers)
         shares = given.computed or [1.0] * given.epochs
         if len(shares) != given.epochs:
             parser.error("--computed: one share for each epoch")

@@ -65,10 +65,12 @@ class Table:
         return f"| {row.name} | {ground} | {text} | {statistics.median(shares):.2f}{spread} | {read:.2f} |"
 
     def values(self):
-        """The figures that these runs give: name -> values of the rounds."""
+        """The figures that these runs give: name -> values of the rounds. None of which a row was not measured."""
         found = {}
+        here = {row for row, _ in self.runs}
+        partial = {row.figure for row in ROWS if row not in here}
         for (row, ground), rounds in self.runs.items():
-            if row.peer or not row.figure or (ground != FAR and len(row.grounds) > 1):
+            if row.peer or not row.figure or row.figure in partial or (ground != FAR and len(row.grounds) > 1):
                 continue
             if row.figure.endswith("_bytes"):
                 found[row.figure] = [one["sluice"]["asked"] - one["sluice"]["bytes"] for one in rounds]

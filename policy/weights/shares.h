@@ -35,8 +35,8 @@ class Shares {
 
   // What it is likely to read of the first tensor that it began. REQUIRES: not known().
   std::optional<Range> guess(const TensorList& tensors) const;
-  // While it has begun one tensor alone: how far to read ahead. Whoever opens a file for one tensor
-  // reads no other; so a little beyond its end, which is read while the next one becomes known.
+  // While it has begun one tensor alone: how far to read ahead. A reader that opens a file for one
+  // tensor reads no other; so a little beyond its end, which is read while the next becomes known.
   std::optional<uint64_t> first_end(const TensorList& tensors) const;
   // What it is expected to read of the tensor that was begun last. REQUIRES: known().
   Range current(const TensorList& tensors) const { return share_in(tensors[last_]); }

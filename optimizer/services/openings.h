@@ -36,8 +36,8 @@ class Openings : Service {
   size_t held(policy::SessionId session) const;  // files
   bool holds(policy::SessionId session, const std::string& path) const;
   std::vector<std::string> paths(policy::SessionId session) const;  // of all that are held
-  // Has the paths looked up again that were not for `older_ns`; what they do not lead to any more is
-  // withdrawn. Once their names are not valid in the kernel, an open takes a round trip for each
+  // Has the paths looked up again that were not for `older_ns`; what they do not lead to any more
+  // is withdrawn. Once their names are not valid in the kernel, an open takes a round trip for each
   // folder.
   void look_up_again(policy::SessionId session, const std::vector<std::string>& paths,
                      uint64_t older_ns);

@@ -65,6 +65,8 @@ struct PlannedFile {
   TensorList tensors;                         // of a file of weights; empty: not known
   bool shared = false;                        // some reader reads parts of its tensors
   bool descended = false;                     // some reader reads it backwards, in part
+  bool heads_wanted = false;                  // some reader touches its tensors before it reads one
+  Cursor heads_cursor;                        // in first pages of tensors
   IntervalSet unreadable;                     // what reads for no stream failed to read
   Sweep sweep;
   uint64_t sweep_probed = 0;          // no page between its cursor and this was cached at a probe

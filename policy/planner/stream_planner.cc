@@ -328,6 +328,7 @@ std::optional<Range> StreamPlanner::next_range(FileId id, PlannedFile& file, con
 void StreamPlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   for (auto& [mount_id, mount] : queue_.mounts()) {
     if (mount.idle(now_ns) == 0) continue;
+    heads_.plan(mount_id, now_ns, reads);
     for (const Candidate& candidate : candidates(mount_id)) {
       PlannedFile& file = files_.at(candidate.file);
       const Stream* stream = file.tracker.find(candidate.stream);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/planner/accounts.h"
+#include "policy/planner/head_planner.h"
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_drop.h"
 #include "policy/planner/planned_file.h"
@@ -38,6 +39,7 @@ class StreamPlanner {
         accounts_(*accounts),
         queue_(*queue),
         files_(*files),
+        heads_(residency, accounts, queue, files),
         strides_(residency, accounts, queue, files),
         sequels_(residency, accounts, queue, files) {}
 
@@ -105,6 +107,7 @@ class StreamPlanner {
   Accounts& accounts_;
   MountQueue& queue_;
   PlannedFiles& files_;
+  HeadPlanner heads_;
   StridePlanner strides_;
   SequelPlanner sequels_;
   // By reader: the file and stream in which it was last.

@@ -186,6 +186,13 @@ bool StridePlanner::whole(const PlannedFile& file) {
 IntervalSet StridePlanner::needed(const PlannedFile& file, uint64_t idle_ns, uint64_t now_ns) {
   IntervalSet out;
   if (file.sequel_until_ns > now_ns) out.add({0, file.sequel_cursor.frontier});
+  const bool any = std::ranges::any_of(
+      file.readers, [&](const auto& entry) { return active(entry.second, idle_ns, now_ns); });
+  if (file.heads_wanted && any) {
+    for (const Tensor& tensor : file.tensors) {
+      out.add({tensor.bytes.begin, tensor.bytes.begin + 1});
+    }
+  }
   if (!leads(file)) return out;
   for (const auto& [id, reader] : file.readers) {
     if (!active(reader, idle_ns, now_ns)) continue;

@@ -3,6 +3,7 @@
 // expected of those of the same kind, and of others until they are known. Pure; one thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,8 @@ class Shares {
   // It goes back to tensors that lie before others that it has read.
   bool unordered() const { return backward_ > kBackward; }
   uint64_t bytes() const { return bytes_; }  // that it was found to have read
+  // Tensors of which it touched the first page alone, so far.
+  uint64_t heads_alone() const { return heads_ - std::min(heads_, begins_); }
 
   // What it is likely to read of the first tensor that it began. REQUIRES: not known().
   std::optional<Range> guess(const TensorList& tensors) const;

@@ -290,6 +290,38 @@ TEST_F(SharedWeights, BeyondTheOnlyTensorThatWasBegunLittleIsRead) {
   EXPECT_LE(seconds(), static_cast<double>(model_.size) / 200e6 * 1.05);
 }
 
+// transformers' from_pretrained touches every tensor once before it reads any.
+TEST_F(SharedWeights, FirstPagesThatAreTouchedOneAfterTheOtherAreReadAtOnce) {
+  shuffle();
+  uint64_t planned = 0, asked = 0, time = world_.now();
+  world_.on_read = [&](uint64_t, const PlannedRead& read) { planned += read.range.length(); };
+  world_.scheduler.streams().on_tensors(FileId{1}, model_.tensors);
+  for (const size_t tensor : order_) {
+    const uint64_t begin = model_.tensors[tensor].bytes.begin / 4096 * 4096;
+    time = test::read_mapped(world_, {begin, begin + 4096}, 1, time, &asked);
+  }
+  EXPECT_LE(asked, 8U * 4096) << "the rest was there before it was touched";
+  EXPECT_LE(planned, order_.size() * 4096 + 8 * kMiB) << "each of the first may begin a stream";
+  EXPECT_LE(seconds(), 0.010 * 16) << "of " << order_.size() << " round trips";
+}
+
+TEST_F(SharedWeights, NoFirstPageIsReadAheadForATensorThatIsReadAtOnce) {
+  for (const size_t tensor : {5, 2}) {
+    const Range bytes = model_.tensors[tensor].bytes;
+    test::World world({0.010, 200e6}, model_.size);
+    uint64_t asked = 0, time = world.now();
+    world.on_read = [&](uint64_t, const PlannedRead& read) {
+      if (read.range.begin > bytes.end + 2 * kMiB) asked += read.range.length();
+    };
+    world.scheduler.streams().on_tensors(FileId{1}, model_.tensors);
+    for (uint64_t at = bytes.begin / 4096 * 4096; at < bytes.begin + 2 * kMiB; at += 64 * kKiB) {
+      uint64_t own = 0;
+      time = test::read_mapped(world, {at, at + 64 * kKiB}, 1, time, &own);
+    }
+    EXPECT_EQ(asked, 0U) << "tensor " << tensor;
+  }
+}
+
 TEST_F(SharedWeights, WithLittleMemoryNoMoreThanThatIsHeld) {
   world_.scheduler.accounts().set_budget(64 * kMiB);
   shuffle();

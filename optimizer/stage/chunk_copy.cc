@@ -37,9 +37,8 @@ CopyResult original_of(const std::string& path, const CopyRules& rules, const Pa
   if (!result.good) return result;
   result.validated_ns = now;
   const int sync = chunk.stale_ns < kCachedAttributesNs ? AT_STATX_FORCE_SYNC : 0;
-  struct stat itself {};
   // A link may lead elsewhere, unseen: it takes the ordinary way.
-  result.good = lstat(path.c_str(), &itself) == 0 && !S_ISLNK(itself.st_mode) &&
+  result.good = (result.flags & protocol::kStageLink) == 0 &&
                 stat_of(place.get(), sync, &result.stat) &&
                 chunk.store->check(chunk.place, result.stat, now);
   return result;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "optimizer/stage/folder_visits.h"
 #include "optimizer/stage/stage_folder.h"
 
 namespace sluice::optimizer {
@@ -20,6 +21,12 @@ namespace {
 using Failure = StagePlan::Failure;
 
 constexpr uint64_t kInode = 1024;  // bytes that tmpfs takes per file besides its pages
+
+// What the kernel knows of folders is the process's. Its threads may outlive main().
+FolderVisits& folder_visits() {
+  static FolderVisits* const visits = new FolderVisits;
+  return *visits;
+}
 
 }  // namespace
 
@@ -80,9 +87,17 @@ std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 CopyResult examine(const std::string& path, const CopyRules& rules, UniqueFd* place,
                    StageMount* mount) {
   CopyResult result;
-  // O_PATH, to find its type first: opening a device or a pipe has side effects.
-  place->reset(open(path.c_str(), O_PATH | O_CLOEXEC));
+  folder_visits().visit(path);
+  // O_PATH, to find its type first: opening a device or a pipe has side effects. The path is walked
+  // once: while the storage was asked for its last part, what the kernel knew of its folders may
+  // have expired.
+  place->reset(open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   if (!*place || !stat_of(place->get(), 0, &result.stat)) return not_copied(errno, path);
+  if (S_ISLNK(result.stat.mode)) {
+    result.flags |= protocol::kStageLink;
+    place->reset(open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!*place || !stat_of(place->get(), 0, &result.stat)) return not_copied(errno, path);
+  }
   if (!S_ISREG(result.stat.mode)) return not_copied(Failure::kError, path + ": not a regular file");
   *mount = stage_mount(place->get(), result.stat.device);
   if (!rules.any_mount && mount->local) return not_copied(Failure::kMount);

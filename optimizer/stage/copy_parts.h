@@ -20,7 +20,8 @@ bool stat_at(int folder, const char* name, int flags, protocol::StageStat* out);
 // Whether it is the same state of the same file.
 bool same(const protocol::StageStat& a, const protocol::StageStat& b);
 
-// Whether the file may be fetched; sets the result's `stat` and an O_PATH descriptor in *place.
+// Whether the file may be fetched; sets the result's `stat` and `flags`, and an O_PATH descriptor
+// in *place.
 CopyResult examine(const std::string& path, const CopyRules& rules, UniqueFd* place,
                    StageMount* mount);
 

@@ -146,9 +146,6 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
   CopyResult result = examine(path, rules, &place, &mount);
   if (!result.good) return result;
   result.good = false;
-  struct stat itself {};
-  if (lstat(path.c_str(), &itself) != 0) return not_copied(errno, path);
-  if (S_ISLNK(itself.st_mode)) result.flags |= protocol::kStageLink;
 
   UniqueFd copy = new_copy(folder);
   if (!copy) return not_copied(errno, "the stage");

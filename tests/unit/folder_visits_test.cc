@@ -1,0 +1,94 @@
+// Folders of files that many threads open: at most one look-up of each at a time.
+#include "optimizer/stage/folder_visits.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice::optimizer {
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(60);
+
+// A storage whose look-ups of one folder wait until they may end.
+struct Storage {
+  explicit Storage(std::string slow) : slow_folder(std::move(slow)) {}
+
+  void look_up(const std::string& folder) {
+    std::unique_lock lock(mutex);
+    ++asked[folder];
+    changed.notify_all();
+    if (folder == slow_folder) changed.wait_for(lock, kLimit, [this] { return may_end; });
+  }
+  bool wait_for(const std::string& folder, unsigned count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kLimit, [&] { return asked[folder] >= count; });
+  }
+  unsigned count(const std::string& folder) {
+    const std::lock_guard lock(mutex);
+    return asked[folder];
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    may_end = true;
+    changed.notify_all();
+  }
+
+  const std::string slow_folder;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, unsigned> asked;
+  bool may_end = false;
+};
+
+// Each second all threads of a mount asked for the same ten folders at once: of 500 requests a
+// second that the storage answered, 90 were for those.
+TEST(FolderVisits, ThreadsWaitForOneLookUp) {
+  Storage storage("/data/7");
+  FolderVisits visits([&](const std::string& folder) { storage.look_up(folder); });
+  std::atomic<unsigned> ended{0};
+  std::vector<std::thread> threads;
+  const auto visit = [&] {
+    visits.visit("/data/7/a");
+    ++ended;
+  };
+  threads.emplace_back(visit);
+  ASSERT_TRUE(storage.wait_for("/data/7", 1));
+  for (unsigned i = 0; i < 7; ++i) threads.emplace_back(visit);
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  while (visits.waiting() < 7 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  visits.visit("/data/8/a");
+  EXPECT_EQ(storage.count("/data/8"), 1U);
+  EXPECT_EQ(storage.count("/data/7"), 1U);
+  EXPECT_EQ(ended, 0U);
+  storage.end();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(storage.count("/data/7"), 1U);
+  EXPECT_EQ(ended, 8U);
+}
+
+TEST(FolderVisits, AFolderIsLookedUpByEachVisitThatFindsNone) {
+  Storage storage("");
+  FolderVisits visits([&](const std::string& folder) { storage.look_up(folder); });
+  for (unsigned i = 0; i < 3; ++i) visits.visit("/a/b/c");
+  EXPECT_EQ(storage.asked, (std::map<std::string, unsigned>{{"/a", 3}, {"/a/b", 3}}));
+  visits.visit("/c");
+  EXPECT_EQ(storage.asked.size(), 2U);
+}
+
+TEST(FolderVisits, OfFoldersThatAreGoneNothingIsSaid) {
+  FolderVisits visits;
+  visits.visit("/nothing/of/that/name");
+}
+
+}  // namespace
+}  // namespace sluice::optimizer

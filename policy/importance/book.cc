@@ -43,6 +43,7 @@ ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* ow
                                      .h_share = options.h_share,
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
+                                     .fills = true,
                                      .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
     const auto packages = packages_.find(requester.dataset);

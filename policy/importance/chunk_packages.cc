@@ -10,6 +10,7 @@ namespace {
 // Compared for each load. The best of eight random packages is nearly as useful as the best of all,
 // and takes a time that does not grow with the dataset.
 constexpr uint32_t kCompared = 8;
+constexpr uint64_t kLeastUseful = 4;  // divisor of a package's bytes
 
 }  // namespace
 
@@ -37,11 +38,12 @@ uint32_t ChunkPackages::next_to_load(const std::function<bool(SampleId)>& useful
     // Those that were compared are at the front.
     const uint32_t other = compared + random_.below(static_cast<uint32_t>(left_.size()) - compared);
     std::swap(left_[compared], left_[other]);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, all = 0;
     for (const SampleId sample : map_->members(left_[compared])) {
+      all += bytes_[sample];
       bytes += useful(sample) ? bytes_[sample] : 0;
     }
-    if (bytes == 0) {  // nor will it have any later in this epoch
+    if (bytes == 0 || bytes * kLeastUseful < all) {  // nor will it have more later in this epoch
       std::swap(left_[compared], left_.back());
       left_.pop_back();
       continue;

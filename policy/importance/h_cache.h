@@ -16,16 +16,20 @@ namespace sluice::policy {
 // there is room, or if it is more important than the least important retained one, which is then
 // evicted: the top of a min-heap (the H-heap). An L-sample is never retained here.
 //
-// Two additions to the paper. Samples have sizes: as many are evicted as make room, and none unless
-// the newcomer is more important than each of them. And a new list is adopted without a pause: each
-// access moves some entries from the far end of the old heap to the shadow heap, which is keyed by
-// the new list; meanwhile the victim is whichever of the two tops is less important by the new
-// list. A further list that arrives before the move is complete waits for that.
+// Three additions to the paper. If `fills`, any sample is retained while there is room, and evicted
+// before all H-samples: without that the epoch in which all samples are alike, for want of values,
+// leaves the memory empty, and one whose list is shorter than the memory never fills it. Samples
+// have sizes: as many are evicted as make room, and none unless the newcomer is more important than
+// each of them. And a new list is adopted without a pause: each access moves some entries from the
+// far end of the old heap to the shadow heap, which is keyed by the new list; meanwhile the victim
+// is whichever of the two tops is less important by the new list. A further list that arrives
+// before the move is complete waits for that.
 class HCache : public RetainedSet {
  public:
   // Bytes, samples.
-  HCache(uint64_t capacity, uint32_t samples)
+  HCache(uint64_t capacity, uint32_t samples, bool fills = false)
       : RetainedSet(capacity, samples),
+        fills_(fills),
         list_(std::make_shared<const HList>()),
         heap_(samples),
         old_(samples) {}
@@ -47,7 +51,7 @@ class HCache : public RetainedSet {
   }
 
  protected:
-  bool admits(SampleId sample) const override { return list_->contains(sample); }
+  bool admits(SampleId sample) const override { return fills_ || list_->contains(sample); }
   void grow(uint32_t samples) override {
     heap_.grow(samples);
     old_.grow(samples);
@@ -64,6 +68,7 @@ class HCache : public RetainedSet {
   static constexpr size_t kEntriesEach = 32;
   using Heap = SampleHeap<float>;  // 8 bytes an entry, and 4 for each sample of the dataset
 
+  const bool fills_;
   std::shared_ptr<const HList> list_;  // never nullptr
   std::shared_ptr<const HList> next_;  // adopted after list_; nullptr: none
   Heap heap_;                          // by importance in list_

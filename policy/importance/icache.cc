@@ -14,7 +14,7 @@ constexpr double kNearlyAll = 0.9;
 ICache::ICache(const ICacheSettings& settings)
     : settings_(settings),
       split_(settings.capacity, settings.package_bytes),
-      h_(settings.l_cache ? split_.h_bytes() : settings.capacity, settings.samples),
+      h_(settings.l_cache ? split_.h_bytes() : settings.capacity, settings.samples, settings.fills),
       l_(settings.l_cache ? split_.l_bytes() : 0, settings.labels),
       random_(mixed(settings.seed)) {}
 
@@ -44,6 +44,11 @@ void ICache::begin_epoch(uint32_t number, std::shared_ptr<const HList> list,
   h_.set_capacity(split_.h_bytes(), evicted);
   l_.set_capacity(split_.l_bytes(), &of_l);
   evicted->insert(evicted->end(), of_l.begin(), of_l.end());
+  if (std::exchange(begins_packages_, false)) {
+    // What was read in passing would fill the room that there is for packages.
+    l_.clear(&of_l);
+    evicted->insert(evicted->end(), of_l.begin(), of_l.end());
+  }
   spare(kNoSample, evicted);
 }
 
@@ -61,6 +66,7 @@ void ICache::limit_l() {
 
 void ICache::read_packages(uint64_t package_bytes) {
   settings_.reads_packages = true;
+  begins_packages_ = true;
   settings_.package_bytes = package_bytes;
   split_.set_package_bytes(package_bytes);
   // Where substitutions are bounded, packages can be read one by one as they are needed: one that
@@ -131,7 +137,8 @@ Delivery ICache::request(uint32_t number, SampleId requested, uint32_t bytes,
   evicted->clear();
   Job& job = jobs_.at(number);
   const bool is_h = job.list->contains(requested);
-  split_.access(is_h);
+  // Where all are alike, for want of values, their frequency says nothing about the split.
+  if (job.list->size() != 0) split_.access(is_h);
   job.bytes += bytes;
   Delivery delivery{requested, DeliveryKind::kMiss};
   // A second request for a sample in an epoch comes from a sampler with replacement.

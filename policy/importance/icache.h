@@ -43,7 +43,8 @@ struct ICacheSettings {
   // Packages are read from storage on demand. False: they are built from samples that were read
   // anyway, so the L-cache must have room for every substitute of an epoch.
   bool reads_packages = true;
-  Labels labels;  // a substitute has the label of the requested sample
+  bool fills = false;  // the H-cache retains L-samples while it has room
+  Labels labels;       // a substitute has the label of the requested sample
   uint64_t seed = 1;
 };
 
@@ -119,6 +120,7 @@ class ICache {
 
   ICacheSettings settings_;
   CacheSplit split_;
+  bool begins_packages_ = false;  // with the next epoch
   HCache h_;
   LCache l_;
   Random random_;

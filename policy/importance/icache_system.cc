@@ -18,6 +18,7 @@ ICacheSystem::ICacheSystem(const SystemSettings& settings, Substitute substitute
               .package_bytes = settings.package_bytes,
               .l_cache = l_cache,
               .reads_packages = settings.reads_packages,
+              .fills = settings.fills,
               .labels = settings.labels,
               .seed = settings.seed}),
       packer_({.samples = settings.samples,
@@ -246,8 +247,8 @@ void ICacheSystem::count_package(std::span<const Packed> package, const Job& job
   }
 }
 
-// The same with a chunk that was made ahead. What is in memory already is not loaded again; what
-// the L-cache has no room for is left out, possible substitutes last.
+// The same with a chunk that was made ahead. Only what may substitute is loaded: the next packages
+// evict the rest long before it is requested.
 void ICacheSystem::load_chunk(uint32_t number, const Job& job, SampleId sample) {
   const LCache& l_cache = cache_.l_cache();
   if (!job.packages || job.list->size() == 0 || l_cache.undelivered(number, sample) != 0 ||
@@ -264,13 +265,11 @@ void ICacheSystem::load_chunk(uint32_t number, const Job& job, SampleId sample) 
   if (chunk == kNoChunk) return;
   std::vector<Packed> package;
   uint64_t bytes = 0;
-  for (const bool first : {true, false}) {
-    for (const SampleId other : chunks_->members(chunk)) {
-      if (in_memory(other) || useful(other) != first) continue;
-      bytes += chunks_->bytes(other);
-      if (bytes > l_cache.capacity()) break;
-      package.push_back({other, chunks_->bytes(other)});
-    }
+  for (const SampleId other : chunks_->members(chunk)) {
+    if (!useful(other)) continue;
+    bytes += chunks_->bytes(other);
+    if (bytes > l_cache.capacity()) break;
+    package.push_back({other, chunks_->bytes(other)});
   }
   if (package.empty()) return;
   count_package(package, job, *cache_.ledger(number));

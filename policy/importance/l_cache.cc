@@ -41,15 +41,22 @@ void LCache::set_capacity(uint64_t bytes, std::vector<SampleId>* evicted) {
 }
 
 void LCache::shrink(std::vector<SampleId>* evicted) {
-  while (used_ > capacity_ && packages_.size() > 1) {
-    const Package oldest = std::move(packages_.front());
-    packages_.pop_front();
-    for (const SampleId sample : oldest.samples) {
-      const auto at = places_.find(sample);
-      if (at == places_.end() || at->second.package != oldest.number) continue;
-      evicted->push_back(sample);
-      drop(sample);
-    }
+  while (used_ > capacity_ && packages_.size() > 1) evict_oldest(evicted);
+}
+
+void LCache::clear(std::vector<SampleId>* evicted) {
+  evicted->clear();
+  while (!packages_.empty()) evict_oldest(evicted);
+}
+
+void LCache::evict_oldest(std::vector<SampleId>* evicted) {
+  const Package oldest = std::move(packages_.front());
+  packages_.pop_front();
+  for (const SampleId sample : oldest.samples) {
+    const auto at = places_.find(sample);
+    if (at == places_.end() || at->second.package != oldest.number) continue;
+    evicted->push_back(sample);
+    drop(sample);
   }
 }
 

@@ -38,6 +38,8 @@ class LCache {
   void load(std::span<const Packed> package, std::vector<SampleId>* evicted);
   // Bytes that may be retained from now on; *evicted as above.
   void set_capacity(uint64_t bytes, std::vector<SampleId>* evicted);
+  // Evicts everything; *evicted as above.
+  void clear(std::vector<SampleId>* evicted);
   // The sample is no longer in memory, or is retained by the H-cache now.
   void drop(SampleId sample);
 
@@ -98,6 +100,7 @@ class LCache {
   void add_to(Job* job, SampleId sample);
   void remove_from(Job* job, SampleId sample);
   void shrink(std::vector<SampleId>* evicted);
+  void evict_oldest(std::vector<SampleId>* evicted);
   void leave(uint64_t package);
 
   uint64_t capacity_;

@@ -26,6 +26,8 @@ struct SystemSettings {
   uint64_t package_bytes = kPackageBytes;
   // See ICacheSettings: false costs no read, and is how Sluice runs.
   bool reads_packages = true;
+  // See ICacheSettings: not as published, and how Sluice runs.
+  bool fills = false;
   Labels labels;
   uint64_t seed = 1;
 };

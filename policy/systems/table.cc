@@ -147,6 +147,7 @@ std::unique_ptr<System> whole(const SystemSettings& settings) {
 std::unique_ptr<System> in_passing(const SystemSettings& settings) {
   SystemSettings own = settings;
   own.reads_packages = false;
+  own.fills = true;
   return std::make_unique<ICacheSystem>(own, Substitute::kL, true);
 }
 

@@ -131,7 +131,8 @@ TEST_P(Packages, BringSubstitutesBeforeTheyAreDelivered) {
   EXPECT_GT(with.packages, 0U);
   EXPECT_EQ(with.view().broken, 0U) << "promised, and not in memory";
   EXPECT_GT(with.hit_ratio(), without.hit_ratio() + 0.05);
-  EXPECT_LE(with.most, kCapacity / kBytes + 2 * kOfPackage);
+  // The one more has left the H-cache and comes back with a package: it is not evicted until then.
+  EXPECT_LE(with.most, kCapacity / kBytes + 2 * kOfPackage + 1);
 }
 
 TEST_P(Packages, AreReadAgainWhenWhatTheyBroughtIsLost) {
@@ -175,13 +176,16 @@ TEST(ChunkPackages, NameThoseThatWereNotLoadedTheMostUsefulFirst) {
                          std::vector<uint32_t>(40, 1), 1);
   packages.begin_epoch();
   const uint32_t best = 2;
-  std::set<SampleId> useful = {packages.members(0).front(), packages.members(1).front()};
+  std::set<SampleId> useful = {packages.members(3).front(), packages.members(3).back()};
   useful.insert(packages.members(best).begin(), packages.members(best).end());
+  for (const uint32_t other : {0U, 1U}) {
+    useful.insert(packages.members(other).begin(), packages.members(other).begin() + 3);
+  }
   const auto is_useful = [&useful](SampleId sample) { return useful.contains(sample); };
   EXPECT_EQ(packages.next_to_load(is_useful), best);
   EXPECT_LT(packages.next_to_load(is_useful), best);
   EXPECT_LT(packages.next_to_load(is_useful), best);
-  EXPECT_EQ(packages.next_to_load(is_useful), kNoChunk);
+  EXPECT_EQ(packages.next_to_load(is_useful), kNoChunk) << "for a fifth of it none is read";
   packages.begin_epoch();
   EXPECT_EQ(packages.next_to_load(is_useful), best);
 }

@@ -246,6 +246,26 @@ TEST(HCache, ANewListIsTakenOverALittleWithEachRequest) {
   EXPECT_EQ(retained.size(), cache.count());
 }
 
+TEST(HCache, RoomThatHSamplesLeaveIsFilledWithOthers) {
+  HCache cache(4, 6, true);
+  std::vector<SampleId> evicted;
+  for (SampleId id = 0; id < 6; ++id) {  // no list yet: all are alike
+    EXPECT_EQ(cache.access(0, id, 1, &evicted), id < 4 ? Decision::kRetain : Decision::kPass);
+  }
+  const std::vector<float> values{0, 0, 1, 0, 2, 3};
+  cache.set_list(list_of(6, values, 0.5));  // of these 2, 4 and 5
+  EXPECT_EQ(cache.access(0, 1, 1, &evicted), Decision::kHit);
+  EXPECT_EQ(cache.access(0, 4, 1, &evicted), Decision::kRetain);
+  EXPECT_EQ(cache.access(0, 5, 1, &evicted), Decision::kRetain);
+  EXPECT_TRUE(cache.retained(2)) << "an H-sample stays while others can make room";
+  for (const SampleId other : {0U, 1U, 3U}) {
+    if (!cache.retained(other)) {
+      EXPECT_EQ(cache.access(0, other, 1, &evicted), Decision::kPass) << "it evicts nothing";
+    }
+  }
+  EXPECT_EQ(cache.count(), 4U);
+}
+
 TEST(HCache, TakesSizesIntoAccount) {
   const std::vector<float> values{1, 2, 3, 4, 5};
   HCache cache(10, 5);

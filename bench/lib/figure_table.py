@@ -181,7 +181,7 @@ FIGURES = {
     "icache_live_hit_20": Figure(
         "ratio", 0.37, "live, that job where 2,000 requests a second are answered at 500 MB/s, packages of 64 samples on"
         " the same storage, memory for 20 %, at most 12 % substituted: samples that were retained, or that a package"
-        " brought for an earlier request / samples of the epochs after the first", True),
+        " brought for an earlier request / samples of the last six of 13 epochs", True),
     "icache_live_hit_40": Figure("ratio", 0.55, "the same, 40 %", True),
     "icache_live_hit_60": Figure("ratio", 0.69, "the same, 60 %", True),
     "icache_live_hit_80": Figure("ratio", 0.83, "the same, 80 %", True),

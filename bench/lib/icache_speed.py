@@ -78,20 +78,23 @@ class Timed:
 MOUNT = ["--latency", PROFILES["busy"], "--bandwidth", str(LINK)]
 
 
-def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT, computed=(), batch=None):
+def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MOUNT, computed=(), batch=None,
+            epochs=EPOCHS, timed=TIMED, counted=False):
     read_below(source)
     touch_memory(1 << 30)
     command = ["/usr/bin/python3", "-W", "ignore",
                os.path.join(TOP, "bench/reader/train_importance.py")]
     with SlowMount(bench, "icache", source, *options) as mount, \
             tempfile.NamedTemporaryFile("w", dir=bench.request.out, suffix=".json") as file:
-        words = [mount.folder, str(EPOCHS), str(compute), "--workers", str(workers)]
+        words = [mount.folder, str(epochs), str(compute), "--workers", str(workers)]
         if followed:
             json.dump(followed, file)
             file.flush()
             words += ["--shared", file.name]
         if batch:
             words += ["--batch", str(batch)]
+        if counted:
+            words += ["--status", program("sluice")]
         if computed:
             words += ["--computed", *map(str, computed)]
         result, status = jobs.run([[*command, *words]], sluice), {}
@@ -100,7 +103,7 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
             sluice.stop()
         asked = mount.stats()["totals"]["read_bytes"]
     passes = result.reader["passes"]
-    return Timed(passes if followed else passes[TIMED], result, asked, status)
+    return Timed(passes if followed else passes[timed], result, asked, status)
 
 
 def under_sluice(bench, source, size, compute, workers=6, options=MOUNT, computed=(), **settings):

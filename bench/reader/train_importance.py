@@ -1,8 +1,9 @@
 """A training whose epochs are timed: Fashion-MNIST as one padded file an image.
 
-train_importance.py FOLDER EPOCHS COMPUTE_MS [--computed SHARE...] [--shared FILE] [--workers N] [--batch N] [--seed N]: prints
-one JSON object: of each epoch how long it took, how much of that the training waited for a batch, and how many
-samples it had.
+train_importance.py FOLDER EPOCHS COMPUTE_MS [--computed SHARE...] [--shared FILE] [--workers N] [--batch N] [--seed N]
+[--status PROGRAM]: prints one JSON object: of each epoch how long it took, how much of that the training waited for a batch,
+and how many samples it had. With `sluice` as PROGRAM also how the requests of all epochs until then were answered, which it
+asks for between epochs.
 
 What the model computes is a softmax regression, whose losses are real; then it waits until a batch of 256
 has taken COMPUTE_MS since it came, as long as a GPU would compute another model. `--computed`: of each epoch, the
@@ -18,6 +19,7 @@ import argparse
 import json
 import os
 import queue
+import subprocess
 import threading
 import time
 
@@ -113,6 +115,15 @@ def follow(training, folder, workers, shared):
     return passes
 
 
+def answered(program):
+    """{kind: requests} of this job, so far."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    status = subprocess.run([program, "status", "--json"], env=environment, check=True, capture_output=True)
+    datasets = json.loads(status.stdout)["importance"]
+    return {kind: sum(one[kind] for one in datasets)
+            for kind in ("h_hits", "l_exact", "l_substituted", "misses", "broken")}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -123,6 +134,7 @@ def main():
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--status")
     given = parser.parse_args()
     training = Training(given.compute_ms / 1e3, given.seed)
     if given.shared:
@@ -133,7 +145,11 @@ def main():
         shares = given.computed or [1.0] * given.epochs
         if len(shares) != given.epochs:
             parser.error("--computed: one share for each epoch")
-        passes = [training.epoch(loader, share) for share in shares]
+        passes = []
+        for share in shares:
+            passes.append(training.epoch(loader, share))
+            if given.status:
+                passes[-1]["answered"] = answered(given.status)
     print(json.dumps({"pid": os.getpid(), "passes": passes}))
 
 

@@ -21,11 +21,12 @@ constexpr auto kLimit = std::chrono::seconds(60);
 struct Storage {
   explicit Storage(std::string slow) : slow_folder(std::move(slow)) {}
 
-  void look_up(const std::string& folder) {
+  bool look_up(const std::string& folder) {
     std::unique_lock lock(mutex);
     ++asked[folder];
     changed.notify_all();
     if (folder == slow_folder) changed.wait_for(lock, kLimit, [this] { return may_end; });
+    return forgets;
   }
   bool wait_for(const std::string& folder, unsigned count) {
     std::unique_lock lock(mutex);
@@ -45,14 +46,14 @@ struct Storage {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, unsigned> asked;
-  bool may_end = false;
+  bool may_end = false, forgets = false;
 };
 
 // Each second all threads of a mount asked for the same ten folders at once: of 500 requests a
 // second that the storage answered, 90 were for those.
 TEST(FolderVisits, ThreadsWaitForOneLookUp) {
   Storage storage("/data/7");
-  FolderVisits visits([&](const std::string& folder) { storage.look_up(folder); });
+  FolderVisits visits([&](const std::string& folder) { return storage.look_up(folder); });
   std::atomic<unsigned> ended{0};
   std::vector<std::thread> threads;
   const auto visit = [&] {
@@ -78,11 +79,26 @@ TEST(FolderVisits, ThreadsWaitForOneLookUp) {
 
 TEST(FolderVisits, AFolderIsLookedUpByEachVisitThatFindsNone) {
   Storage storage("");
-  FolderVisits visits([&](const std::string& folder) { storage.look_up(folder); });
+  FolderVisits visits([&](const std::string& folder) { return storage.look_up(folder); });
   for (unsigned i = 0; i < 3; ++i) visits.visit("/a/b/c");
   EXPECT_EQ(storage.asked, (std::map<std::string, unsigned>{{"/a", 3}, {"/a/b", 3}}));
   visits.visit("/c");
   EXPECT_EQ(storage.asked.size(), 2U);
+}
+
+// A mount without a cache of names would be asked for each of them once more.
+TEST(FolderVisits, WhereTheKernelRemembersNothingFewPathsAreVisited) {
+  constexpr unsigned kPaths = 20'000;
+  Storage storage("");
+  FolderVisits visits([&](const std::string& folder) { return storage.look_up(folder); });
+  for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
+  EXPECT_EQ(storage.count("/a"), kPaths);
+  storage.forgets = true;
+  for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
+  EXPECT_LE(storage.count("/a"), kPaths + kPaths / 10);
+  storage.forgets = false;
+  for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
+  EXPECT_GE(storage.count("/a"), kPaths + kPaths / 2) << "it may be another mount's turn";
 }
 
 TEST(FolderVisits, OfFoldersThatAreGoneNothingIsSaid) {

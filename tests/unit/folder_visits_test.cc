@@ -26,7 +26,7 @@ struct Storage {
     ++asked[folder];
     changed.notify_all();
     if (folder == slow_folder) changed.wait_for(lock, kLimit, [this] { return may_end; });
-    return forgets;
+    return remembers_nothing;
   }
   bool wait_for(const std::string& folder, unsigned count) {
     std::unique_lock lock(mutex);
@@ -46,7 +46,7 @@ struct Storage {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, unsigned> asked;
-  bool may_end = false, forgets = false;
+  bool may_end = false, remembers_nothing = false;
 };
 
 // Each second all threads of a mount asked for the same ten folders at once: of 500 requests a
@@ -93,10 +93,10 @@ TEST(FolderVisits, WhereTheKernelRemembersNothingFewPathsAreVisited) {
   FolderVisits visits([&](const std::string& folder) { return storage.look_up(folder); });
   for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
   EXPECT_EQ(storage.count("/a"), kPaths);
-  storage.forgets = true;
+  storage.remembers_nothing = true;
   for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
   EXPECT_LE(storage.count("/a"), kPaths + kPaths / 10);
-  storage.forgets = false;
+  storage.remembers_nothing = false;
   for (unsigned i = 0; i < kPaths; ++i) visits.visit("/a/b");
   EXPECT_GE(storage.count("/a"), kPaths + kPaths / 2) << "it may be another mount's turn";
 }

@@ -191,9 +191,9 @@ def measure(options, rows):
 
 
 def record(table, broken):
-    values = table.values()
-    # The worst of all rows, which groups measure one by one: of one commit.
+    # Groups are measured one by one, or again after a break: where all rows are of this commit, so are their figures.
     stored, commits = tables.Table.load()
+    values = (stored if commits == [conditions.commit()] else table).values()
     if stored.complete() and len(commits) == 1 and not broken:
         values["formats_worst"] = [stored.worst()]
     for name, some in values.items():

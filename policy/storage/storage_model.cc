@@ -52,14 +52,11 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   // A shorter read does not show a block's latency, nor does one of pages that a reader's own
   // request has brought meanwhile.
   const Usual& usual = usual_[std::min(sample.others, kQuiet - 1)];
-  if (timed && bytes >= block_ && static_cast<double>(took) * kImplausible >= usual.ns) {
-    if (latency_.now == 0) latency_.turn_ns = now_ns;
-    latency_.now = latency_.now == 0 ? took : std::min(latency_.now, took);
-    if (now_ns - latency_.turn_ns > kLatencyWindowNs) {
-      latency_.before = latency_.now;
-      latency_.now = took;
-      latency_.turn_ns = now_ns;
-    }
+  if (timed && static_cast<double>(took) * kImplausible >= usual.ns) {
+    if (bytes >= block_)
+      lower(&latency_, took, now_ns);
+    else
+      lower(&short_, took_ns != 0 ? took_ns : took, now_ns);
   }
   if (timed && sample.others < kQuiet)
     usual_[sample.others].add(static_cast<double>(took_ns != 0 ? took_ns : took));
@@ -70,6 +67,12 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
   if (now_ns - slot_.ns < kSlotNs) return;
   end_slot(now_ns);
   begin_slot(now_ns);
+}
+
+void StorageModel::lower(Windowed<uint64_t>* least, uint64_t took_ns, uint64_t now_ns) {
+  if (least->now == 0) least->turn_ns = now_ns;
+  least->now = least->now == 0 ? took_ns : std::min(least->now, took_ns);
+  if (now_ns - least->turn_ns > kLatencyWindowNs) *least = {took_ns, least->now, now_ns};
 }
 
 // Up by kStep * kUsual of the estimate for a higher value, down by kStep * (1 - kUsual) otherwise.
@@ -90,7 +93,7 @@ double StorageModel::usual_ns() const {
   const auto least = static_cast<double>(latency_ns());
   double sum = 0, x = 0, y = 0, xx = 0, xy = 0;
   // Alone it takes no longer than with others.
-  double most = least > 0 ? least * kMostOverLeast : std::numeric_limits<double>::infinity();
+  double most = least > 0 ? least * kMostOverLeast : most_of_short_ns();
   for (size_t others = 0; others < usual_.size(); ++others) {
     if (usual_[others].count == kEnough) most = std::min(most, usual_[others].ns);
     const auto weight = static_cast<double>(usual_[others].count);
@@ -105,6 +108,18 @@ double StorageModel::usual_ns() const {
   const double spread = sum * xx - x * x;
   const double each = spread > 0 ? std::max(0.0, (sum * xy - x * y) / spread) : 0;
   return std::max(std::min((y - each * x) / sum, most), least);
+}
+
+// Where no read was as long as a block: of the shortest of them, unless that found its pages cached
+// before it was known what the others take.
+double StorageModel::most_of_short_ns() const {
+  const auto least = static_cast<double>(least_of(short_));
+  const auto is_plausible = [least](const Usual& usual) {
+    return usual.count < kEnough || least * kImplausible >= usual.ns;
+  };
+  return least > 0 && std::all_of(usual_.begin(), usual_.end(), is_plausible)
+             ? least * kMostOverLeast
+             : std::numeric_limits<double>::infinity();
 }
 
 void StorageModel::begin_slot(uint64_t now_ns) { slot_ = {.ns = now_ns}; }
@@ -134,9 +149,9 @@ void StorageModel::end_slot(uint64_t now_ns) {
   }
 }
 
-uint64_t StorageModel::latency_ns() const {
-  if (latency_.now == 0 || latency_.before == 0) return std::max(latency_.now, latency_.before);
-  return std::min(latency_.now, latency_.before);
+uint64_t StorageModel::least_of(const Windowed<uint64_t>& least) {
+  if (least.now == 0 || least.before == 0) return std::max(least.now, least.before);
+  return std::min(least.now, least.before);
 }
 
 unsigned StorageModel::depth(uint64_t now_ns) const {

@@ -43,7 +43,7 @@ class StorageModel {
   double bandwidth() const {
     return bandwidth_.now > bandwidth_.before ? bandwidth_.now : bandwidth_.before;
   }
-  uint64_t latency_ns() const;  // of one block; 0: not known
+  uint64_t latency_ns() const { return least_of(latency_); }  // of one block; 0: not known
   bool starting() const { return start_.on; }
   // The usual time of a read that waits for no other read of Sluice. latency_ns() may be lower:
   // that of a block that was half cached.
@@ -79,6 +79,10 @@ class StorageModel {
     uint64_t turn_ns = 0;
   };
 
+  // Of what was seen: `now` and `before`; 0: nothing.
+  static uint64_t least_of(const Windowed<uint64_t>& least);
+  static void lower(Windowed<uint64_t>* least, uint64_t took_ns, uint64_t now_ns);
+  double most_of_short_ns() const;
   double lone_ns() const;  // of one page
   uint64_t of_one_block(uint64_t took_ns, uint32_t bytes) const;
   void begin_slot(uint64_t now_ns);
@@ -99,7 +103,8 @@ class StorageModel {
   RequestCost cost_;
   double mean_bytes_;                // of a recent request
   Windowed<double> bandwidth_;       // the highest, bytes per second
-  Windowed<uint64_t> latency_;       // the lowest
+  Windowed<uint64_t> latency_;       // the lowest, of reads of a block or more
+  Windowed<uint64_t> short_;         // the lowest, of shorter ones
   std::array<Usual, kQuiet> usual_;  // by the number of other reads in flight
   uint64_t stalled_until_ns_ = 0;
 };

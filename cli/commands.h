@@ -91,19 +91,19 @@ struct MakeChunksOptions {
 int make_chunks(const MakeChunksOptions& options);
 // Measures reading files below `path`, and prints how many a chunk should have there.
 int tune_chunks(const std::string& path);
-// Removes all chunks of the folder.
+// Removes the chunks that were made.
 int remove_chunks(const std::string& folder);
 
-// `sluice packs`: the packs in a cache folder (docs/packs.md). Read-only without `remove`, so that
-// it may run beside an optimizer: packs that are removed meanwhile are ignored.
-struct PacksOptions {
+// The chunks in a cache folder: those that `sluice chunks make` has made, and packs of what was
+// fetched (docs/packs.md). Read-only without `remove`, so that it may run beside an optimizer:
+// packs that are removed meanwhile are ignored.
+struct ChunkFilesOptions {
   std::string folder;   // the cache folder; "": SLUICE_CACHE_DIR
-  bool remove = false;  // verify: remove damaged packs
-  bool chunks = false;  // those that `sluice chunks make` has made
+  bool remove = false;  // verify: remove damaged ones
 };
-// kExitProblem if a pack is damaged or cannot be read, kExitUsage without a folder.
-int verify_packs(const PacksOptions& options);
-int print_packs(const PacksOptions& options);
+// kExitProblem if a chunk is damaged or cannot be read, kExitUsage without a folder.
+int verify_chunks(const ChunkFilesOptions& options);
+int print_chunks(const ChunkFilesOptions& options);
 
 // `sluice docs`: prints configuration(), or with --man manual_page() (manual.h).
 int print_document(const std::string& text);

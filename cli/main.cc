@@ -238,28 +238,11 @@ Command add_bench(CLI::App& app) {
   return {command, [options] { return bench(*options); }};
 }
 
-Command add_packs(CLI::App& app) {
-  auto options = std::make_shared<PacksOptions>();
-  CLI::App* command = app.add_subcommand("packs", "what a cache folder holds of samples");
-  command->require_subcommand(1);
-  CLI::App* verify =
-      command->add_subcommand("verify", "read every pack whole, and say which are damaged");
-  verify->add_flag("--remove", options->remove, "remove those");
-  CLI::App* list = command->add_subcommand("list", "packs, their samples and bytes");
-  for (CLI::App* each : {verify, list}) {
-    each->add_option("DIR", options->folder, "the cache folder; SLUICE_CACHE_DIR");
-  }
-  return {command, [options, verify] {
-            return verify->parsed() ? verify_packs(*options) : print_packs(*options);
-          }};
-}
-
 Command add_chunks(CLI::App& app) {
   auto options = std::make_shared<MakeChunksOptions>();
-  auto packs = std::make_shared<PacksOptions>();
-  packs->chunks = true;
-  CLI::App* command =
-      app.add_subcommand("chunks", "samples packed in a random order, for policy brand and pool");
+  auto files = std::make_shared<ChunkFilesOptions>();
+  CLI::App* command = app.add_subcommand(
+      "chunks", "samples that lie together in a cache folder, as chunks of many");
   command->require_subcommand(1);
   CLI::App* make = command->add_subcommand("make", "pack the files of folders in chunks");
   make->add_option("PATH", options->paths, "files and folders of samples")->required();
@@ -278,16 +261,16 @@ Command add_chunks(CLI::App& app) {
   CLI::App* list = command->add_subcommand("ls", "chunks, their samples and bytes");
   CLI::App* verify =
       command->add_subcommand("verify", "read every chunk whole, and say which are damaged");
-  verify->add_flag("--remove", packs->remove, "remove those");
-  CLI::App* remove = command->add_subcommand("rm", "remove all chunks");
+  verify->add_flag("--remove", files->remove, "remove those");
+  CLI::App* remove = command->add_subcommand("rm", "remove the chunks that were made");
   for (CLI::App* each : {list, verify, remove}) {
-    each->add_option("DIR", packs->folder, "the cache folder; SLUICE_CACHE_DIR");
+    each->add_option("DIR", files->folder, "the cache folder; SLUICE_CACHE_DIR");
   }
   return {command, [=] {
             if (make->parsed()) return make_chunks(*options);
             if (tune->parsed()) return tune_chunks(*path);
-            if (remove->parsed()) return remove_chunks(packs->folder);
-            return verify->parsed() ? verify_packs(*packs) : print_packs(*packs);
+            if (remove->parsed()) return remove_chunks(files->folder);
+            return verify->parsed() ? verify_chunks(*files) : print_chunks(*files);
           }};
 }
 
@@ -322,7 +305,6 @@ int dispatch(std::vector<std::string> words) {
                                          add_report(app),
                                          add_warm(app),
                                          add_bench(app),
-                                         add_packs(app),
                                          add_chunks(app),
                                          add_docs(app)};
 

@@ -4,7 +4,7 @@ cli.a_SRCS := $(filter-out cli/main.cc,$(wildcard cli/*.cc)) cli/config_loader/c
 
 PROGRAMS += sluice
 sluice_SRCS := cli/main.cc $(OLDER_LIBC_SRCS)
-# The doctor predicts the optimizer's budget with the optimizer's own code, and `sluice packs` reads
+# The doctor predicts the optimizer's budget with the optimizer's own code, and `sluice chunks` reads
 # packs with its reader.
 sluice_ARCHIVES := cli optimizer policy protocol
 # The C++ runtime and fmt are compiled in: `sluice run` starts sooner, and an installed program

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import harness
-from packs_cli import ENTRY, HEADER
+from chunk_files import ENTRY, HEADER
 
 SLUICE = os.path.join(harness.BUILD, "sluice")
 WORK = os.environ.get("TEST_DIR") or tempfile.mkdtemp(prefix="sluice-chunks-")

@@ -134,7 +134,7 @@ class Options(Case):
         self.complains(sluice("walk"), 2, "no command walk")
         self.complains(sluice("walk", "--help"), 2, "no command walk")
         self.complains(sluice("statsu"), 2, "did you mean status?")
-        self.complains(sluice("packs", "lits"), 2)
+        self.complains(sluice("chunks", "lss"), 2)
         self.complains(sluice("run", "--memroy", "1M", "true"), 2, "did you mean --memory?")
         self.complains(sluice("run", "--memroy=1M", "true"), 2, "did you mean --memory?")
         self.complains(sluice("status", "--jsn"), 2, "did you mean --json?")

@@ -62,7 +62,7 @@ class Packs:
         return sorted(glob.glob(os.path.join(self.cache, "sluice-packs-*", "*.pack")))
 
     def verify(self):
-        return subprocess.run([os.path.join(harness.BUILD, "sluice"), "packs", "verify", self.cache],
+        return subprocess.run([os.path.join(harness.BUILD, "sluice"), "chunks", "verify", self.cache],
                               capture_output=True, text=True, check=False)
 
     def left(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # test: timeout=120
-"""sluice packs: packs as docs/packs.md has them, written here without Sluice, are listed and verified."""
+"""sluice chunks ls and verify: chunks as docs/packs.md has them, those that were made and packs of what was
+fetched, written here without Sluice."""
 import ctypes
 import ctypes.util
 import fcntl
@@ -53,17 +54,18 @@ def some(number, count=20, size=3000):
                     for i in range(count)])
 
 
-def packs(*words, **changes):
+def chunks(*words, **changes):
     environment = {k: v for k, v in os.environ.items()
                    if not k.startswith("SLUICE_") and k != "LD_PRELOAD"}
-    return subprocess.run([SLUICE, "packs", *words], capture_output=True, text=True, timeout=60,
+    return subprocess.run([SLUICE, "chunks", *words], capture_output=True, text=True, timeout=60,
                           env={**environment, **changes}, check=False, errors="backslashreplace")
 
 
-class Packs(unittest.TestCase):
+class ChunkFiles(unittest.TestCase):
     def setUp(self):
         self.base = tempfile.mkdtemp(dir=WORK)
-        self.folder = os.path.join(self.base, f"sluice-packs-{os.geteuid()}")
+        self.kind = f"sluice-packs-{os.geteuid()}"
+        self.folder = os.path.join(self.base, self.kind)
         os.mkdir(self.folder, 0o700)
         # As a running optimizer has it.
         self.lock = open(os.path.join(self.folder, "lock"), "wb")
@@ -93,28 +95,37 @@ class Packs(unittest.TestCase):
         self.assertRegex(done.stderr, r"\Asluice: [^\n]+\n\Z")
         self.assertIn(part, done.stderr)
 
-    def test_good_packs(self):
+    def test_good_ones(self):
         sizes = []
         for number in (0, 10, 0xffffffff):
             sizes.append(os.path.getsize(self.put(number, some(number % 200, 20 + len(sizes)))))
         parts = pack_of([(b"/data/whole\n", 0, b""), (b"/data/" + b"x" * 1017, 1 << 40, b"abc"),
                          (b"/data/whole\n", 9, b"12")])
         sizes.append(os.path.getsize(self.put(0x1f, parts)))
-        self.ends(packs("verify", self.base), 0, r"good packs: 4, with 66 samples, \d.*; bad packs: 0")
-        self.ends(packs("list", self.base), 0, "pack +samples +bytes",
-                  f"00000000.pack +20 +{sizes[0]}", f"0000000a.pack +21 +{sizes[1]}",
-                  f"0000001f.pack +3 +{sizes[3]}", f"ffffffff.pack +22 +{sizes[2]}",
+        self.ends(chunks("verify", self.base), 0, r"good chunks: 4, with 66 samples, \d.*; bad chunks: 0")
+        self.ends(chunks("ls", self.base), 0, "chunk +samples +bytes",
+                  f"{self.kind}/00000000.pack +20 +{sizes[0]}", f"{self.kind}/0000000a.pack +21 +{sizes[1]}",
+                  f"{self.kind}/0000001f.pack +3 +{sizes[3]}", f"{self.kind}/ffffffff.pack +22 +{sizes[2]}",
                   f"all 4 +66 +{sum(sizes)}")
+
+    def test_both_kinds(self):
+        made = os.path.join(self.base, f"sluice-chunks-{os.geteuid()}")
+        os.mkdir(made, 0o700)
+        self.put(0, some(0))
+        shutil.copy(os.path.join(self.folder, "00000000.pack"), os.path.join(made, "00000007.pack"))
+        self.ends(chunks("verify", self.base), 0, r"good chunks: 2, with 40 samples, .*; bad chunks: 0")
+        self.ends(chunks("ls", self.base), 0, "chunk +.*", r"sluice-chunks-\d+/00000007.pack +20 .*",
+                  r"sluice-packs-\d+/00000000.pack +20 .*", "all 2 +40 .*")
 
     def test_where_the_folder_is_named(self):
         self.put(0, some(0))
-        good = r"good packs: 1, .*"
-        self.ends(packs("verify", SLUICE_CACHE_DIR=self.base), 0, good)
+        good = r"good chunks: 1, .*"
+        self.ends(chunks("verify", SLUICE_CACHE_DIR=self.base), 0, good)
         config = os.path.join(self.base, "config.toml")
         with open(config, "w", encoding="utf-8") as out:
             out.write(f'cache-dir = "{self.base}"\n')
-        self.ends(packs("verify", SLUICE_CONFIG=config), 0, good)
-        self.ends(packs("verify", self.base, SLUICE_CACHE_DIR="/nonexistent"), 0, good)
+        self.ends(chunks("verify", SLUICE_CONFIG=config), 0, good)
+        self.ends(chunks("verify", self.base, SLUICE_CACHE_DIR="/nonexistent"), 0, good)
 
     def test_damage_is_told_and_removed(self):
         self.put(0, some(0))
@@ -130,44 +141,44 @@ class Packs(unittest.TestCase):
         os.symlink("/etc/passwd", os.path.join(self.folder, "00000008.pack"))
         os.mkfifo(os.path.join(self.folder, "00000009.pack"))
         reasons = [why for _, why in damaged.values()] + ["not a regular file"] * 2
-        lines = [f"0000000{n}.pack: {re.escape(why)}" for n, why in enumerate(reasons, 1)]
-        said = packs("verify", self.base)
-        self.ends(said, 1, *lines, r"good packs: 1, with 20 samples, .*; bad packs: 9")
+        lines = [f"{self.kind}/0000000{n}.pack: {re.escape(why)}" for n, why in enumerate(reasons, 1)]
+        said = chunks("verify", self.base)
+        self.ends(said, 1, *lines, r"good chunks: 1, with 20 samples, .*; bad chunks: 9")
         self.assertEqual(len(os.listdir(self.folder)), 11, "verify only looks")
-        listed = packs("list", self.base)
+        listed = chunks("ls", self.base)
         self.assertEqual(listed.returncode, 1)
         self.assertIn("not as long as it says", listed.stdout)
         with open(os.path.join(self.folder, "notes"), "wb"), \
                 open(os.path.join(self.folder, "0000000a.pack.part"), "wb"):
             pass
-        self.ends(packs("verify", "--remove", self.base), 1, *(line + "; removed" for line in lines),
-                  r"good packs: 1, .*; bad packs: 9, 9 removed")
+        self.ends(chunks("verify", "--remove", self.base), 1, *(line + "; removed" for line in lines),
+                  r"good chunks: 1, .*; bad chunks: 9, 9 removed")
         self.assertEqual(sorted(os.listdir(self.folder)),
                          ["00000000.pack", "0000000a.pack.part", "lock", "notes"])
-        self.ends(packs("verify", "--remove", self.base), 0, ".*; bad packs: 0, 0 removed")
+        self.ends(chunks("verify", "--remove", self.base), 0, ".*; bad chunks: 0, 0 removed")
 
     def test_names_cannot_steer_a_terminal(self):
         bad = pack_of([(b"/data/\x1b[2J\nx", 0, b"content")])
         self.put(0, bad[:-1] + b"?")
-        self.ends(packs("verify", self.base), 1, r"00000000\.pack: bytes 0 to 7 of /data/\?\[2J\?x: damaged",
+        self.ends(chunks("verify", self.base), 1, self.kind + r"/00000000\.pack: bytes 0 to 7 of /data/\?\[2J\?x: damaged",
                   ".*")
 
     def test_folders_that_are_none(self):
-        self.complains(packs("verify"), 2, "SLUICE_CACHE_DIR")
-        self.complains(packs("list"), 2, "SLUICE_CACHE_DIR")
-        self.complains(packs("verify", SLUICE_SIZE="many", SLUICE_CACHE_DIR=self.base), 2, "SLUICE_SIZE")
-        self.complains(packs(), 2, "subcommand")
-        self.complains(packs("verify", self.base, self.base), 2, self.base)
-        self.complains(packs("list", "--remove", self.base), 2, "--remove")
-        self.complains(packs("verify", "/nonexistent"), 1, "/nonexistent")
-        self.complains(packs("verify", SLUICE), 1, "Not a directory")
+        self.complains(chunks("verify"), 2, "SLUICE_CACHE_DIR")
+        self.complains(chunks("ls"), 2, "SLUICE_CACHE_DIR")
+        self.complains(chunks("verify", SLUICE_SIZE="many", SLUICE_CACHE_DIR=self.base), 2, "SLUICE_SIZE")
+        self.complains(chunks(), 2, "subcommand")
+        self.complains(chunks("verify", self.base, self.base), 2, self.base)
+        self.complains(chunks("ls", "--remove", self.base), 2, "--remove")
+        self.complains(chunks("verify", "/nonexistent"), 1, "/nonexistent")
+        self.complains(chunks("verify", SLUICE), 1, "Not a directory")
         os.chmod(self.folder, stat.S_IRWXU | stat.S_IROTH)
-        self.complains(packs("verify", self.base), 1, "not this user's alone")
+        self.complains(chunks("verify", self.base), 1, "not this user's alone")
         os.chmod(self.folder, stat.S_IRWXU)
-        self.ends(packs("verify", self.base), 0, "good packs: 0, with 0 samples, .*; bad packs: 0")
+        self.ends(chunks("verify", self.base), 0, "good chunks: 0, with 0 samples, .*; bad chunks: 0")
         empty = os.path.join(self.base, "empty")
         os.mkdir(empty)
-        self.ends(packs("verify", empty), 0, "good packs: 0, with 0 samples, .*; bad packs: 0")
+        self.ends(chunks("verify", empty), 0, "good chunks: 0, with 0 samples, .*; bad chunks: 0")
 
     def test_packs_that_come_and_go(self):
         """Beside an optimizer, whatever it removes and writes meanwhile is no damage."""
@@ -189,8 +200,8 @@ class Packs(unittest.TestCase):
         other.start()
         try:
             for _ in range(20):
-                for word in ("verify", "list"):
-                    done = packs(word, self.base)
+                for word in ("verify", "ls"):
+                    done = chunks(word, self.base)
                     self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         finally:
             over.set()

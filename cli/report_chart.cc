@@ -13,6 +13,7 @@ namespace {
 constexpr double kWide = 1000, kHigh = 300;  // in the SVG's own units
 constexpr int kSteps = 5;                    // the most intervals between the lines of an axis
 constexpr double kMarkLabel = 12;            // percent of the width that a mark's label needs
+constexpr double kLargeCount = 10'000;       // labels of an axis to it are of thousands
 constexpr double kEdge = 8;                  // percent: a label nearer to the edge would stick out
 
 // 1, 2, 2.5 or 5 times a power of ten: the smallest with which `most` needs at most kSteps steps.
@@ -67,7 +68,12 @@ struct Axis {
   double step = 1;
   Scale scale;
   std::string label(double at) const {
-    return at == 0 ? "0" : with_unit(fmt::format("{:g}", at / scale.size), scale);
+    if (at == 0) return "0";
+    if (*scale.unit != '\0' || most < kLargeCount) {
+      return with_unit(fmt::format("{:g}", at / scale.size), scale);
+    }
+    return most < 100 * kLargeCount ? fmt::format("{:g}k", at / 1e3)
+                                    : fmt::format("{:g}M", at / 1e6);
   }
 };
 
@@ -131,15 +137,21 @@ std::string marks_html(const Chart& chart, const Frame& frame) {
                      escaped(chart.marks_name), text);
 }
 
-std::string svg_of(const Chart& chart, const Frame& frame) {
+// The beginning of a drawing: its horizontal lines.
+std::string svg_begin(const std::string& title, const Frame& frame) {
   std::string svg = fmt::format(
       "<svg viewBox=\"0 0 {:g} {:g}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
-      kWide, kHigh, escaped(chart.title));
+      kWide, kHigh, escaped(title));
   for (double at = 0; at <= frame.y.most * (1 + 1e-9); at += frame.y.step) {
     const double y = (1 - at / frame.y.most) * kHigh;
     svg += fmt::format("<line class=\"grid\" x1=\"0\" x2=\"{:g}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
                        kWide, y, y);
   }
+  return svg;
+}
+
+std::string svg_of(const Chart& chart, const Frame& frame) {
+  std::string svg = svg_begin(chart.title, frame);
   for (const Mark& mark : chart.marks) {
     const double x = mark.x / frame.x.most * kWide;
     if (x > kWide) continue;
@@ -148,6 +160,26 @@ std::string svg_of(const Chart& chart, const Frame& frame) {
   }
   for (const Curve& curve : chart.curves) svg += drawn(frame, chart.x, curve);
   return svg + "</svg>";
+}
+
+// A drawing between its axes' labels: of the horizontal one, of every `each`th line.
+std::string framed(const Frame& frame, const std::string& above, const std::string& svg,
+                   int each = 1) {
+  std::string rows;
+  for (double at = 0; at <= frame.y.most * (1 + 1e-9); at += frame.y.step) {
+    rows += fmt::format("<span style=\"bottom:{:.2f}%\">{}</span>", at / frame.y.most * 100,
+                        frame.y.label(at));
+  }
+  std::string columns;
+  for (double at = 0; at <= frame.x.most * (1 + 1e-9); at += each * frame.x.step) {
+    const double place = at / frame.x.most * 100;
+    columns += fmt::format("<span class=\"{}\" style=\"left:{:.2f}%\">{}</span>", anchor(place),
+                           place, frame.x.label(at));
+  }
+  return fmt::format(
+      "<div class=\"chart\">{}<div class=\"rows\">{}</div><div class=\"plot\">{}"
+      "</div><div class=\"columns\">{}</div></div>",
+      above, rows, svg, columns);
 }
 
 std::string legend(const Chart& chart) {
@@ -194,6 +226,15 @@ std::string value_text(double value, Quantity quantity) {
   return with_unit(grouped(number, seconds && number < 100 ? 2 : decimals), scale);
 }
 
+std::string percent(double part, double whole) {
+  if (whole <= 0) return "-";
+  const double share = part / whole * 100;
+  if (share > 999) return "> 999 %";
+  if (share > 99.95 && part < whole) return "> 99.9 %";
+  if (share < 0.05 && part > 0) return "< 0.1 %";
+  return fmt::format("{} %", grouped(share, 1));
+}
+
 std::string chart_html(const Chart& chart) {
   const std::string head = fmt::format("<section class=\"card\" id=\"{}\"><h2>{}</h2>",
                                        escaped(chart.id), escaped(chart.title));
@@ -204,22 +245,26 @@ std::string chart_html(const Chart& chart) {
   }
   const Frame frame{axis_of(chart.x.back(), Quantity::kSeconds, false),
                     axis_of(most, chart.quantity, true)};
-  std::string rows;
-  for (double at = 0; at <= frame.y.most * (1 + 1e-9); at += frame.y.step) {
-    rows += fmt::format("<span style=\"bottom:{:.2f}%\">{}</span>", at / frame.y.most * 100,
-                        frame.y.label(at));
-  }
-  std::string columns;
-  for (double at = 0; at <= frame.x.most * (1 + 1e-9); at += frame.x.step) {
-    const double percent = at / frame.x.most * 100;
-    columns += fmt::format("<span class=\"{}\" style=\"left:{:.2f}%\">{}</span>", anchor(percent),
-                           percent, frame.x.label(at));
-  }
   return head + fmt::format("<p class=\"note\">{}</p>", escaped(chart.note)) + legend(chart) +
-         fmt::format(
-             "<div class=\"chart\">{}<div class=\"rows\">{}</div><div class=\"plot\">{}"
-             "</div><div class=\"columns\">{}</div></div></section>\n",
-             marks_html(chart, frame), rows, svg_of(chart, frame), columns);
+         framed(frame, marks_html(chart, frame), svg_of(chart, frame)) + "</section>\n";
+}
+
+std::string scatter_html(const Scatter& scatter) {
+  const Axis axis = axis_of(scatter.most, Quantity::kCount, true);
+  const Frame frame{axis, axis};
+  std::string dots;
+  // Lines of no length with round ends: they do not stretch with the drawing.
+  for (size_t i = 0; i < scatter.x.size(); ++i) {
+    dots += "M" + frame.point(std::min(scatter.x[i], axis.most), scatter.y[i]) + "h.01";
+  }
+  return fmt::format("<ul class=\"legend\"><li><i class=\"key {}\"></i>{}</li></ul>", scatter.color,
+                     escaped(scatter.name)) +
+         framed(frame,
+                fmt::format("<div class=\"named\">{}</div><div class=\"marks\"></div>",
+                            escaped(scatter.up)),
+                svg_begin(scatter.name, frame) +
+                    fmt::format("<path class=\"dots {}\" d=\"{}\"/></svg>", scatter.color, dots),
+                2);
 }
 
 }  // namespace sluice::cli

@@ -18,6 +18,9 @@ enum class Quantity { kBytes, kBytesPerSecond, kCount, kSeconds };
 // A value for people: "1.5 GiB", "812 ms", "17".
 std::string value_text(double value, Quantity quantity);
 
+// "12.5 %" of `whole`; "-" if there is none. 0 and 100 only for nothing and all.
+std::string percent(double part, double whole);
+
 struct Curve {
   std::string name;
   const char* color;         // class of the style sheet
@@ -44,5 +47,17 @@ struct Chart {
 
 // A <section>. Without points it contains a text that says so.
 std::string chart_html(const Chart& chart);
+
+// Dots over two counts of the same range.
+struct Scatter {
+  std::string name;  // what a dot is
+  const char* color;
+  double most = 1;  // both axes reach at least to it, from 0
+  std::string up;   // what the vertical axis counts, in a word
+  std::vector<double> x, y;
+};
+
+// A legend and a <div>, for a section of the caller.
+std::string scatter_html(const Scatter& scatter);
 
 }  // namespace sluice::cli

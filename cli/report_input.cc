@@ -21,6 +21,9 @@ constexpr int kMaxDepth = 8;           // of nesting; reports have 3
 constexpr size_t kMaxPoints = 1024;    // drawn; of more, only every nth
 constexpr size_t kMaxEpochs = 1024;    // rows of a table
 constexpr size_t kMaxFigures = 1024;   // likewise
+constexpr size_t kMaxParts = 10;       // of a dataset, likewise
+constexpr size_t kMaxPairs = 4096;     // dots of a picture
+constexpr double kMaxCount = 1e15;     // substitutions
 constexpr size_t kShownName = 60;      // characters of a name in an error message
 constexpr size_t kShownProblem = 120;  // likewise, of the parser's message
 
@@ -97,6 +100,44 @@ void thin(RunReport* run) {
   }
 }
 
+std::vector<double> amounts(const Json& table, const std::string& name, size_t length,
+                            double most) {
+  std::vector<double> values;
+  const auto list = table.find(name);
+  if (list == table.end()) return values;
+  const std::string what = "substitutions." + name;
+  if (!list->is_array()) throw Bad(what + " is not an array");
+  if (list->size() > length) throw Bad(fmt::format("{} has {} values", what, list->size()));
+  for (const Json& value : *list) {
+    values.push_back(amount(value, what));
+    if (values.back() > most) throw Bad(what + " has too large a value");
+  }
+  return values;
+}
+
+void read_substitutions(const Json& root, RunReport::Substitutions* found) {
+  const auto table = root.find("substitutions");
+  if (table == root.end()) return;
+  if (!table->is_object()) throw Bad("substitutions is not an object");
+  const auto one = [&table](const char* name) {
+    const auto at = table->find(name);
+    return at == table->end() ? 0 : amount(*at, std::string("substitutions.") + name);
+  };
+  found->seen = std::min(one("seen"), kMaxCount);
+  const double parts = one("parts");
+  if (parts > kMaxParts) throw Bad("substitutions.parts is too large");
+  found->parts = static_cast<size_t>(parts);
+  found->counts = amounts(*table, "counts", kMaxParts * kMaxParts, kMaxCount);
+  found->requested = amounts(*table, "requested", kMaxPairs, UINT32_MAX);
+  found->trained = amounts(*table, "trained", kMaxPairs, UINT32_MAX);
+  if (found->counts.size() != found->parts * found->parts) {
+    throw Bad("substitutions.counts has not a value for each two parts");
+  }
+  if (found->requested.size() != found->trained.size()) {
+    throw Bad("substitutions.requested and substitutions.trained differ in length");
+  }
+}
+
 RunReport run_report(const Json& root) {
   RunReport run;
   const auto read_figures = [&](std::span<const MetricInfo> metrics) {
@@ -119,6 +160,7 @@ RunReport run_report(const Json& root) {
   if (const auto at = root.find("processes"); at != root.end()) {
     run.processes = amount(*at, "processes");
   }
+  read_substitutions(root, &run.substitutions);
   thin(&run);
   return run;
 }

@@ -22,6 +22,13 @@ struct RunReport {
   std::array<std::vector<double>, protocol::kHistoryFieldCount> history;
   std::array<std::vector<double>, protocol::kEpochFieldCount> epochs;
   double epochs_seen = 0;
+  struct Substitutions {
+    double seen = 0;
+    size_t parts = 0;            // of the dataset, of equal lengths
+    std::vector<double> counts;  // `parts` of the trained sample's for each of the requested one's
+    std::vector<double> requested, trained;  // some of the pairs: indices
+  };
+  Substitutions substitutions;
   double processes = 1;  // programs whose figures are summed, not counting their forks
 
   const std::vector<double>& of(protocol::HistoryField field) const {

@@ -29,16 +29,6 @@ double most(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-std::string percent(double part, double whole) {
-  if (whole <= 0) return "-";
-  const double share = part / whole * 100;
-  if (share > 999) return "> 999 %";
-  // 100 and 0 are shown only for all and nothing.
-  if (share > 99.95 && part < whole) return "> 99.9 %";
-  if (share < 0.05 && part > 0) return "< 0.1 %";
-  return fmt::format("{} %", grouped(share, 1));
-}
-
 std::string bytes(double value) { return value_text(value, Quantity::kBytes); }
 std::string seconds(double ns) { return value_text(ns / kNs, Quantity::kSeconds); }
 
@@ -376,6 +366,7 @@ std::string overview(const RunReport& run) {
 
 std::string run_page(const RunReport& run, const std::string& source) {
   std::string body = overview(run) + notices_html(run) + reader_chart(run) + epochs_html(run);
+  body += substitutions_html(run);
   body += "<div class=\"pair\">" + queue_chart(run) + bandwidth_chart(run) + stall_chart(run) +
           budget_chart(run) + "</div>\n";
   return page("Sluice: a run", source, body + figures_html(run));

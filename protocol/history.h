@@ -60,6 +60,12 @@ inline constexpr uint32_t kEpochFieldCount = static_cast<uint32_t>(EpochField::k
 inline constexpr uint32_t kHistoryPoints = 512;  // when full, every second one is removed; even
 inline constexpr uint32_t kHistoryEpochs = 64;   // later epochs are added to the last entry
 
+// What was trained in place of what: counts of substitutions by the parts of the dataset in which
+// the two samples are, and some of the pairs, drawn evenly from all.
+inline constexpr uint32_t kPairParts = 5;
+inline constexpr uint32_t kPairCounts = kPairParts * kPairParts;
+inline constexpr uint32_t kMostPairs = 512;
+
 // A single point or epoch, indexed by its enumeration.
 using HistoryPoint = std::array<uint64_t, kHistoryFieldCount>;
 using EpochEntry = std::array<uint64_t, kEpochFieldCount>;
@@ -71,12 +77,19 @@ struct alignas(64) History {
   std::atomic<uint64_t> epochs;       // optimizer: valid ones, in order of time
   std::atomic<uint64_t> epochs_seen;  // optimizer: includes those that were added to the last
   std::atomic<uint64_t> interval_ns;  // optimizer: least time between two points
-  uint64_t reserved[3];
+  std::atomic<uint64_t> pairs_seen;   // optimizer: substitutions
+  std::atomic<uint64_t> pairs;        // optimizer: valid ones
+  uint64_t reserved[1];
   std::atomic<uint64_t> epoch[kHistoryEpochs][kEpochFieldCount];    // optimizer
   std::atomic<uint64_t> point[kHistoryPoints][kHistoryFieldCount];  // optimizer
+  // optimizer: of the requested sample's part, kPairParts of the trained one's
+  std::atomic<uint64_t> pair_count[kPairCounts];
+  uint64_t padding[7];
+  std::atomic<uint64_t> pair[kMostPairs];  // optimizer: requested << 32 | trained
 };
 static_assert(kHistoryPoints % 2 == 0);
 static_assert(sizeof(History) ==
-              64 + 8 * (kHistoryEpochs * kEpochFieldCount + kHistoryPoints * kHistoryFieldCount));
+              64 + 8 * (kHistoryEpochs * kEpochFieldCount + kHistoryPoints * kHistoryFieldCount +
+                        kPairCounts + 7 + kMostPairs));
 
 }  // namespace sluice::protocol

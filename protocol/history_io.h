@@ -37,6 +37,8 @@ struct HistoryCopy {
   uint64_t points, epochs, epochs_seen, interval_ns;
   HistoryPoint point[kHistoryPoints];
   EpochEntry epoch[kHistoryEpochs];
+  uint64_t pairs_seen, pairs;
+  uint64_t pair_count[kPairCounts], pair[kMostPairs];
 };
 
 // False: the history is being changed, or its writer died during a change; `to` is then invalid.
@@ -59,6 +61,10 @@ inline bool copy(const History& from, HistoryCopy& to) {
     for (uint64_t at = 0; at < to.epochs; ++at) {
       for (uint32_t i = 0; i < kEpochFieldCount; ++i) to.epoch[at][i] = get(from.epoch[at][i]);
     }
+    to.pairs_seen = get(from.pairs_seen);
+    to.pairs = std::min<uint64_t>({get(from.pairs), to.pairs_seen, kMostPairs});
+    for (uint32_t i = 0; i < kPairCounts; ++i) to.pair_count[i] = get(from.pair_count[i]);
+    for (uint64_t i = 0; i < to.pairs; ++i) to.pair[i] = get(from.pair[i]);
     if (get(from.sequence) == sequence) return true;
   }
   return false;

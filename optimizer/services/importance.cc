@@ -250,7 +250,7 @@ double Importance::storage_ns(DatasetId dataset, uint64_t samples) {
 
 // Substitutes are decided in advance, by what will be retained and read by then: the job's order
 // then is as certain as its plan, and no request is needed while samples are read.
-bool Importance::deliver(const Session& session, const ImportanceBook::Requester& requester,
+bool Importance::deliver(Session& session, const ImportanceBook::Requester& requester,
                          const protocol::Samples& request, int fd) {
   std::vector<uint32_t> samples(request.count);
   if (!read_memory(fd, samples.data(), request.bytes) ||
@@ -278,6 +278,9 @@ bool Importance::deliver(const Session& session, const ImportanceBook::Requester
     const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
     chunked_->deliver(dataset, delivery.sample, plans_->importance.read_in_package(dataset),
                       priority_of);
+    if (delivery.sample != sample) {
+      session.history.substituted({sample, delivery.sample}, requester.samples);
+    }
     sample = delivery.sample | static_cast<uint32_t>(delivery.kind) << protocol::kDeliveryShift;
   }
   return write_memory(fd, samples.data(), request.bytes);

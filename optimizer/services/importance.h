@@ -53,7 +53,7 @@ class Importance : Service {
   bool select(const Peer& peer, Session* session,
               const policy::ImportanceBook::Requester& requester, const protocol::Samples& request,
               UniqueFd memory);
-  bool deliver(const Session& session, const policy::ImportanceBook::Requester& requester,
+  bool deliver(Session& session, const policy::ImportanceBook::Requester& requester,
                const protocol::Samples& request, int fd);
   void look_for_packages(const Session& session, policy::DatasetId dataset);
   void remove_packages(policy::DatasetId dataset);

@@ -17,6 +17,9 @@ namespace {
 uint64_t& at(HistoryPoint& point, HistoryField field) { return point[static_cast<size_t>(field)]; }
 uint64_t& at(EpochEntry& entry, EpochField field) { return entry[static_cast<size_t>(field)]; }
 
+static_assert(protocol::kPairParts == policy::PairLedger::kParts &&
+              protocol::kMostPairs == policy::PairLedger::kMostPairs);
+
 }  // namespace
 
 void SessionHistory::begin(protocol::History* shared, uint64_t now_ns) {
@@ -80,6 +83,24 @@ void SessionHistory::halve() {
   interval_ns_ *= 2;
 }
 
+void SessionHistory::substituted(policy::PairLedger::Pair pair, uint64_t samples) {
+  pairs_.add(pair, samples);
+}
+
+void SessionHistory::publish_pairs() {
+  if (pairs_.seen() == 0) return;
+  for (uint32_t i = 0; i < protocol::kPairCounts; ++i) {
+    HistoryChange::set(shared_->pair_count[i],
+                       pairs_.count(i / protocol::kPairParts, i % protocol::kPairParts));
+  }
+  const std::vector<policy::PairLedger::Pair>& pairs = pairs_.pairs();
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    HistoryChange::set(shared_->pair[i], uint64_t{pairs[i].requested} << 32 | pairs[i].trained);
+  }
+  HistoryChange::set(shared_->pairs, pairs.size());
+  HistoryChange::set(shared_->pairs_seen, pairs_.seen());
+}
+
 void SessionHistory::add(HistoryPoint point, uint64_t now_ns) {
   at(point, HistoryField::time_ns) = since_begin(now_ns);
   at(point, HistoryField::epoch) = epoch_;
@@ -99,6 +120,7 @@ void SessionHistory::add(HistoryPoint point, uint64_t now_ns) {
       HistoryChange::set(shared_->epoch[unpublished_][i], entries_[unpublished_][i]);
     }
   }
+  publish_pairs();
   HistoryChange::set(shared_->points, points_);
   HistoryChange::set(shared_->epochs, entries_.size());
   HistoryChange::set(shared_->epochs_seen, epochs_seen_);

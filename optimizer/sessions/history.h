@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/importance/pair_ledger.h"
 #include "protocol/history.h"
 
 namespace sluice::optimizer {
@@ -27,6 +28,9 @@ class SessionHistory {
   // The same for sums that the scheduler computes: counts the growth of each since the last call.
   void streamed(uint64_t read, uint64_t memory, uint64_t late, uint64_t now_ns);
 
+  // A sample is trained in place of another. REQUIRES: as PairLedger::add().
+  void substituted(policy::PairLedger::Pair pair, uint64_t samples);
+
   // Epochs are those of a published order, not passes over a file.
   bool by_order() const { return by_order_; }
   void set_by_order() { by_order_ = true; }
@@ -38,6 +42,7 @@ class SessionHistory {
   protocol::EpochEntry& present(uint64_t now_ns);
   void open(uint64_t now_ns);
   void halve();
+  void publish_pairs();
 
   protocol::History* shared_ = nullptr;
   uint64_t begin_ns_ = 0, next_ns_ = 0;
@@ -49,6 +54,7 @@ class SessionHistory {
   std::vector<protocol::EpochEntry> entries_;
   protocol::EpochEntry totals_{};  // sums over all epochs
   uint64_t read_ = 0, memory_ = 0, late_ = 0;
+  policy::PairLedger pairs_;
 };
 
 }  // namespace sluice::optimizer

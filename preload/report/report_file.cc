@@ -158,7 +158,9 @@ class LatestHistory {
       if (shared == nullptr || !protocol::copy(shared->history, history)) history.points = 0;
       if (history.points != 0) break;
     }
-    if (history.points == 0) history.epochs = history.epochs_seen = 0;
+    if (history.points == 0) {
+      history.epochs = history.epochs_seen = history.pairs = history.pairs_seen = 0;
+    }
   }
   LatestHistory(const LatestHistory&) = delete;
   LatestHistory& operator=(const LatestHistory&) = delete;
@@ -172,6 +174,22 @@ class LatestHistory {
  private:
   long memory_;
 };
+
+void write_pairs(ReportFile& file, const protocol::HistoryCopy& history) {
+  file.begin("substitutions");
+  file.number("seen", history.pairs_seen);
+  file.number("parts", protocol::kPairParts);
+  file.list("counts");
+  for (const uint64_t count : history.pair_count) file.item(count);
+  file.end_list();
+  file.list("requested");
+  for (uint64_t at = 0; at < history.pairs; ++at) file.item(history.pair[at] >> 32);
+  file.end_list();
+  file.list("trained");
+  for (uint64_t at = 0; at < history.pairs; ++at) file.item(history.pair[at] & UINT32_MAX);
+  file.end_list();
+  file.end();
+}
 
 }  // namespace
 
@@ -223,6 +241,7 @@ void write_history(ReportFile& file) {
     file.end_list();
   }
   file.end();
+  if (history.pairs_seen != 0) write_pairs(file, history);
 }
 
 }  // namespace sluice::preload

@@ -56,7 +56,8 @@ EpochsInMemory epochs_in_memory();
 
 // The duration of the process's latest session, as far as its history covers it.
 uint64_t history_ns();
-// Writes that session's "history" and "epochs" (docs/report.md).
+// Writes that session's "history", "epochs" and, of a job that substitutes samples,
+// "substitutions" (docs/report.md).
 void write_history(ReportFile& file);
 
 }  // namespace sluice::preload

@@ -22,8 +22,8 @@ class EarlierReport {
 
   // The value of the metric `name`; 0 if there is no such report, or no such metric.
   uint64_t number(const char* name) const;
-  // The text of the members "history" and "epochs", without the end of the outermost object; empty
-  // if there are none.
+  // The text of the members from "history" on, what write_history() writes, without the end of the
+  // outermost object; empty if there are none.
   const char* history(size_t* length) const;
   // Whether the file may be replaced as a whole: it does not exist, or is a regular file.
   bool replaceable() const { return replaceable_; }

@@ -44,7 +44,7 @@ LOOK = """
       (shape) => ({name: shape.getAttribute('class'), ...box(shape.getBoundingClientRect())}));
   const charts = [...document.querySelectorAll('.plot svg')].map((svg) => ({
       id: svg.closest('section').id, ...box(svg.getBoundingClientRect()),
-      lines: shapes(svg, 'polyline'), areas: shapes(svg, 'polygon'), marks: shapes(svg, '.mark')}));
+      lines: shapes(svg, 'polyline'), areas: shapes(svg, 'polygon'), marks: shapes(svg, '.mark'), dots: shapes(svg, '.dots')}));
   const bars = [...document.querySelectorAll('.bar svg')].filter((svg) => svg.checkVisibility()).map(
       (svg) => ({row: svg.closest('tr').firstElementChild.textContent,
                  ...box(svg.getBoundingClientRect()), parts: shapes(svg, 'rect'),

@@ -55,6 +55,12 @@ def run(epochs=4, points=400, samples=True):
             "history": {"interval_ns": 80000000, **history}, "epochs": table}
 
 
+def substitutions():
+    places = range(512)
+    return {"seen": 12000, "parts": 5, "counts": [480] * 25, "requested": [place * 97 % 50000 for place in places],
+            "trained": [place * 8191 % 50000 for place in places]}
+
+
 def bench():
     return {
         "lmdb_cold_over_warm_pfs": {"value": 1.0123, "unit": "ratio", "goal": 1.03, "low": 1.01,

@@ -103,6 +103,16 @@ def check_run(seen, width):
     check_parts(bars["epoch 2"], {"teal": 0.98, "amber": 0.015, "red": 0.005})
 
 
+def check_substitutions(seen, _):
+    for text in ["Trained in place of others", "12,000 times a sample", "512 of them", "20-40 %", "2,400", "40k"]:
+        claim(text in seen["visible"], f"'{text}' is not to be seen")
+    picture = next(chart for chart in seen["charts"] if chart["id"] == "substitutions")
+    claim(picture["bottom"] - picture["top"] >= 150, f"low: {picture}")
+    dots = picture["dots"][0]
+    claim(inside(dots, picture), f"dots outside: {dots}")
+    claim(dots["right"] - dots["left"] > 0.7 * (picture["right"] - picture["left"]), f"dots: {dots}")
+
+
 def check_parts(bar, shares):
     whole = bar["right"] - bar["left"]
     got = {part["name"]: (part["right"] - part["left"]) / whole for part in bar["parts"]}
@@ -141,6 +151,7 @@ def cases():
     slow["epochs"]["seen"] = 80
     long_name = "x" * 300
     return {"run": (report_data.run(), check_run),
+            "substitutions": ({**report_data.run(), "substitutions": report_data.substitutions()}, check_substitutions),
             "bytes": (report_data.run(samples=False), check_charts),
             "epochs": (slow, check_charts),
             "odd": (odd, check_charts),

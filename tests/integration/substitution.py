@@ -112,15 +112,31 @@ def adds_up(counts, trained, what):
     claim(counts["l_substituted"] <= 0.12 * trained + 1, f"{what}: too many substituted: {counts}")
 
 
+def ledger(report, own, epochs, what):
+    """Each pair of the report was trained, and all of those are counted in it."""
+    pairs = [(drawn, trained) for epoch, other in zip(own, epochs)
+             for (drawn, _), (trained, _) in zip(epoch, other) if drawn != trained]
+    said = report["substitutions"]
+    claim(said["seen"] == len(pairs), f"{what}: {said['seen']} pairs, {len(pairs)} trained")
+    parts = said["parts"]
+    counts = [0] * parts * parts
+    for drawn, trained in pairs:
+        counts[drawn * parts // COUNT * parts + trained * parts // COUNT] += 1
+    claim(said["counts"] == counts, f"{what}: {said['counts']}, not {counts}")
+    some = list(zip(said["requested"], said["trained"]))
+    claim(len(some) == min(512, len(pairs)) and set(some) <= set(pairs), f"{what}: pairs that were not trained: {some}")
+
+
 def test(place):
     folder = make(place)
+    report = os.path.join(place.work, "report.json")
     own, counts, _ = run(place, folder, 0)
     once(own, "never")
     claim(counts["l_substituted"] == 0 and counts["h_hits"] > 0, f"never: {counts}")
     claim([len(epoch) for epoch in own[:2]] == [COUNT] * 2, "the first epochs are not whole")
     for workers, mode in ((0, "any"), (2, "any"), (2, "class")):
         what = f"{mode}, {workers} workers"
-        epochs, counts, said = run(place, folder, workers, substitute=mode)
+        epochs, counts, said = run(place, folder, workers, substitute=mode, SLUICE_REPORT=report)
         once(epochs, what)
         adds_up(counts, sum(map(len, epochs)), what)
         claim(counts["l_substituted"] > COUNT // 50, f"{what}: hardly any was substituted: {counts}")
@@ -129,6 +145,7 @@ def test(place):
               f"{what}: epochs of another length")
         differ = sum(epoch != other for epoch, other in zip(epochs, own))
         claim(differ > 0, f"{what}: the same samples as without")
+        ledger(harness.take_report(report), own, epochs, what)
         if mode == "class":
             for number, (epoch, other) in enumerate(zip(epochs, own)):
                 claim([label for _, label in epoch] == [label for _, label in other],

@@ -140,6 +140,21 @@ TEST_F(Recorded, LaterEpochsAreAddedToTheLastEntry) {
   EXPECT_EQ(of(protocol::kHistoryEpochs - 1, EpochField::sample_hits), 11U);
 }
 
+TEST_F(Recorded, SubstitutionsArePublishedWithTheNextPoint) {
+  history_.substituted({3, 9}, 10);
+  history_.substituted({9, 0}, 10);
+  EXPECT_EQ(seen().pairs_seen, 0U);
+  history_.add({}, kStart);
+  EXPECT_EQ(seen().pairs_seen, 2U);
+  ASSERT_EQ(copy_->pairs, 2U);
+  EXPECT_EQ(copy_->pair[0], uint64_t{3} << 32 | 9);
+  EXPECT_EQ(copy_->pair[1], uint64_t{9} << 32);
+  EXPECT_EQ(copy_->pair_count[1 * protocol::kPairParts + 4], 1U);
+  EXPECT_EQ(copy_->pair_count[4 * protocol::kPairParts], 1U);
+  shared_->pairs = shared_->pairs_seen = UINT64_MAX;  // a client's scribble
+  EXPECT_LE(seen().pairs, protocol::kMostPairs);
+}
+
 TEST_F(Recorded, AWriterThatDiedInAChangeIsNotBelieved) {
   history_.add({}, kStart);
   shared_->sequence.fetch_add(1);

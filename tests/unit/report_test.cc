@@ -79,6 +79,33 @@ TEST(ReportInput, TablesAreChecked) {
       has(refused("{\"stall_ns\": 1, \"epochs\": {" + list("epoch", many) + "}}"), "too many"));
 }
 
+std::string with_substitutions(const std::string& members) {
+  return R"({"stall_ns": 1, "substitutions": {"seen": 3, "parts": 2, )" + members + "}}";
+}
+
+TEST(ReportInput, SubstitutionsAreChecked) {
+  EXPECT_TRUE(has(refused(R"({"stall_ns": 1, "substitutions": 3})"), "is not an object"));
+  EXPECT_TRUE(has(refused(with_substitutions(list("counts", "1, 2"))), "for each two parts"));
+  EXPECT_TRUE(has(refused(with_substitutions(list("counts", "1, 2, 0, -1"))), "less than 0"));
+  const std::string counts = list("counts", "1, 2, 0, 0");
+  EXPECT_TRUE(has(refused(with_substitutions(counts + "," + list("requested", "1"))), "length"));
+  EXPECT_TRUE(
+      has(refused(with_substitutions(counts + "," + list("trained", "1e30"))), "too large"));
+  EXPECT_TRUE(has(refused(R"({"stall_ns": 1, "substitutions": {"parts": 1e9}})"), "too large"));
+}
+
+TEST(ReportPage, SubstitutionsAreATableAndAPicture) {
+  EXPECT_FALSE(has(run_page(run_of(with_history(list("time_ns", "0"))), "x"), "in place of"));
+  const RunReport run =
+      run_of(with_substitutions(list("counts", "1, 2, 0, 0") + "," + list("requested", "7, 8") +
+                                "," + list("trained", "90, 0")));
+  const std::string page = run_page(run, "x");
+  EXPECT_TRUE(has(page, "3 times a sample was trained in place of"));
+  EXPECT_TRUE(has(page, "2 of them, drawn evenly"));
+  EXPECT_TRUE(has(page, "66.7 %"));
+  EXPECT_TRUE(has(page, "class=\"dots violet\" d=\"M70.0,30.0h.01M80.0,300.0h.01\""));
+}
+
 TEST(ReportInput, WhatIsMissingIsNothing) {
   const RunReport run = run_of(with_history(list("time_ns", "0, 9")));
   EXPECT_EQ(run.of(protocol::HistoryField::stall_ns), (std::vector<double>{0, 0}));

@@ -36,8 +36,8 @@ DeliveryKind kind_of(SampleId requested, const ChunkSupply::Delivery& delivery) 
 ChunkDeliveries::ChunkDeliveries(const Service& service, ChunkedSamples* chunked)
     : Service(service), chunked_(chunked) {}
 
-void ChunkDeliveries::handle(const Peer& peer, const Session& session,
-                             const ImportanceMessage& message, UniqueFd memory) {
+void ChunkDeliveries::handle(const Peer& peer, Session& session, const ImportanceMessage& message,
+                             UniqueFd memory) {
   const protocol::Samples& request = message.samples;
   const Key key{session.id, DatasetId{request.dataset}, peer.pid, request.rank,
                 std::max<uint32_t>(request.ranks.all, 1)};
@@ -45,7 +45,8 @@ void ChunkDeliveries::handle(const Peer& peer, const Session& session,
     if (!select(peer.connection, key, session, request, std::move(memory))) {
       base_->server.refuse(peer.connection, "not all samples of the dataset");
     }
-  } else if (message.kind == MessageKind::kDeliver && deliver(key, request, memory.get())) {
+  } else if (message.kind == MessageKind::kDeliver &&
+             deliver(key, session, request, memory.get())) {
     base_->server.send(peer.connection, MessageKind::kDone, {});
   } else {
     base_->server.refuse(peer.connection, "invalid request for samples of chunks");
@@ -158,7 +159,8 @@ ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& sessio
 }
 
 // Decided in advance, by what will be in memory by then, as of Importance.
-bool ChunkDeliveries::deliver(const Key& key, const protocol::Samples& request, int memory) {
+bool ChunkDeliveries::deliver(const Key& key, Session& session, const protocol::Samples& request,
+                              int memory) {
   const auto found = jobs_.find(key);
   std::vector<uint32_t> samples(request.count);
   if (found == jobs_.end() || found->second.supply == nullptr ||
@@ -180,6 +182,9 @@ bool ChunkDeliveries::deliver(const Key& key, const protocol::Samples& request, 
     for (SampleId& one : delivery.loaded) one = job.part->sample(one);
     chunked_->deliver(key.dataset, delivery.sample, delivery.loaded,
                       [](SampleId) { return kBrought; });
+    if (delivery.sample != sample) {
+      session.history.substituted({sample, delivery.sample}, job.samples);
+    }
     sample = delivery.sample | static_cast<uint32_t>(kind_of(sample, delivery))
                                    << protocol::kDeliveryShift;
   }

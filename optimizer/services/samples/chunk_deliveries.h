@@ -29,7 +29,7 @@ class ChunkDeliveries : Service {
 
   // Answers a kSelect or kDeliver of a session whose epochs are decided here; other kinds are
   // refused. `memory`: as long as the request says, for a dataset of the session's.
-  void handle(const Peer& peer, const Session& session, const ImportanceMessage& message,
+  void handle(const Peer& peer, Session& session, const ImportanceMessage& message,
               UniqueFd memory);
   // Answers jobs that have waited long enough until originals were checked, and sends kWorking to
   // the others that wait. Several times a second.
@@ -88,7 +88,7 @@ class ChunkDeliveries : Service {
               const protocol::Samples& request, UniqueFd memory);
   void opened(const Selecting& selecting);
   void begin_epoch(uint64_t connection);
-  bool deliver(const Key& key, const protocol::Samples& request, int memory);
+  bool deliver(const Key& key, Session& session, const protocol::Samples& request, int memory);
   Job make(const Key& key, const Session& session, const protocol::Samples& request);
   static View view_of(const Key& key, const Job& job);
   template <typename Test>

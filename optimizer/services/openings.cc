@@ -113,14 +113,6 @@ bool Openings::holds(SessionId id, const std::string& path) const {
   return find(id, path) != nullptr;
 }
 
-std::vector<std::string> Openings::paths(SessionId id) const {
-  std::vector<std::string> out;
-  if (const auto ahead = ahead_.find(id); ahead != ahead_.end()) {
-    for (const auto& [hash, held] : ahead->second.held) out.push_back(held.path);
-  }
-  return out;
-}
-
 void Openings::look_up_again(SessionId id, const std::vector<std::string>& paths,
                              uint64_t older_ns) {
   const auto ahead = ahead_.find(id);
@@ -162,6 +154,19 @@ const Openings::Held* Openings::find(SessionId id, const std::string& path) cons
 
 void Openings::withdraw(SessionId id, const std::string& path) {
   if (holds(id, path)) gone(id, hash_of(path), How::kWithdrawn);
+}
+
+void Openings::withdraw_if(SessionId id,
+                           const std::function<bool(const std::string& path)>& predicate) {
+  const auto ahead = ahead_.find(id);
+  if (ahead == ahead_.end()) return;
+  std::vector<uint64_t> hashes;
+  for (const auto& [hash, held] : ahead->second.held) {
+    if (predicate(held.path)) hashes.push_back(hash);
+  }
+  for (const uint64_t hash : hashes) {
+    if (ahead_[id].held.contains(hash)) gone(id, hash, How::kWithdrawn);
+  }
 }
 
 // REQUIRES: it is held.

@@ -31,11 +31,13 @@ class Openings : Service {
   bool offer(policy::SessionId session, const std::string& path, OpenedFile file);
   // Closes it; no effect if the path is not held.
   void withdraw(policy::SessionId session, const std::string& path);
+  // Closes those for whose paths the predicate is true.
+  void withdraw_if(policy::SessionId session,
+                   const std::function<bool(const std::string& path)>& predicate);
   // Closes a file that was never offered.
   void close(policy::SessionId session, OpenedFile file);
   size_t held(policy::SessionId session) const;  // files
   bool holds(policy::SessionId session, const std::string& path) const;
-  std::vector<std::string> paths(policy::SessionId session) const;  // of all that are held
   // Has the paths looked up again that were not for `older_ns`; what they do not lead to any more
   // is withdrawn. Once their names are not valid in the kernel, an open takes a round trip for each
   // folder.

@@ -78,14 +78,11 @@ void SampleOpenings::fill(SessionId id, Job* job, uint64_t now) {
 // A reader that came to its file while that was being opened has opened it itself. Such files would
 // be held in the place of those that come next until they expire.
 void SampleOpenings::withdraw_read(SessionId id, const Job& job) {
-  for (const std::string& path : openings_->paths(id)) {
+  openings_->withdraw_if(id, [this, &job](const std::string& path) {
     const SampleFileId file = plans_->sample_files.find(path);
-    if (file == policy::FileTable::kNone || job.near.contains(file) ||
-        plans_->stage.original_is_ahead(file)) {
-      continue;
-    }
-    openings_->withdraw(id, path);
-  }
+    return file != policy::FileTable::kNone && !job.near.contains(file) &&
+           !plans_->stage.original_is_ahead(file);
+  });
 }
 
 // Of the files that come next: a job that stood still, or slowed down, comes to files that were

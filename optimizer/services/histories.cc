@@ -60,15 +60,21 @@ void Histories::note_pass(Session& session, uint64_t now) {
 }
 
 // Workers may be sessions of their own: their samples count for the session that owns the order.
-Session& Histories::owner_of_epoch(Session& session, DatasetId dataset, uint64_t now) {
+Session& Histories::owner(Session& session, DatasetId dataset) const {
   const auto order = plans_->samples.orders().running(session.id, dataset);
   Session* const owner = order ? sessions_->find(order->session) : nullptr;
-  if (owner == nullptr) return session;
-  if (!owner->history.by_order() || order->epoch > owner->history.epoch()) {
-    owner->history.set_by_order();
-    enter(*owner, order->epoch, now);
+  return owner == nullptr ? session : *owner;
+}
+
+Session& Histories::enter_epoch(Session& session, DatasetId dataset, uint64_t now) {
+  Session& own = owner(session, dataset);
+  const auto order = plans_->samples.orders().running(session.id, dataset);
+  if (!order || order->session != own.id) return own;
+  if (!own.history.by_order() || order->epoch > own.history.epoch()) {
+    own.history.set_by_order();
+    enter(own, order->epoch, now);
   }
-  return *owner;
+  return own;
 }
 
 void Histories::enter(Session& session, uint64_t epoch, uint64_t now) {

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <numeric>
 
+#include "protocol/history_io.h"
 #include "tests/process/samples_client.h"
 
 namespace sluice::test {
@@ -280,6 +282,33 @@ TEST_F(OptimizerSamples, ReportsThatGainNothingAreNotRequested) {
   const uint32_t other = job.dataset(2, "other");
   ASSERT_TRUE(job.order(other, 0, {0, 1}));
   EXPECT_EQ(idle.load(), 0U) << "of this one nothing is known";
+}
+
+// A job of three epochs had four in its report: its last sample ended once the order of the next
+// had been published.
+TEST_F(OptimizerSamples, TheEndOfAnEpochsLastSampleBeginsNoOther) {
+  constexpr uint32_t kCount = 64;
+  report_file(kCount);
+  ASSERT_TRUE(job.order(set, 1, stepping(kCount)));
+  for (const uint32_t index : stepping(kCount - 1)) job.read_sample(set, index, file);
+  job.event(EventKind::kSampleBegin, set, kCount - 1);
+  job.part(set, kCount - 1, file, 0, kBytes);
+  const auto handled = [this](uint64_t events) {
+    return eventually([&] { return job.metric(SessionMetric::events_seen) >= events; });
+  };
+  ASSERT_TRUE(handled(3 * kCount - 1));
+  ASSERT_TRUE(job.order(set, 2, stepping(kCount)));
+  job.event(EventKind::kSampleEnd, set, kCount - 1);
+  ASSERT_TRUE(handled(3 * kCount));
+  const auto history = std::make_unique<protocol::HistoryCopy>();
+  const auto points = [&] {
+    return protocol::copy(job.shared()->history, *history) ? history->points : 0;
+  };
+  const uint64_t before = points();
+  EXPECT_TRUE(eventually([&] { return points() > before + 1; }));
+  EXPECT_EQ(history->epochs_seen, 1U);
+  job.event(EventKind::kSampleBegin, set, 0);
+  EXPECT_TRUE(eventually([&] { return points() != 0 && history->epochs_seen == 2; }));
 }
 
 TEST_F(OptimizerSamples, RefusesOrdersThatMakeNoSense) {

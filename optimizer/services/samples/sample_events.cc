@@ -78,7 +78,7 @@ void SampleEvents::begin(Session& session, uint64_t reader, DatasetId dataset, u
   const uint64_t now = now_ns();
   // Counted only for the session that owns the order: a worker that is a session of its own has
   // ended when the job reports.
-  Session& owner = histories_->owner_of_epoch(session, dataset, now);
+  Session& owner = histories_->enter_epoch(session, dataset, now);
   Scheduler& scheduler = plans_->scheduler;
   const SessionMetrics* metrics = scheduler.accounts().metrics(owner.id);
   const Counted before = counted(metrics);
@@ -136,7 +136,7 @@ bool SampleEvents::end(Session& session, uint64_t reader, DatasetId dataset, uin
   records_->doubt(dataset);
   const std::span<const Extent> parts = plans_->samples.parts(dataset, index);
   const uint64_t now = now_ns();
-  Session& owner = histories_->owner_of_epoch(session, dataset, now);
+  Session& owner = histories_->owner(session, dataset);
   uint64_t& fruitless = owner.counts.fruitless;
   fruitless = parts.empty() ? fruitless + 1 : fruitless - std::min<uint64_t>(fruitless, 4);
   importance_->on_read(session, owner, static_cast<uint32_t>(reader >> 32), dataset, index);

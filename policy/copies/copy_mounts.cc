@@ -5,7 +5,8 @@
 namespace sluice::policy {
 namespace {
 
-constexpr uint64_t kDepths = 3;  // one link's content in flight, one arrived, one in reserve
+constexpr size_t kMostMounts = 64;  // with idle unknown ones
+constexpr uint64_t kDepths = 3;     // one link's content in flight, one arrived, one in reserve
 
 }  // namespace
 
@@ -14,8 +15,21 @@ uint64_t CopyMounts::device_of(SampleFileId file) const {
   return folder < folder_device_.size() ? folder_device_[folder] : 0;
 }
 
+// Most are of sessions that have ended. One of a session that goes on is learned again.
+void CopyMounts::limit_unknown() {
+  if (mounts_.size() < kMostMounts) return;
+  std::erase_if(mounts_, [](const auto& entry) {
+    return entry.first >= kUnknown && entry.first < kPackages && entry.second.in_flight == 0;
+  });
+}
+
+CopyMounts::Mount& CopyMounts::at(uint64_t device) {
+  if (!mounts_.contains(device)) limit_unknown();
+  return mounts_[device];
+}
+
 void CopyMounts::begin(StagedCopy& copy, uint64_t now_ns) {
-  Mount& mount = mounts_[copy.device];
+  Mount& mount = at(copy.device);
   copy.issued_ns = now_ns;
   copy.sample = mount.model.on_issue(now_ns, mount.in_flight++);
   ++flying_;
@@ -61,7 +75,11 @@ uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
 }
 
 Demand CopyMounts::demand(uint64_t device) const {
-  const auto mount = mounts_.find(device);
+  const auto delivered_less = [](const auto& one, const auto& other) {
+    return one.second.files < other.second.files;
+  };
+  const auto mount = device != 0 ? mounts_.find(device)
+                                 : std::max_element(mounts_.begin(), mounts_.end(), delivered_less);
   if (mount == mounts_.end()) return {};
   const double rate = mount->second.model.bandwidth();
   return {mount->second.model.usual_ns(), rate > 0 ? 1e9 / rate : 0};

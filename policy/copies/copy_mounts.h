@@ -30,15 +30,23 @@ class CopyMounts {
   // Where substitutes come in packages, no order waits for what a chunk brings besides.
   static constexpr uint64_t kChunks = UINT64_MAX;
   static constexpr uint64_t kPackages = UINT64_MAX - 1;
-  static constexpr bool is_storage(uint64_t device) { return device < kPackages; }
+  // Files of a session whose mount is not known yet, as a device: one whose mount hangs holds up
+  // files of its own session alone.
+  static constexpr uint64_t unknown(SessionId session) { return kUnknown + number(session); }
+  static constexpr bool is_storage(uint64_t device) { return device < kUnknown; }
 
   // `files` outlives this.
   explicit CopyMounts(const FileTable* files) : files_(*files) {}
 
   const std::map<uint64_t, Mount>& all() const { return mounts_; }
-  Mount& at(uint64_t device) { return mounts_[device]; }
+  Mount& at(uint64_t device);
   // The mount of the file, as far as known from others of its folder; 0: not known.
   uint64_t device_of(SampleFileId file) const;
+  // The same as a key of all(), where the session fetches it.
+  uint64_t device_of(SampleFileId file, SessionId session) const {
+    const uint64_t device = device_of(file);
+    return device != 0 ? device : unknown(session);
+  }
 
   // The copy's fetch or check begins; ends, and counts for its mount as `counts` says.
   void begin(StagedCopy& copy, uint64_t now_ns);
@@ -58,15 +66,19 @@ class CopyMounts {
   // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
   // the most of all mounts whose files orders wait for.
   uint64_t window(uint64_t spread, uint64_t now_ns) const;
-  // The time that the storage takes to deliver a file.
+  // The time that the storage takes to deliver a file. 0: of the mount that delivered most.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.
   double file_ns(SampleFileId file) const { return demand(device_of(file)).link_ns; }
 
  private:
+  static constexpr uint64_t kUnknown = uint64_t{1} << 62;
+
+  void limit_unknown();
+
   const FileTable& files_;
   std::vector<uint64_t> folder_device_;  // by folder; 0: not known
-  std::map<uint64_t, Mount> mounts_;     // 0: files whose mount is not known yet
+  std::map<uint64_t, Mount> mounts_;
   uint64_t flying_ = 0;
 };
 

@@ -14,7 +14,7 @@ constexpr uint64_t kOpenShare = 2;
 
 }  // namespace
 
-FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns) {
+FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId session) {
   if (files_.refused(file) != FileTable::Refused::kNo) return FetchVerdict::kNever;
   StagedCopy* copy = table_.find(file);
   if (copy != nullptr && copy->readers == 0 && copy->state != State::kFetching && brings &&
@@ -23,7 +23,7 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns) {
     copy = nullptr;
   }
   const bool busy =
-      mounts_.at(copy == nullptr ? mounts_.device_of(file) : copy->device).busy(now_ns);
+      mounts_.at(copy == nullptr ? mounts_.device_of(file, session) : copy->device).busy(now_ns);
   if (copy != nullptr) {
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, copy->validated_ns) > stale_ns_ / 2;
@@ -61,12 +61,12 @@ PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now
   }
   copy->token = next_token_++;
   mounts_.begin(*copy, now_ns);
-  return {copy->token, file, session, check, copy->to_cache};
+  return {copy->token, file, session, copy->device, check, copy->to_cache};
 }
 
 StagedCopy& StagePlan::begin_fetch(SampleFileId file, SessionId session, DatasetId dataset) {
   StagedCopy& copy = table_.add(file, FileTable::charge(files_.bytes(file)));
-  copy.device = mounts_.device_of(file);
+  copy.device = mounts_.device_of(file, session);
   copy.dataset = dataset;
   copy.session = session;
   return copy;
@@ -87,8 +87,11 @@ void StagePlan::start_with_companions(SampleFileId file, SessionId session, uint
     copy.device = others.package ? CopyMounts::kPackages : CopyMounts::kChunks;
     copy.token = next_token_++;
     mounts_.begin(copy, now_ns);
-    fetches->push_back(
-        {.token = copy.token, .file = other, .session = session, .chunk_for = first.token});
+    fetches->push_back({.token = copy.token,
+                        .file = other,
+                        .session = session,
+                        .device = copy.device,
+                        .chunk_for = first.token});
   }
 }
 
@@ -156,30 +159,37 @@ bool StagePlan::on_valid(const PlannedFetch& fetch) {
 void StagePlan::note_validated(SampleFileId file, StagedCopy& copy, uint64_t time_ns) {
   copy.validated_ns = time_ns;
   // Oldest first, about.
-  if (!validated_.empty() && time_ns < validated_.front().second) {
-    validated_.emplace_front(file, time_ns);
+  auto& validated = validated_[copy.device];
+  if (!validated.empty() && time_ns < validated.front().second) {
+    validated.emplace_front(file, time_ns);
   } else {
-    validated_.emplace_back(file, time_ns);
+    validated.emplace_back(file, time_ns);
+  }
+}
+
+void StagePlan::start_refetches(uint64_t now_ns, std::vector<PlannedFetch>* fetches) {
+  for (size_t left = refetch_.size(); left > 0; --left) {
+    const auto [file, session] = refetch_.front();
+    refetch_.pop_front();
+    const FetchVerdict verdict = judge(file, now_ns, session);
+    if (verdict == FetchVerdict::kLater) refetch_.emplace_back(file, session);
+    if (verdict == FetchVerdict::kTake) fetches->push_back(start(file, session, now_ns));
   }
 }
 
 void StagePlan::start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks) {
-  while (!refetch_.empty()) {
-    const auto [file, session] = refetch_.front();
-    const FetchVerdict verdict = judge(file, now_ns);
-    if (verdict == FetchVerdict::kLater) return;
-    refetch_.pop_front();
-    if (verdict == FetchVerdict::kTake) checks->push_back(start(file, session, now_ns));
-  }
+  start_refetches(now_ns, checks);
   if (stale_ns_ == 0) return;  // each reader validates the copy itself
-  while (!validated_.empty() && now_ns - validated_.front().second > stale_ns_ / 2) {
-    const auto [file, when] = validated_.front();
-    const StagedCopy* copy = table_.find(file);
-    if (copy != nullptr && copy->validated_ns == when && copy->readers > 0 && !copy->checking) {
-      if (mounts_.at(copy->device).busy(now_ns)) return;
-      checks->push_back(start(file, copy->session, now_ns));
+  for (auto& [device, validated] : validated_) {
+    while (!validated.empty() && now_ns - validated.front().second > stale_ns_ / 2) {
+      const auto [file, when] = validated.front();
+      const StagedCopy* copy = table_.find(file);
+      if (copy != nullptr && copy->validated_ns == when && copy->readers > 0 && !copy->checking) {
+        if (mounts_.at(device).busy(now_ns)) break;
+        checks->push_back(start(file, copy->session, now_ns));
+      }
+      validated.pop_front();
     }
-    validated_.pop_front();
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -32,6 +33,7 @@ struct PlannedFetch {
   uint64_t token = 0;
   SampleFileId file{};
   SessionId session{};    // for which it is fetched
+  uint64_t device = 0;    // of CopyMounts, for which it is in flight
   bool check = false;     // only check whether the original still is what was copied
   bool to_cache = false;  // no copy: the original is read into its page cache
   // It comes with a chunk that is read whole, for the fetch that this one names with its token: for
@@ -70,8 +72,9 @@ class StagePlan {
 
   // How long a validation of the original is valid; after half of that time it is repeated.
   void set_stale(uint64_t ns) { stale_ns_ = ns; }
-  // A sample that needs the file comes up: is the file to be fetched (or validated) now?
-  FetchVerdict judge(SampleFileId file, uint64_t now_ns);
+  // A sample of the session that needs the file comes up: is the file to be fetched (or validated)
+  // now?
+  FetchVerdict judge(SampleFileId file, uint64_t now_ns, SessionId session);
   // Starts validations, as start() does, of copies that a sample needs and that were validated long
   // ago; and fetches of files that a validation found to have changed.
   void start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks);
@@ -119,6 +122,7 @@ class StagePlan {
  private:
   template <typename Test>
   void drop_if(Test test);
+  void start_refetches(uint64_t now_ns, std::vector<PlannedFetch>* fetches);
   void note_validated(SampleFileId file, StagedCopy& copy, uint64_t time_ns);
   StagedCopy& begin_fetch(SampleFileId file, SessionId session, DatasetId dataset);
   StagedCopy* find(const PlannedFetch& fetch);
@@ -129,8 +133,9 @@ class StagePlan {
   CopyRoom room_;
   uint64_t stale_ns_ = 3'000'000'000;
   uint64_t next_token_ = 1;
-  std::deque<std::pair<SampleFileId, SessionId>> refetch_;   // files and sessions
-  std::deque<std::pair<SampleFileId, uint64_t>> validated_;  // files and when, oldest first
+  std::deque<std::pair<SampleFileId, SessionId>> refetch_;  // files and sessions
+  // By device: one that hangs holds up no other's checks. Files and when, oldest first.
+  std::map<uint64_t, std::deque<std::pair<SampleFileId, uint64_t>>> validated_;
   std::set<DatasetId> originals_;
 };
 

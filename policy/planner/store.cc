@@ -9,7 +9,7 @@ namespace sluice::policy {
 FetchVerdict Store::judge(SessionId session, const Extent& part, uint64_t now_ns) {
   if (!part.file.is_whole()) return records_.judge(session, part, now_ns);
   if (!accounts_.prefetches(session)) return FetchVerdict::kNever;
-  return files_->judge(part.file.whole(), now_ns);
+  return files_->judge(part.file.whole(), now_ns, session);
 }
 
 void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<PlannedFetch>* fetches) {

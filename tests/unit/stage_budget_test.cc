@@ -97,7 +97,7 @@ uint64_t window_after(FileTable* files, bool package) {
     return StagePlan::Companions{{all.begin() + 1, all.end()}, package};
   };
   uint64_t now = 1'000'000'000'000;
-  EXPECT_EQ(plan.judge(all[0], now), FetchVerdict::kTake);
+  EXPECT_EQ(plan.judge(all[0], now, SessionId{1}), FetchVerdict::kTake);
   std::vector<PlannedFetch> flying;
   plan.start_with_companions(all[0], SessionId{1}, now, DatasetId{1}, &flying);
   EXPECT_EQ(flying.size(), 101U);

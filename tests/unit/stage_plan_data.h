@@ -32,7 +32,7 @@ class StagePlanTest : public testing::Test {
   // True if the copy is there, or on its way, afterwards.
   bool want(int i) {
     now += kMillisecond;
-    const FetchVerdict answer = plan.judge(file(i), now);
+    const FetchVerdict answer = plan.judge(file(i), now, SessionId{1});
     if (answer == FetchVerdict::kTake) flying.push_back(plan.start(file(i), SessionId{1}, now));
     check();
     return answer != FetchVerdict::kLater;

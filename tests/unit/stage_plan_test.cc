@@ -24,7 +24,7 @@ TEST_F(StagePlanTest, OneFetchHoweverManyWantIt) {
 TEST_F(StagePlanTest, WhatCameFromAPackSaysNothingOfTheStoragesLatency) {
   plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i, uint64_t ns, bool from_storage) {
-    ASSERT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
+    ASSERT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kTake);
     const PlannedFetch planned = plan.start(file(i), SessionId{1}, now);
     now += ns;
     EXPECT_TRUE(
@@ -43,7 +43,7 @@ TEST_F(StagePlanTest, OriginalsAreReadAheadWhereCopiesAreUseless) {
   plan.room().set_budget(kMuch, 1000);
   const auto fetch = [&](int i) {
     now += kMillisecond;
-    EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kTake);
+    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kTake);
     const PlannedFetch planned = plan.start(file(i), SessionId{1}, now, kDataset);
     now += kMillisecond;
     EXPECT_TRUE(plan.on_staged(planned, kDevice, kBytes, FileTable::charge(kBytes), now));
@@ -89,7 +89,7 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   arrive();
   plan.on_read(SessionId{1}, file(3));
   plan.predict(numbers({1, 4, 2, 5}));
-  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kTake);
   plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
   ASSERT_EQ(flying.size(), 3U) << "a copy that is there comes again, or one does not come";
   for (const PlannedFetch& one : flying) EXPECT_EQ(one.chunk_for, flying.front().token);
@@ -107,7 +107,8 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   }
   for (const int i : {1, 4, 2}) {
     EXPECT_EQ(plan.table().has(file(i)), CopyTable::Has::kStaged) << i;
-    EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kNever) << "it is fetched again";
+    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kNever)
+        << "it is fetched again";
     const Hit hit = plan.on_read(SessionId{1}, file(i));
     EXPECT_GT(hit.first_bytes, 0U);
   }
@@ -126,14 +127,14 @@ TEST_F(StagePlanTest, AFileThatBringsOthersIsFetchedAlthoughItHasACopy) {
   want(1);
   arrive();
   plan.on_read(SessionId{1}, file(1));
-  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kNever);
+  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kNever);
   EXPECT_TRUE(plan.table().retains(file(1)));
   plan.on_read(SessionId{1}, file(1));
   brings = true;
-  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kTake);
   plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
   ASSERT_EQ(flying.size(), 3U);
-  EXPECT_EQ(plan.judge(file(1), now), FetchVerdict::kNever) << "fetched twice";
+  EXPECT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kNever) << "fetched twice";
   check();
   arrive();
   EXPECT_FALSE(plan.table().retains(file(1))) << "fetched for this very read";
@@ -148,7 +149,7 @@ TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   };
   plan.predict(numbers({1, 2, 3, 4, 5, 6}));
   for (int i = 1; i <= 6; ++i) files.set_bytes(file(i), kBytes);
-  ASSERT_EQ(plan.judge(file(1), now), FetchVerdict::kTake);
+  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kTake);
   plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
   EXPECT_EQ(flying.size(), 3U);
   arrive();
@@ -169,7 +170,8 @@ TEST_F(StagePlanTest, ThereIsRoomThoughAReaderNeedsWhatIsLeastImportant) {
     check();
   }
   ASSERT_EQ(plan.room().retained(), 8 * FileTable::charge(kBytes));
-  for (const int i : {1, 2}) EXPECT_EQ(plan.judge(file(i), now), FetchVerdict::kNever);
+  for (const int i : {1, 2})
+    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kNever);
   EXPECT_TRUE(plan.room().make_room(FileTable::charge(kBytes)));
   for (const int i : {1, 2}) EXPECT_NE(plan.table().find(file(i)), nullptr) << i;
   EXPECT_EQ(plan.table().find(file(3)), nullptr);
@@ -326,6 +328,56 @@ TEST_F(StagePlanTest, WhatWaitsForItsReaderIsLookedAtNowAndThen) {
     plan.start_checks(now, &flying);
     EXPECT_TRUE(flying.empty());
   }
+}
+
+// What is fetched first of each dataset counted for one mount, the unknown one, whoever read it.
+TEST_F(StagePlanTest, AMountThatHangsFromItsFirstFileOnHoldsUpNoOtherSession) {
+  plan.room().set_budget(kMuch, 1000);
+  int hung = 0;
+  while (want(hung)) ++hung;  // none of these ever arrives
+  ASSERT_EQ(flying.size(), static_cast<size_t>(hung));
+  const SampleFileId other = files.intern("/other/1");
+  ASSERT_EQ(plan.judge(other, now, SessionId{2}), FetchVerdict::kTake);
+  const PlannedFetch fetch = plan.start(other, SessionId{2}, now);
+  EXPECT_NE(fetch.device, flying.front().device) << "of the threads that hang";
+  EXPECT_TRUE(plan.on_staged(fetch, kDevice + 1, kBytes, FileTable::charge(kBytes), now));
+  const SampleFileId next = files.intern("/other/2");
+  ASSERT_EQ(plan.judge(next, now, SessionId{2}), FetchVerdict::kTake);
+  EXPECT_EQ(plan.start(next, SessionId{2}, now).device, kDevice + 1);
+}
+
+TEST_F(StagePlanTest, SessionsThatHaveEndedLeaveNoMounts) {
+  plan.room().set_budget(kMuch, 1000);
+  for (uint32_t i = 0; i < 900; ++i) {
+    const SampleFileId id = files.intern("/job" + std::to_string(i) + "/1");
+    ASSERT_EQ(plan.judge(id, now, SessionId{i}), FetchVerdict::kTake);
+    const PlannedFetch fetch = plan.start(id, SessionId{i}, now);
+    EXPECT_TRUE(plan.on_staged(fetch, kDevice, kBytes, FileTable::charge(kBytes), now));
+  }
+  EXPECT_LE(plan.mounts().all().size(), 65U);
+}
+
+// The oldest copy waited for its mount, and all others behind it.
+TEST_F(StagePlanTest, AMountThatHangsHoldsUpNoOthersChecks) {
+  plan.room().set_budget(kMuch, 1000);
+  plan.set_stale(3000 * kMillisecond);
+  const auto stage = [this](const std::string& path, uint64_t device) {
+    const SampleFileId id = files.intern(path);
+    EXPECT_EQ(plan.judge(id, now, SessionId{1}), FetchVerdict::kTake);
+    const PlannedFetch fetch = plan.start(id, SessionId{1}, now);
+    EXPECT_TRUE(plan.on_staged(fetch, device, kBytes, FileTable::charge(kBytes), now));
+    now += kMillisecond;
+    return id;
+  };
+  stage("/data/first", kDevice);
+  const SampleFileId other = stage("/other/first", kDevice + 1);
+  for (int i = 0; want(i); ++i) {  // on the first one's mount, and none arrives
+  }
+  now += 2000 * kMillisecond;
+  std::vector<PlannedFetch> checks;
+  plan.start_checks(now, &checks);
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_EQ(checks.front().file, other);
 }
 
 TEST_F(StagePlanTest, ALookWhoseCopyWentMeanwhileMeansNothing) {

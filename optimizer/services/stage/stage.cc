@@ -20,8 +20,8 @@ using policy::SampleFileId;
 using policy::StagePlan;
 namespace {
 
-// More threads than one mount may use: a mount that hangs leaves some to the others.
-constexpr unsigned kThreads = CopyMounts::kMaxDepth + 32;
+// Of which one mount may use a quarter: three that hang leave some to the others.
+constexpr unsigned kThreads = 4 * CopyMounts::kMaxDepth;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 // Copies waiting to be packed: share of the budget, and bytes at most.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
@@ -116,19 +116,18 @@ void Stage::fetch(std::span<const PlannedFetch> together) {
   for (const PlannedFetch& planned : together) {
     std::optional<CopyJob> job = job_of(planned);
     if (!job) continue;
-    if (planned.chunk_for != 0) {
-      job->rules.chunk = disk_.chunks.find(job->path, &read);
-    }
+    if (planned.chunk_for != 0) job->rules.chunk = disk_.chunks.find(job->path, &read);
     jobs.emplace_back(planned, std::move(*job));
   }
-  executor_.run(0, [this, jobs = std::move(jobs), mailbox = base_->loop.mailbox(), folder = folder_,
-                    watch = watch_] {
+  auto work = [this, jobs = std::move(jobs), mailbox = base_->loop.mailbox(), folder = folder_,
+               watch = watch_] {
     for (const auto& [planned, job] : jobs) {
       mailbox->post(
           [this, planned = planned, path = job.path, name = job.name,
            done = make_copy(job, folder.get(), watch.get())] { made(planned, path, name, done); });
     }
-  });
+  };
+  executor_.run(together.front().device, std::move(work));
 }
 
 void Stage::made(const PlannedFetch& planned, const std::string& path, uint64_t name,
@@ -157,9 +156,9 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
   // What the job locks is not open elsewhere: opened_ahead.h.
   const bool may_be = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file);
   const unsigned wanted = may_be ? opened_ahead.wanted(planned.session, planned.file) : 0;
-  executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
-                    surviving = mounts_seen_.cache_survives, opened, wanted,
-                    mailbox = base_->loop.mailbox()] {
+  executor_.run(planned.device, [this, planned, path = plans_->sample_files.path(planned.file),
+                                 rules = rules(), surviving = mounts_seen_.cache_survives, opened,
+                                 wanted, mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
     CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
     result.took_ns = now_ns() - begun;
@@ -241,8 +240,8 @@ void Stage::check(const PlannedFetch& planned) {
     return;
   }
   ++view_.checks;
-  executor_.run(0, [this, planned, path = plans_->sample_files.path(planned.file), stat = copy.stat,
-                    mailbox = base_->loop.mailbox()] {
+  executor_.run(planned.device, [this, planned, path = plans_->sample_files.path(planned.file),
+                                 stat = copy.stat, mailbox = base_->loop.mailbox()] {
     const uint64_t begun = now_ns();
     const CopyResult result = recheck(path, stat);
     mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
@@ -287,14 +286,15 @@ void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> 
   if (!disk_.log.follows(dataset) || parts.size() != 1 || !parts.front().file.is_whole()) return;
   const SampleFileId file = parts.front().file.whole();
   if (plans_->stage.table().has(file) != CopyTable::Has::kNot || !disk_.log.may_write()) return;
-  executor_.run(0, [this, file, path = plans_->sample_files.path(file), rules = rules(),
-                    mailbox = base_->loop.mailbox()] {
+  auto work = [this, file, path = plans_->sample_files.path(file), rules = rules(),
+               mailbox = base_->loop.mailbox()] {
     protocol::StageStat stat;
     auto original = std::make_shared<UniqueFd>();
     if (!open_cached(path, rules, original.get(), &stat)) return;
     mailbox->post(
         [this, file, original, stat] { disk_.log.write(file, std::move(*original), stat, false); });
-  });
+  };
+  executor_.run(plans_->stage.mounts().device_of(file), std::move(work));
 }
 
 void Stage::remove(SampleFileId file) {

@@ -15,6 +15,7 @@ namespace sluice::optimizer {
 namespace {
 
 constexpr auto kIdle = std::chrono::seconds(10);  // a thread without work ends after this
+constexpr unsigned kMostBeyond = 64;              // threads beyond the most, for other mounts
 
 }  // namespace
 
@@ -35,15 +36,29 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   std::shared_ptr<State> left;  // itself, once the executor has ended with work that is left
   State* next_left = nullptr;
 
-  // Takes the oldest item whose mount may use another thread. REQUIRES: mutex held.
+  unsigned running_at(uint64_t mount) const {
+    const auto at = running.find(mount);
+    return at == running.end() ? 0 : at->second;
+  }
+
+  // Takes the oldest item of a mount of which nothing runs, or else the oldest whose mount may use
+  // another thread. REQUIRES: mutex held.
   bool pick(Item* item) {
+    auto best = queue.end();
     for (auto at = queue.begin(); at != queue.end(); ++at) {
-      if (running[at->mount] >= per_mount) continue;
-      *item = std::move(*at);
-      queue.erase(at);
-      return true;
+      const unsigned runs = running_at(at->mount);
+      if (runs == 0 || (best == queue.end() && runs < per_mount)) best = at;
+      if (runs == 0) break;
     }
-    return false;
+    if (best == queue.end()) return false;
+    *item = std::move(*best);
+    queue.erase(best);
+    return true;
+  }
+
+  // REQUIRES: mutex held; the mount's work is in the queue.
+  bool may_begin_thread(uint64_t mount) const {
+    return threads < max_threads || (threads < max_threads + kMostBeyond && running_at(mount) == 0);
   }
 
   void work() {
@@ -94,7 +109,7 @@ void Executor::run(uint64_t mount, std::function<void()> work) {
   state_->queue.push_back({mount, std::move(work)});
   // An idle thread that was woken for earlier work still counts as idle: of work that comes at once
   // each item needs one.
-  if (state_->idle < state_->queue.size() && state_->threads < state_->max_threads) {
+  if (state_->idle < state_->queue.size() && state_->may_begin_thread(mount)) {
     try {
       std::thread([state = state_] { state->work(); }).detach();
       ++state_->threads;

@@ -1,13 +1,19 @@
 // Threads for calls that may block in a file system (open, close, statfs, drop, whole copies) and
-// for long computations. Each mount may use only a part of them at a time, so that one that hangs
-// cannot take them all.
+// for long computations. A mount that hangs holds up no other: each may use only a part of the
+// threads at a time, and one of which nothing runs is given a thread although all are busy.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace sluice::optimizer {
+
+// The key of a folder whose mount is not known. None of unknown_mount()'s.
+inline uint64_t mount_key(const std::string& folder) {
+  return uint64_t{1} << 63 | std::hash<std::string>{}(folder);
+}
 
 class Executor {
  public:
@@ -18,7 +24,8 @@ class Executor {
   // that has. One thread at a time ends executors.
   ~Executor();
 
-  // Runs `work` on some thread, later. `mount` is a device number. Any thread.
+  // Runs `work` on some thread, later. `mount` is a device number, or another key of what may hang
+  // together: mount_key(), or unknown_mount() of policy/util/ids.h. Any thread.
   void run(uint64_t mount, std::function<void()> work);
 
   // Number of work items waiting or running for `mount`. Any thread.

@@ -47,7 +47,8 @@ uint64_t hash_of(const std::string& path) { return protocol::path_hash(path.data
 
 Openings::Openings(const Service& service)
     : Service(service),
-      threads_{{base_, sessions_, kThreads, kThreads}, {base_, sessions_, kThreads, kPerMount}} {
+      threads_{{base_, sessions_, 2 * kThreads, kThreads},
+               {base_, sessions_, kThreads, kPerMount}} {
   base_->dispatcher.add<TakeMessage, CloseAheadMessage>(this);
   identified_ = protocol::read_access_identity(raw_call, &identity_);
 }

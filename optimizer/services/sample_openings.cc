@@ -100,7 +100,7 @@ void SampleOpenings::open(SessionId id, Job* job, SampleFileId file, std::string
   const auto result = std::make_shared<OpenedFile>();
   const unsigned times = openings_->wanted(id);
   openings_->threads().opening.run(
-      id, plans_->stage.mounts().device_of(file),
+      id, plans_->stage.mounts().device_of(file, id),
       [result, path, times] { *result = open_ahead(path, times); },
       [this, id, file, path, result] {
         opened(id, file, path, std::move(*result));

@@ -30,12 +30,14 @@ void Scans::handle(const Peer& peer, const ListedMessage& message, std::vector<U
   }
   base_->server.send(peer.connection, MessageKind::kDone, {});
   ++opening_;
-  threads_.run(0, [this, mailbox = base_->loop.mailbox(), id = session->id, took = listed.took_ns,
-                   passed = std::make_shared<UniqueFd>(std::move(fds.front()))] {
-    auto above = std::make_shared<std::optional<FolderAbove>>(open_above(passed->get()));
-    passed->reset();
-    mailbox->post([this, id, took, above] { opened(id, took, std::move(*above)); });
-  });
+  threads_.run(policy::unknown_mount(session->id),
+               [this, mailbox = base_->loop.mailbox(), id = session->id, took = listed.took_ns,
+                passed = std::make_shared<UniqueFd>(std::move(fds.front()))] {
+                 auto above =
+                     std::make_shared<std::optional<FolderAbove>>(open_above(passed->get()));
+                 passed->reset();
+                 mailbox->post([this, id, took, above] { opened(id, took, std::move(*above)); });
+               });
 }
 
 void Scans::opened(SessionId session, uint64_t took_ns, std::optional<FolderAbove> above) {
@@ -55,10 +57,10 @@ void Scans::opened(SessionId session, uint64_t took_ns, std::optional<FolderAbov
 }
 
 void Scans::start() {
-  for (ScanPlan::Task task; under_way_ < kThreads && plan_.next(&task);) {
+  const ScanPlan::May may = [this](uint64_t device) { return under_way(device) < kThreads; };
+  for (ScanPlan::Task task; plan_.next(&task, may);) {
     const auto base = bases_.find(task.base);
     if (base == bases_.end()) continue;
-    ++under_way_;
     ++by_base_[task.base];
     threads_.run(task.base.device,
                  [this, mailbox = base_->loop.mailbox(), task, fd = base->second]() mutable {
@@ -71,6 +73,12 @@ void Scans::start() {
                    mailbox->post([this, task, listing] { listed(task, std::move(*listing)); });
                  });
   }
+}
+
+unsigned Scans::under_way(uint64_t device) const {
+  unsigned calls = 0;
+  for (const auto& [base, count] : by_base_) calls += base.device == device ? count : 0;
+  return calls;
 }
 
 void Scans::listed(const ScanPlan::Task& task, std::optional<FolderListing> listing) {
@@ -86,7 +94,6 @@ void Scans::listed(const ScanPlan::Task& task, std::optional<FolderListing> list
 }
 
 void Scans::ended(FolderKey base) {
-  --under_way_;
   const auto at = by_base_.find(base);
   if (--at->second == 0) by_base_.erase(at);
   if (!plan_.scans(base) && closing() == 0 && on_all_closed) on_all_closed();

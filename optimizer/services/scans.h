@@ -29,20 +29,20 @@ class Scans : Service {
   std::function<void()> on_all_closed;  // one of these has ended
 
  private:
-  static constexpr unsigned kThreads = 32;  // listings under way, of all mounts
+  static constexpr unsigned kThreads = 32;  // listings under way, of one mount
 
   void opened(policy::SessionId session, uint64_t took_ns, std::optional<FolderAbove> above);
   void listed(const policy::ScanPlan::Task& task, std::optional<FolderListing> listing);
   void start();
+  unsigned under_way(uint64_t device) const;
   void ended(policy::FolderKey base);
   void close_unused();
 
-  Executor threads_{kThreads, kThreads};
+  Executor threads_{2 * kThreads, kThreads};
   policy::ScanPlan plan_;
   // Of the plan's scans; open while one of its folders is listed.
   std::map<policy::FolderKey, std::shared_ptr<UniqueFd>> bases_;
-  unsigned under_way_ = 0;                         // listings
-  std::map<policy::FolderKey, unsigned> by_base_;  // the same
+  std::map<policy::FolderKey, unsigned> by_base_;  // listings under way
   unsigned opening_ = 0;                           // folders that jobs passed
 };
 

@@ -17,7 +17,6 @@ using policy::SessionId;
 namespace {
 
 constexpr uint64_t kLongestStartNs = 60'000'000'000;  // as the library's
-constexpr uint64_t kNoMount = 0;                      // files to be opened may lie on several
 
 }  // namespace
 
@@ -66,7 +65,7 @@ void StartOpenings::fill(SessionId id, Start* start) {
     if (!file) break;
     const auto result = std::make_shared<OpenedFile>();
     openings_->threads().opening.run(
-        id, kNoMount,
+        id, policy::unknown_mount(id),  // files to be opened may lie on several mounts
         [result, path = start->paths[*file], over = start->over] {
           if (!*over) *result = open_ahead(path, 1);
         },

@@ -23,7 +23,6 @@ namespace {
 
 constexpr uint64_t kMostBytes = 8 << 20;    // of paths
 constexpr uint64_t kBudgetShare = 4;        // a start may fetch 1/4 of the budget
-constexpr uint64_t kNoMount = 0;            // a list's paths may lie on several
 constexpr uint64_t kLarge = 4 << 20;        // fetched first: a thread is busy with it for long
 constexpr const char* kName = "start of ";  // and the command: the list's name
 
@@ -108,6 +107,7 @@ void Starts::Fetch::prepare() {
 }
 
 struct Starts::Making {
+  SessionId session{};
   std::string folder, name;
   std::vector<std::string> paths;
   std::vector<PlaceList> found;  // of each path
@@ -125,7 +125,7 @@ struct Starts::Making {
 Starts::Starts(const Service& service, Openings* openings)
     : Service(service),
       openings_(sessions_, openings),
-      threads_(base_, sessions_, kThreads, kThreads) {
+      threads_(base_, sessions_, 2 * kThreads, kThreads) {
   base_->dispatcher.add<StartMessage, StartedMessage>(this);
   openings_.on_taken = [this](SessionId id, uint32_t file, uint64_t took_ns) {
     taken(id, file, took_ns);
@@ -151,7 +151,7 @@ void Starts::handle(const Peer& peer, const StartMessage& message, std::vector<U
   if (!fetches_.try_emplace(id).second) return;
   auto list = std::make_shared<PlaceList>();
   threads_.run(
-      id, kNoMount,
+      id, mount_key(session->options.places),
       [list, folder = session->options.places, name = kName + message.command] {
         std::string problem;
         auto found = PlaceStore{folder}.load(name, kStartFiles, &problem);
@@ -175,7 +175,7 @@ void Starts::loaded(SessionId id, PlaceList list) {
   const auto threads = static_cast<unsigned>(std::min<size_t>(kThreads, fetch->actions.size()));
   for (unsigned i = 0; i < threads; ++i) {
     threads_.run(
-        id, kNoMount, [fetch] { fetch->work(); },
+        id, policy::unknown_mount(id), [fetch] { fetch->work(); },
         [this, id, fetch] {
           if (Session* session = sessions_->find(id)) session->counts.start_files = fetch->files;
         });
@@ -214,6 +214,7 @@ void Starts::handle(const Peer& peer, const StartedMessage& message, std::vector
   }
   base_->server.send(peer.connection, MessageKind::kDone, {});
   auto making = std::make_shared<Making>();
+  making->session = session->id;
   making->folder = session->options.places;
   making->name = kName + std::string(command);
   making->no_cachestat = base_->settings.no_cachestat;
@@ -225,7 +226,7 @@ void Starts::handle(const Peer& peer, const StartedMessage& message, std::vector
   making->left = kThreads;
   for (unsigned i = 0; i < kThreads; ++i) {
     threads_.run(
-        policy::kNoSession, kNoMount, [making] { making->work(); },
+        policy::kNoSession, policy::unknown_mount(making->session), [making] { making->work(); },
         [this, making] {
           if (--making->left == 0) store(making);
         });
@@ -247,7 +248,7 @@ void Starts::store(const std::shared_ptr<Making>& making) {
   }
   if (list.files.empty()) return;  // nothing of it was on slow storage
   threads_.run(
-      policy::kNoSession, kNoMount,
+      policy::kNoSession, mount_key(making->folder),
       [list = std::move(list), folder = making->folder] {
         std::string problem;
         if (PlaceStore{folder}.save(list, &problem)) {

@@ -35,7 +35,7 @@ class Starts : Service {
   size_t unsettled() const { return threads_.running(policy::kNoSession); }
 
  private:
-  static constexpr unsigned kThreads = 32;  // of all mounts
+  static constexpr unsigned kThreads = 32;  // of one session
 
   // Shared with the threads: a start that is fetched, and a list that is made.
   struct Fetch;

@@ -11,28 +11,25 @@ using policy::DatasetId;
 using policy::kNoSession;
 using policy::SampleBook;
 using policy::SessionId;
-namespace {
-
-// A descriptor's mount is unknown before the first call on it, which may hang.
-constexpr uint64_t kUnknownMount = UINT64_MAX;
-
-}  // namespace
+namespace {}  // namespace
 
 void Recordings::attach(SessionId session, uint32_t pid, uint32_t parent, UniqueFd passed,
                         Answer answer) {
   members_[session] = {pid, parent, nullptr, {}};
-  executor_->run(kUnknownMount, [this, mailbox = mailbox_, session, answer = std::move(answer),
-                                 fd = std::make_shared<UniqueFd>(std::move(passed))] {
-    const TraceIdentity identity = identify_trace(fd->get());
-    if (!identity.problem.empty()) {
-      fd->reset();
-      mailbox->post([answer, problem = identity.problem] { answer(problem); });
-      return;
-    }
-    mailbox->post([this, session, identity, fd, answer] {
-      identified(session, identity.device, identity.inode, fd, answer);
-    });
-  });
+  // A descriptor's mount is unknown before the first call on it, which may hang.
+  executor_->run(policy::unknown_mount(session),
+                 [this, mailbox = mailbox_, session, answer = std::move(answer),
+                  fd = std::make_shared<UniqueFd>(std::move(passed))] {
+                   const TraceIdentity identity = identify_trace(fd->get());
+                   if (!identity.problem.empty()) {
+                     fd->reset();
+                     mailbox->post([answer, problem = identity.problem] { answer(problem); });
+                     return;
+                   }
+                   mailbox->post([this, session, identity, fd, answer] {
+                     identified(session, identity.device, identity.inode, fd, answer);
+                   });
+                 });
 }
 
 // Closes a descriptor that is no longer used, on the executor: close() can block like any call.

@@ -19,7 +19,7 @@ uint64_t CopyMounts::device_of(SampleFileId file) const {
 void CopyMounts::limit_unknown() {
   if (mounts_.size() < kMostMounts) return;
   std::erase_if(mounts_, [](const auto& entry) {
-    return entry.first >= kUnknown && entry.first < kPackages && entry.second.in_flight == 0;
+    return entry.first >= kUnknownMounts && entry.first < kPackages && entry.second.in_flight == 0;
   });
 }
 
@@ -75,11 +75,12 @@ uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
 }
 
 Demand CopyMounts::demand(uint64_t device) const {
-  const auto delivered_less = [](const auto& one, const auto& other) {
-    return one.second.files < other.second.files;
-  };
-  const auto mount = device != 0 ? mounts_.find(device)
-                                 : std::max_element(mounts_.begin(), mounts_.end(), delivered_less);
+  auto mount = mounts_.find(device);
+  if (device == 0) {
+    for (auto at = mounts_.begin(); at != mounts_.end() && at->first < kPackages; ++at) {
+      if (mount == mounts_.end() || at->second.files > mount->second.files) mount = at;
+    }
+  }
   if (mount == mounts_.end()) return {};
   const double rate = mount->second.model.bandwidth();
   return {mount->second.model.usual_ns(), rate > 0 ? 1e9 / rate : 0};

@@ -30,10 +30,7 @@ class CopyMounts {
   // Where substitutes come in packages, no order waits for what a chunk brings besides.
   static constexpr uint64_t kChunks = UINT64_MAX;
   static constexpr uint64_t kPackages = UINT64_MAX - 1;
-  // Files of a session whose mount is not known yet, as a device: one whose mount hangs holds up
-  // files of its own session alone.
-  static constexpr uint64_t unknown(SessionId session) { return kUnknown + number(session); }
-  static constexpr bool is_storage(uint64_t device) { return device < kUnknown; }
+  static constexpr bool is_storage(uint64_t device) { return device < kUnknownMounts; }
 
   // `files` outlives this.
   explicit CopyMounts(const FileTable* files) : files_(*files) {}
@@ -45,7 +42,7 @@ class CopyMounts {
   // The same as a key of all(), where the session fetches it.
   uint64_t device_of(SampleFileId file, SessionId session) const {
     const uint64_t device = device_of(file);
-    return device != 0 ? device : unknown(session);
+    return device != 0 ? device : unknown_mount(session);
   }
 
   // The copy's fetch or check begins; ends, and counts for its mount as `counts` says.
@@ -72,8 +69,6 @@ class CopyMounts {
   double file_ns(SampleFileId file) const { return demand(device_of(file)).link_ns; }
 
  private:
-  static constexpr uint64_t kUnknown = uint64_t{1} << 62;
-
   void limit_unknown();
 
   const FileTable& files_;

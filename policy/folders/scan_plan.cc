@@ -213,10 +213,13 @@ void ScanPlan::descend(const Task& task, const std::vector<Subfolder>& subfolder
   }
 }
 
-bool ScanPlan::next(Task* task) {
-  if (tasks_.empty() || entries_ >= kMostEntries) return false;
-  *task = std::move(tasks_.front());
-  tasks_.pop_front();
+bool ScanPlan::next(Task* task, const May& may) {
+  if (entries_ >= kMostEntries) return false;
+  const auto at = std::find_if(tasks_.begin(), tasks_.end(),
+                               [&may](const Task& one) { return may(one.base.device); });
+  if (at == tasks_.end()) return false;
+  *task = std::move(*at);
+  tasks_.erase(at);
   return true;
 }
 

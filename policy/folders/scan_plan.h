@@ -15,6 +15,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -63,8 +64,11 @@ class ScanPlan {
   // many entries in all. Nothing, if it could not be listed.
   void listed(const Task& task, std::vector<Subfolder> subfolders, uint64_t entries,
               uint64_t now_ns);
-  // The next folder to list; false: none now. Each task is given out once.
-  bool next(Task* task);
+  // The next folder to list, of a device for which `may` is true; false: none now. Each task is
+  // given out once.
+  using May = std::function<bool(uint64_t device)>;
+  bool next(
+      Task* task, const May& may = [](uint64_t) { return true; });
 
   // Whether another report of the session may be of use. False: it is forgiven half of its vain
   // ones.

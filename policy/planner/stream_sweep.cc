@@ -40,7 +40,7 @@ void StreamPlanner::sweep(uint64_t mount_id, uint64_t now_ns, std::vector<Planne
         file.sweep.skip(there);
         continue;
       }
-      if (!accounts_.room(session, piece->length())) return;
+      if (!accounts_.room(session, piece->length())) break;
       queue_.start({id, session, kSweepStream, *piece}, now_ns, reads);
       file.sweep.start(*piece);
     }

@@ -24,4 +24,9 @@ constexpr std::underlying_type_t<Id> number(Id id) {
   return static_cast<std::underlying_type_t<Id>>(id);
 }
 
+// In place of a device number, above all of the kernel's: the mounts of what a session names,
+// before they are known. One that hangs then holds up what its own session names alone.
+inline constexpr uint64_t kUnknownMounts = uint64_t{1} << 62;
+constexpr uint64_t unknown_mount(SessionId session) { return kUnknownMounts + number(session); }
+
 }  // namespace sluice::policy

@@ -198,6 +198,19 @@ def take_report(path):
     return found
 
 
+def waits_for_fuse(place):
+    """Threads of the optimizer that wait for a FUSE server."""
+    found = 0
+    for pid in place.optimizers():
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            try:
+                with open(f"/proc/{pid}/task/{thread}/wchan", encoding="ascii") as text:
+                    found += text.read() == "request_wait_answer"
+            except OSError:  # it has ended
+                pass
+    return found
+
+
 def sluice_lines(done):
     return [line for line in done.stderr.splitlines() if line.startswith("sluice:")]
 

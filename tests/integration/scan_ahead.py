@@ -4,6 +4,7 @@
 that look into a folder or two start nothing. A folder that changes meanwhile is seen as it is."""
 import os
 import shutil
+import signal
 import sys
 
 import harness
@@ -12,6 +13,7 @@ import stage_testing
 from harness import claim
 
 FOLDERS, FILES = 60, 4
+LISTINGS = 32  # on a mount at a time, as optimizer/services/scans.h has it
 WALK = """
 import os, sys
 for folder, folders, names in os.walk(sys.argv[1]):
@@ -113,12 +115,36 @@ class Test:
             claim(listed.stdout.split() == os.listdir(os.path.join(self.made[False], "class-9")), listed.stdout)
 
 
+    def beside_hung(self):
+        """A server died while its tree was walked: as many listings as are made at a time wait there for good."""
+        options = "--attr-timeout", "30", "--entry-timeout", "30", "--cache-folders"
+        argv = [sys.executable, "-c", WALK]
+        with slowfs_harness.Mount(self.place.folder, self.made[True], "--latency", "50", *options) as hung, \
+                slowfs_harness.Mount(self.place.folder, self.made[True], "--latency", "4", *options) as other:
+            first = self.place.start([*argv, hung.point], **stage_testing.by_default(os.path.join(self.place.work, "r")))
+            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place) >= LISTINGS, 60,
+                          "folders are listed")
+            os.kill(hung.pid, signal.SIGSTOP)
+            try:
+                stuck = harness.waits_for_fuse(self.place)
+                _, found, _ = self.run(other, [*argv, other.point])
+                claim(first.poll() is None, "the walk on the hung mount has ended")
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+            _, err = harness.communicate(first, 100)
+            claim(first.returncode == 0, err)
+            harness.drive.end_optimizer(self.place.sockets)
+        print(f"beside {stuck} listings that hang {found['folders_listed']} folders were listed")
+        claim(found["folders_listed"] > FOLDERS // 2, f"{found['folders_listed']} folders were listed beside a hung mount")
+
+
 def test(place):
     stage_testing.need_slow_mounts()
     tests = Test(place)
     tests.walks()
     tests.few()
     tests.changed()
+    tests.beside_hung()
 
 
 if __name__ == "__main__":

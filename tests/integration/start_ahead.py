@@ -4,6 +4,8 @@
 own process asks the mount for less. What was modified since is read by the job alone."""
 import compileall
 import os
+import shutil
+import signal
 
 import harness
 import slowfs_harness
@@ -11,6 +13,7 @@ import stage_testing
 from harness import claim
 
 MODULES = 60
+THREADS = 32  # that fetch for a start, as optimizer/services/starts.h has it
 PACKAGES = 30  # of each Python first looks for three extension modules in vain
 JOB = """
 import os, sys
@@ -51,20 +54,19 @@ class Test:
             out.write(os.urandom(3_000_000))
         claim(compileall.compile_dir(package, quiet=1), "the modules do not compile")
 
-    def run(self, library=harness.LIBRARY, **settings):
+    def run(self, library=harness.LIBRARY, lists=1, **settings):
         """Of a run on a fresh mount: what it printed, the report, and the reads and lookups of its own process."""
         report = os.path.join(self.place.work, "report.json")
         with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "5", "--attr-timeout", "30",
                                   "--entry-timeout", "30") as mount:
-            if os.path.islink(self.link):
-                os.unlink(self.link)
-            os.symlink(mount.point, self.link)
+            self.link_to(mount)
             given = {**stage_testing.by_default(report), "SLUICE_PLACES": self.places, **settings}
             done = self.place.run(["/usr/bin/python3", self.job, self.link], library=library, timeout=100, **given)
             claim(done.returncode == 0, done.stderr)
             own = [process for process in mount.stats()["processes"].values() if process["command"] == "python3"]
             if library is not None and self.places == given["SLUICE_PLACES"]:
-                harness.until(lambda: os.path.isdir(self.places) and os.listdir(self.places), 20, "a list is stored")
+                harness.until(lambda: os.path.isdir(self.places) and len(os.listdir(self.places)) >= lists, 20,
+                              "a list is stored")
             harness.drive.end_optimizer(self.place.sockets)
         return done, harness.take_report(report), {kind: sum(process[kind] for process in own)
                                                    for kind in ("read", "lookup")}
@@ -106,6 +108,44 @@ class Test:
             _, found, _ = self.run(**settings)
             claim(found.get("start_files", 0) == 0 and not os.path.exists(other), f"{settings}: {found}")
 
+    def link_to(self, mount):
+        if os.path.islink(self.link):
+            os.unlink(self.link)
+        os.symlink(mount.point, self.link)
+
+    def beside_hung(self):
+        """A server died while a command started: as many files as are fetched at a time wait there for good."""
+        shutil.rmtree(self.places, ignore_errors=True)
+        links = self.link, self.link + "-other"
+        for stored, self.link in enumerate(links, 1):
+            self.run(lists=stored)
+        options = "--attr-timeout", "30", "--entry-timeout", "30"
+        with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "50", *options) as hung, \
+                slowfs_harness.Mount(self.place.folder, self.source, "--latency", "5", *options) as other:
+            report = os.path.join(self.place.work, "report.json")
+            given = {**stage_testing.by_default(report), "SLUICE_PLACES": self.places}
+            self.link = links[0]
+            self.link_to(hung)
+            first = self.place.start(["/usr/bin/python3", self.job, self.link],
+                                     **{**given, "SLUICE_REPORT": report + "-first"})
+            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place) >= THREADS, 60,
+                          "files are fetched")
+            os.kill(hung.pid, signal.SIGSTOP)
+            try:
+                stuck = harness.waits_for_fuse(self.place)
+                self.link = links[1]
+                self.link_to(other)
+                done = self.place.run(["/usr/bin/python3", self.job, self.link], timeout=100, **given)
+                claim(first.poll() is None, "the command on the hung mount has ended")
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+            out, err = harness.communicate(first, 100)
+            claim(first.returncode == 0 and out == done.stdout, err)
+            harness.drive.end_optimizer(self.place.sockets)
+        found = harness.take_report(report)["start_files"]
+        print(f"beside {stuck} threads that hang {found} files were fetched")
+        claim(found > MODULES // 2, f"{found} files were fetched beside a hung mount")
+
 
 def test(place):
     stage_testing.need_slow_mounts()
@@ -114,6 +154,7 @@ def test(place):
     tests.modified()
     tests.damaged()
     tests.off()
+    tests.beside_hung()
 
 
 if __name__ == "__main__":

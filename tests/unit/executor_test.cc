@@ -71,5 +71,26 @@ TEST(Executor, AMountThatHangsLeavesThreadsToOthers) {
   EXPECT_TRUE(hanging->end(20));
 }
 
+// Several servers died, whose mounts took all threads together.
+TEST(Executor, MountsThatHangLeaveOneThreadToEachOther) {
+  constexpr unsigned kHung = 4, kEach = 2, kOthers = 5;
+  Executor executor(kHung * kEach, kEach);
+  const auto hanging = std::make_shared<Meeting>(), others = std::make_shared<Meeting>();
+  for (uint64_t mount = 1; mount <= kHung; ++mount) {
+    for (unsigned i = 0; i < 3 * kEach; ++i) executor.run(mount, [hanging] { hanging->attend(); });
+  }
+  ASSERT_TRUE(hanging->wait_for_begun(kHung * kEach));
+  for (uint64_t mount = 0; mount < kOthers; ++mount) {
+    executor.run(100 + mount, [others] { others->attend(); });
+  }
+  EXPECT_TRUE(others->wait_for_begun(kOthers));
+  EXPECT_TRUE(others->end(kOthers));
+  {
+    const std::lock_guard lock(hanging->mutex);
+    EXPECT_EQ(hanging->begun, kHung * kEach) << "a hung mount took one of the others' threads";
+  }
+  EXPECT_TRUE(hanging->end(3 * kHung * kEach));
+}
+
 }  // namespace
 }  // namespace sluice::optimizer

@@ -22,7 +22,6 @@ using policy::Source;
 using policy::whole_file;
 namespace {
 
-constexpr uint64_t kNoMount = 0;        // executor's device for the user's own files
 constexpr uint64_t kWorthStoring = 16;  // samples with newly seen locations
 
 }  // namespace
@@ -36,7 +35,7 @@ void StoredLocations::use(DatasetId dataset, const std::string& folder, const st
   at->second.samples = samples;
   if (folder.empty()) return;
   base_->executor.run(
-      kNoMount, [this, mailbox = base_->loop.mailbox(), dataset, folder, name, samples] {
+      mount_key(folder), [this, mailbox = base_->loop.mailbox(), dataset, folder, name, samples] {
         std::string problem;
         auto places = PlaceStore{folder}.load(name, samples, &problem);
         if (!problem.empty()) say(Level::kWarn, "locations of an earlier run: {}", problem);
@@ -195,7 +194,7 @@ void StoredLocations::release(DatasetId id) {
   if (dataset.folder.empty() || set->news() < std::min(kWorthStoring, set->samples())) return;
   auto list = std::make_shared<const PlaceList>(learned(dataset, *set));
   ++saving_;
-  base_->executor.run(kNoMount,
+  base_->executor.run(mount_key(dataset.folder),
                       [this, mailbox = base_->loop.mailbox(), folder = dataset.folder, list] {
                         std::string problem;
                         if (PlaceStore{folder}.save(*list, &problem)) {

@@ -7,7 +7,6 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr uint64_t kNoMount = 0;
 constexpr unsigned kListings = 8;  // at a time
 
 }  // namespace
@@ -24,7 +23,7 @@ void CopyChunks::use(const std::string& folder, Wanted wanted, std::function<voi
   }
   waiting_.push_back(std::move(ready));
   if (std::exchange(state_, State::kOpening) == State::kOpening) return;
-  executor_.run(kNoMount, [this, folder, turn = turn_, mailbox = mailbox_] {
+  executor_.run(mount_key(folder), [this, folder, turn = turn_, mailbox = mailbox_] {
     std::string reason;
     std::shared_ptr<ChunkStore> store = ChunkStore::open(folder, &reason);
     mailbox->post([this, folder, turn, store, reason] {
@@ -97,10 +96,11 @@ void CopyChunks::check(const std::vector<std::string>& folders, bool any_mount,
     if (store_ == nullptr || stale_ns_ < kCachedAttributesNs) break;
     if (!checked_.insert(folder).second) continue;
     ++*left;
-    executor_.run(kNoMount, [folder, any_mount, one_less, store = store_, mailbox = mailbox_] {
-      check_folder(folder, any_mount, store.get());
-      mailbox->post(one_less);
-    });
+    executor_.run(mount_key(folder),
+                  [folder, any_mount, one_less, store = store_, mailbox = mailbox_] {
+                    check_folder(folder, any_mount, store.get());
+                    mailbox->post(one_less);
+                  });
   }
   one_less();
 }

@@ -294,7 +294,7 @@ void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> 
     mailbox->post(
         [this, file, original, stat] { disk_.log.write(file, std::move(*original), stat, false); });
   };
-  executor_.run(plans_->stage.mounts().device_of(file), std::move(work));
+  executor_.run(plans_->stage.mounts().device_of(file, policy::kNoSession), std::move(work));
 }
 
 void Stage::remove(SampleFileId file) {

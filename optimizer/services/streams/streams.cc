@@ -84,6 +84,9 @@ void Streams::handle(const Peer& peer, const FileMessage& message, std::vector<U
            file->inode == message.file.inode;
   });
   if (!known && before >= Session::kMaxFiles) {
+    // Closing a descriptor may take a request of its storage.
+    base_->executor.run(policy::unknown_mount(session->id),
+                        [fd = std::make_shared<UniqueFd>(std::move(fds.front()))] { fd->reset(); });
     base_->server.refuse(peer.connection,
                          "this session follows " + std::to_string(before) + " files already");
     return;

@@ -22,68 +22,87 @@ constexpr unsigned kMostBeyond = 64;              // threads beyond the most, fo
 // Shared with the threads, which are detached: one that hangs cannot be joined.
 struct Executor::State : std::enable_shared_from_this<Executor::State> {
   struct Item {
-    uint64_t mount;
+    uint64_t turn;  // lower: older
     std::function<void()> work;
+  };
+  struct Mount {
+    std::deque<Item> queue;
+    unsigned running = 0;
   };
   State(unsigned most, unsigned most_per_mount) : max_threads(most), per_mount(most_per_mount) {}
   const unsigned max_threads, per_mount;
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<Item> queue;
-  std::map<uint64_t, unsigned> running;
-  unsigned threads = 0, idle = 0;
+  std::map<uint64_t, Mount> mounts;  // of which work waits or runs
+  size_t queued = 0;                 // items, of all
+  uint64_t turn = 0;                 // of the next
+  unsigned threads = 0, idle = 0, busy = 0;
   bool stop = false;
   std::shared_ptr<State> left;  // itself, once the executor has ended with work that is left
   State* next_left = nullptr;
 
-  unsigned running_at(uint64_t mount) const {
-    const auto at = running.find(mount);
-    return at == running.end() ? 0 : at->second;
+  // Threads beyond the most are for mounts of which nothing runs.
+  bool may_run(const Mount& mount) const {
+    if (mount.queue.empty()) return false;
+    return mount.running == 0 || (mount.running < per_mount && busy < max_threads);
   }
 
   // Takes the oldest item of a mount of which nothing runs, or else the oldest whose mount may use
-  // another thread. REQUIRES: mutex held.
-  bool pick(Item* item) {
-    auto best = queue.end();
-    for (auto at = queue.begin(); at != queue.end(); ++at) {
-      const unsigned runs = running_at(at->mount);
-      if (runs == 0 || (best == queue.end() && runs < per_mount)) best = at;
-      if (runs == 0) break;
+  // another thread, and counts it as running. nullptr: none. REQUIRES: mutex held.
+  Mount* pick(std::function<void()>* work) {
+    Mount* best = nullptr;
+    const auto order = [](const Mount& mount) {
+      return std::pair(mount.running != 0, mount.queue.front().turn);
+    };
+    for (auto& [key, mount] : mounts) {
+      if (may_run(mount) && (best == nullptr || order(mount) < order(*best))) best = &mount;
     }
-    if (best == queue.end()) return false;
-    *item = std::move(*best);
-    queue.erase(best);
-    return true;
+    if (best == nullptr) return nullptr;
+    *work = std::move(best->queue.front().work);
+    best->queue.pop_front();
+    --queued;
+    ++busy;
+    ++best->running;
+    return best;
   }
 
-  // REQUIRES: mutex held; the mount's work is in the queue.
-  bool may_begin_thread(uint64_t mount) const {
-    return threads < max_threads || (threads < max_threads + kMostBeyond && running_at(mount) == 0);
+  // REQUIRES: mutex held.
+  void ended(Mount* mount) {
+    --busy;
+    if (--mount->running != 0 || !mount->queue.empty()) return;
+    std::erase_if(mounts, [mount](const auto& entry) { return &entry.second == mount; });
+  }
+
+  // For work that was just added. REQUIRES: mutex held.
+  bool may_begin_thread(const Mount& mount) const {
+    if (threads < max_threads) return true;
+    const bool first = mount.running == 0 && mount.queue.size() == 1;
+    return first && threads < max_threads + kMostBeyond;
   }
 
   void work() {
     std::unique_lock lock(mutex);
-    Item item;
+    std::function<void()> item;
     for (;;) {
       if (stop) break;
-      if (!pick(&item)) {
+      Mount* const mount = pick(&item);
+      if (mount == nullptr) {
         ++idle;
         const bool woken = wake.wait_for(lock, kIdle) == std::cv_status::no_timeout;
         --idle;
-        if (!woken && queue.empty()) break;
+        if (!woken && queued == 0) break;
         continue;
       }
-      ++running[item.mount];
       lock.unlock();
       try {
-        item.work();
+        item();
       } catch (const std::exception& error) {  // bad_alloc: only this work is lost
         say(Level::kError, "work on a mount was abandoned: {}", error.what());
       }
-      item.work = nullptr;
+      item = nullptr;
       lock.lock();
-      if (--running[item.mount] == 0) running.erase(item.mount);
-      if (!queue.empty()) wake.notify_one();
+      ended(mount);
+      if (queued != 0) wake.notify_one();
     }
     --threads;
   }
@@ -96,7 +115,7 @@ Executor::~Executor() {
   const std::lock_guard lock(state_->mutex);
   state_->stop = true;
   // What has not begun is not released either: it may own files, and closing these may block.
-  if (!state_->queue.empty()) {
+  if (state_->queued != 0) {
     static State* all_left = nullptr;  // reachable for good
     state_->left = state_;
     state_->next_left = std::exchange(all_left, state_.get());
@@ -105,27 +124,28 @@ Executor::~Executor() {
 }
 
 void Executor::run(uint64_t mount, std::function<void()> work) {
-  const std::lock_guard lock(state_->mutex);
-  state_->queue.push_back({mount, std::move(work)});
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  State::Mount& own = state.mounts[mount];
+  own.queue.push_back({state.turn++, std::move(work)});
+  ++state.queued;
   // An idle thread that was woken for earlier work still counts as idle: of work that comes at once
   // each item needs one.
-  if (state_->idle < state_->queue.size() && state_->may_begin_thread(mount)) {
+  if (state.idle < state.queued && state.may_begin_thread(own)) {
     try {
-      std::thread([state = state_] { state->work(); }).detach();
-      ++state_->threads;
+      std::thread([shared = state_] { shared->work(); }).detach();
+      ++state.threads;
     } catch (const std::system_error&) {
       // The present threads run it, if there are any.
     }
   }
-  state_->wake.notify_one();
+  state.wake.notify_one();
 }
 
 size_t Executor::waiting(uint64_t mount) const {
   const std::lock_guard lock(state_->mutex);
-  const auto running = state_->running.find(mount);
-  size_t sum = running == state_->running.end() ? 0 : running->second;
-  for (const auto& item : state_->queue) sum += item.mount == mount ? 1 : 0;
-  return sum;
+  const auto at = state_->mounts.find(mount);
+  return at == state_->mounts.end() ? 0 : at->second.running + at->second.queue.size();
 }
 
 }  // namespace sluice::optimizer

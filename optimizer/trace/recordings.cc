@@ -11,7 +11,6 @@ using policy::DatasetId;
 using policy::kNoSession;
 using policy::SampleBook;
 using policy::SessionId;
-namespace {}  // namespace
 
 void Recordings::attach(SessionId session, uint32_t pid, uint32_t parent, UniqueFd passed,
                         Answer answer) {

@@ -32,15 +32,13 @@ void ScanPlan::opened(SessionId session, FolderKey folder, FolderKey parent, uin
     vain = kMostVain;
     return;
   }
-  const size_t before = tasks_.size();
+  const size_t before = waiting(parent.device);
   const uint64_t began_ns = now_ns - std::min(now_ns, took_ns + kMessageNs);
   const bool alone = take(session, folder, parent, began_ns);
   ++(alone ? mount.alone : mount.ahead);
   (alone ? mount.alone_ns : mount.ahead_ns) += took_ns;
-  if (mount.retains_nothing()) {
-    std::erase_if(tasks_, [&](const Task& task) { return task.base.device == folder.device; });
-  }
-  vain = tasks_.size() > before ? vain - std::min(vain, 2U) : vain + 1;
+  if (mount.retains_nothing()) tasks_.erase(folder.device);
+  vain = waiting(parent.device) > before ? vain - std::min(vain, 2U) : vain + 1;
 }
 
 // False: the folder was listed ahead already.
@@ -61,7 +59,7 @@ bool ScanPlan::take(SessionId session, FolderKey folder, FolderKey parent, uint6
   if (!scan.asked) {
     scan.asked = true;
     scan.waits = folder.inode;
-    tasks_.push_front({parent, "", 0, parent.inode});
+    tasks_[parent.device].push_front({parent, "", 0, parent.inode});
     mark_deep(parent);
   } else if (const auto at = scan.by_inode.find(folder.inode); at != scan.by_inode.end()) {
     const bool done = scan.done_ns[at->second] < began_ns;
@@ -194,33 +192,41 @@ void ScanPlan::advance(FolderKey base, Scan& scan, uint32_t subfolder, bool in_t
   if (!in_time) scan.window = std::clamp(2 * scan.window, kFirstWindow, kMostWindow);
   const size_t from = scan.by_name ? scan.ranks[subfolder] : subfolder;
   const size_t end = std::min<size_t>(from + 1 + scan.window, scan.subfolders.size());
-  for (size_t at = from + 1; at < end && tasks_.size() < kMostTasks; ++at) {
+  for (size_t at = from + 1; at < end && waiting(base.device) < kMostTasks; ++at) {
     const uint32_t number = scan.by_name ? scan.names[at] : static_cast<uint32_t>(at);
     if (scan.given[number]) continue;
     scan.given[number] = true;
-    tasks_.push_back({base, scan.subfolders[number].name, number, scan.subfolders[number].inode});
+    tasks_[base.device].push_back(
+        {base, scan.subfolders[number].name, number, scan.subfolders[number].inode});
   }
 }
 
 // What is in a folder that was listed ahead comes next, before its neighbours.
 void ScanPlan::descend(const Task& task, const std::vector<Subfolder>& subfolders) {
   for (auto at = subfolders.rbegin(); at != subfolders.rend(); ++at) {
-    if (tasks_.size() >= kMostTasks) return;
+    if (waiting(task.base.device) >= kMostTasks) return;
     if (below_.size() < kMostBelow) {
       below_[{task.base.device, at->inode}] = {task.base, task.subfolder, kNever};
     }
-    tasks_.push_front({task.base, task.path + "/" + at->name, task.subfolder, at->inode});
+    tasks_[task.base.device].push_front(
+        {task.base, task.path + "/" + at->name, task.subfolder, at->inode});
   }
 }
 
 bool ScanPlan::next(Task* task, const May& may) {
   if (entries_ >= kMostEntries) return false;
   const auto at = std::find_if(tasks_.begin(), tasks_.end(),
-                               [&may](const Task& one) { return may(one.base.device); });
+                               [&may](const auto& entry) { return may(entry.first); });
   if (at == tasks_.end()) return false;
-  *task = std::move(*at);
-  tasks_.erase(at);
+  *task = std::move(at->second.front());
+  at->second.pop_front();
+  if (at->second.empty()) tasks_.erase(at);
   return true;
+}
+
+size_t ScanPlan::waiting(uint64_t device) const {
+  const auto at = tasks_.find(device);
+  return at == tasks_.end() ? 0 : at->second.size();
 }
 
 std::set<SessionId> ScanPlan::sessions(FolderKey folder) const {
@@ -240,7 +246,10 @@ void ScanPlan::remove_session(SessionId session) {
 void ScanPlan::remove(std::map<FolderKey, Scan>::iterator at) {
   const FolderKey base = at->first;
   scans_.erase(at);
-  std::erase_if(tasks_, [&](const Task& task) { return task.base == base; });
+  if (const auto tasks = tasks_.find(base.device); tasks != tasks_.end()) {
+    std::erase_if(tasks->second, [&](const Task& task) { return task.base == base; });
+    if (tasks->second.empty()) tasks_.erase(tasks);
+  }
   std::erase_if(below_, [&](const auto& one) { return one.second.base == base; });
 }
 

@@ -50,7 +50,7 @@ class ScanPlan {
   static constexpr size_t kMostScans = 64;
   // Of one folder; where there are more, none is listed ahead.
   static constexpr size_t kMostSubfolders = 1 << 17;
-  static constexpr size_t kMostTasks = 1 << 14;                    // that wait
+  static constexpr size_t kMostTasks = 1 << 14;                    // that wait, of a device
   static constexpr uint32_t kFirstWindow = 4, kMostWindow = 1024;  // subfolders
   // Listed since the last report: about 100 MB of the kernel's memory.
   static constexpr uint64_t kMostEntries = 100'000;
@@ -123,16 +123,17 @@ class ScanPlan {
   static bool is_walk(Scan& scan, uint32_t subfolder);
   void advance(FolderKey base, Scan& scan, uint32_t subfolder, bool in_time);
   void mark_deep(FolderKey folder);
+  size_t waiting(uint64_t device) const;
   void descend(const Task& task, const std::vector<Subfolder>& subfolders);
   void remove(std::map<FolderKey, Scan>::iterator at);
 
   std::map<FolderKey, Scan> scans_;
   std::map<FolderKey, Below> below_;
-  std::map<SessionId, unsigned> vain_;  // reports
-  std::map<uint64_t, Mount> mounts_;    // by device
-  std::deque<Task> tasks_;
-  uint64_t entries_ = 0;  // listed since the last report
-  uint64_t clock_ = 0;    // reports
+  std::map<SessionId, unsigned> vain_;          // reports
+  std::map<uint64_t, Mount> mounts_;            // by device
+  std::map<uint64_t, std::deque<Task>> tasks_;  // by device; none is empty
+  uint64_t entries_ = 0;                        // listed since the last report
+  uint64_t clock_ = 0;                          // reports
 };
 
 }  // namespace sluice::policy

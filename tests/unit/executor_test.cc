@@ -92,5 +92,26 @@ TEST(Executor, MountsThatHangLeaveOneThreadToEachOther) {
   EXPECT_TRUE(hanging->end(3 * kHung * kEach));
 }
 
+// What hung next took the threads that were meant for mounts of which nothing runs.
+TEST(Executor, ThreadsBeyondTheMostAreForMountsThatHaveNone) {
+  constexpr unsigned kEach = 4, kHung = 12;
+  Executor executor(kEach, kEach);
+  const auto hanging = std::make_shared<Meeting>(), other = std::make_shared<Meeting>();
+  for (unsigned i = 0; i < kEach; ++i) executor.run(1, [hanging] { hanging->attend(); });
+  ASSERT_TRUE(hanging->wait_for_begun(kEach));
+  for (uint64_t mount = 2; mount < 2 + kHung; ++mount) {
+    for (unsigned i = 0; i < kEach; ++i) executor.run(mount, [hanging] { hanging->attend(); });
+  }
+  ASSERT_TRUE(hanging->wait_for_begun(kEach + kHung));
+  executor.run(100, [other] { other->attend(); });
+  ASSERT_TRUE(other->wait_for_begun(1));
+  {
+    const std::lock_guard lock(hanging->mutex);
+    EXPECT_EQ(hanging->begun, kEach + kHung) << "one for each mount beside the first";
+  }
+  EXPECT_TRUE(other->end(1));
+  EXPECT_TRUE(hanging->end(kEach * (1 + kHung)));
+}
+
 }  // namespace
 }  // namespace sluice::optimizer

@@ -92,15 +92,15 @@ void CopyChunks::check(const std::vector<std::string>& folders, bool any_mount,
   const auto one_less = [left, done = std::move(done)] {
     if (--*left == 0) done();
   };
+  const uint64_t key = folders.empty() ? 0 : mount_key(folders.front());
   for (const std::string& folder : folders) {
     if (store_ == nullptr || stale_ns_ < kCachedAttributesNs) break;
     if (!checked_.insert(folder).second) continue;
     ++*left;
-    executor_.run(mount_key(folder),
-                  [folder, any_mount, one_less, store = store_, mailbox = mailbox_] {
-                    check_folder(folder, any_mount, store.get());
-                    mailbox->post(one_less);
-                  });
+    executor_.run(key, [folder, any_mount, one_less, store = store_, mailbox = mailbox_] {
+      check_folder(folder, any_mount, store.get());
+      mailbox->post(one_less);
+    });
   }
   one_less();
 }

@@ -198,17 +198,20 @@ def take_report(path):
     return found
 
 
-def waits_for_fuse(place):
-    """Threads of the optimizer that wait for a FUSE server."""
-    found = 0
+def of_threads(place, name):
+    """The text of /proc/PID/task/TID/`name` for each thread of the optimizer."""
     for pid in place.optimizers():
         for thread in os.listdir(f"/proc/{pid}/task"):
             try:
-                with open(f"/proc/{pid}/task/{thread}/wchan", encoding="ascii") as text:
-                    found += text.read() == "request_wait_answer"
+                with open(f"/proc/{pid}/task/{thread}/{name}", encoding="ascii") as text:
+                    yield text.read()
             except OSError:  # it has ended
                 pass
-    return found
+
+
+def waits_for_fuse(place):
+    """How many threads of the optimizer wait for a FUSE server."""
+    return sum(text == "request_wait_answer" for text in of_threads(place, "wchan"))
 
 
 def sluice_lines(done):

@@ -15,26 +15,8 @@ from stage_testing import Ground
 
 FOLDERS, FILES, BYTES = 4, 48, 20_000
 STAT = {"4", "262", "332"}  # stat, newfstatat, statx: what a folder is looked up with
-JOB = """
-import hashlib, os, sys
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Files(Dataset):
-    def __init__(self, above):
-        self.samples = [os.path.join(above, str(number %% %d), str(number)) for number in range(%d)]
-    def __len__(self):
-        return len(self.samples)
-    def __getitem__(self, index):
-        with open(self.samples[index], "rb") as data:
-            return hashlib.sha256(data.read()).hexdigest()
-
-torch.manual_seed(5)
-whole = hashlib.sha256()
-for batch in DataLoader(Files(sys.argv[1]), batch_size=4, shuffle=True, num_workers=2, collate_fn=list):
-    whole.update(repr(batch).encode())
-print(whole.hexdigest())
-""" % (FOLDERS, FILES)
+JOB = stage_testing.epoch_of_files(
+    f"[os.path.join(above, str(number % {FOLDERS}), str(number)) for number in range({FILES})]", 4, 2)
 # Names expire at once. Fewer look-ups than after which paths are no longer visited.
 MOUNT = "--entry-timeout", 0.05, "--attr-timeout", 0.05
 
@@ -51,16 +33,8 @@ def ground(place, name, latency):
 
 
 def threads_in_look_ups(place):
-    """Threads of the optimizer that wait for a folder's name."""
-    found = 0
-    for pid in place.optimizers():
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{thread}/syscall", encoding="ascii") as text:
-                    found += text.read().split()[0] in STAT
-            except OSError:  # it has ended
-                pass
-    return found
+    """How many threads of the optimizer wait for a folder's name."""
+    return sum(text.split()[0] in STAT for text in harness.of_threads(place, "syscall"))
 
 
 def stops_in_a_look_up(place, server):

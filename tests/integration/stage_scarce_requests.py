@@ -14,26 +14,8 @@ from stage_testing import Ground
 
 FOLDERS, COUNT, BYTES = 4, 1600, 20_000
 MOST = 0.08  # look-ups of folders / files that were fetched; it was 0.2
-JOB = """
-import hashlib, os, sys
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Files(Dataset):
-    def __init__(self, folder):
-        self.samples = sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names)
-    def __len__(self):
-        return len(self.samples)
-    def __getitem__(self, index):
-        with open(self.samples[index], "rb") as data:
-            return hashlib.sha256(data.read()).hexdigest()
-
-torch.manual_seed(5)
-whole = hashlib.sha256()
-for batch in DataLoader(Files(sys.argv[1]), batch_size=32, shuffle=True, num_workers=4, collate_fn=list):
-    whole.update(repr(batch).encode())
-print(whole.hexdigest())
-"""
+JOB = stage_testing.epoch_of_files(
+    "sorted(os.path.join(at, name) for at, _, names in os.walk(above) for name in names)", 32, 4)
 
 
 def run(place, library):

@@ -99,6 +99,30 @@ class Files(Dataset):
 """
 
 
+def epoch_of_files(paths, batch, workers):
+    """A job that reads an epoch of the files `paths`, an expression of the folder `above`, and prints their hash."""
+    return f"""
+import hashlib, os, sys
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Files(Dataset):
+    def __init__(self, above):
+        self.samples = {paths}
+    def __len__(self):
+        return len(self.samples)
+    def __getitem__(self, index):
+        with open(self.samples[index], "rb") as data:
+            return hashlib.sha256(data.read()).hexdigest()
+
+torch.manual_seed(5)
+whole = hashlib.sha256()
+for batch in DataLoader(Files(sys.argv[1]), batch_size={batch}, shuffle=True, num_workers={workers}, collate_fn=list):
+    whole.update(repr(batch).encode())
+print(whole.hexdigest())
+"""
+
+
 def batches_of_one_call(epochs, pause_s):
     """A job whose dataset reads each batch with one call; decoding one takes `pause_s`. Prints the bytes read."""
     return f"""

@@ -11,7 +11,7 @@ namespace {
 
 class StageHangs : public StagePlanTest {};
 
-// What is fetched first of each dataset counted for one mount, the unknown one, whoever read it.
+// What is fetched first of each dataset counted for one unknown mount, of all sessions.
 TEST_F(StageHangs, AMountThatHangsFromItsFirstFileOnHoldsUpNoOtherSession) {
   plan.room().set_budget(kMuch, 1000);
   int hung = 0;

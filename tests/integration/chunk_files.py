@@ -90,7 +90,7 @@ class ChunkFiles(unittest.TestCase):
         for line, pattern in zip(said, lines):
             self.assertRegex(line, r"\A" + pattern + r"\Z")
 
-    def complains(self, done, status, part):
+    def fails(self, done, status, part):
         self.assertEqual((done.returncode, done.stdout), (status, ""), done)
         self.assertRegex(done.stderr, r"\Asluice: [^\n]+\n\Z")
         self.assertIn(part, done.stderr)
@@ -164,16 +164,16 @@ class ChunkFiles(unittest.TestCase):
                   ".*")
 
     def test_folders_that_are_none(self):
-        self.complains(chunks("verify"), 2, "SLUICE_CACHE_DIR")
-        self.complains(chunks("ls"), 2, "SLUICE_CACHE_DIR")
-        self.complains(chunks("verify", SLUICE_SIZE="many", SLUICE_CACHE_DIR=self.base), 2, "SLUICE_SIZE")
-        self.complains(chunks(), 2, "subcommand")
-        self.complains(chunks("verify", self.base, self.base), 2, self.base)
-        self.complains(chunks("ls", "--remove", self.base), 2, "--remove")
-        self.complains(chunks("verify", "/nonexistent"), 1, "/nonexistent")
-        self.complains(chunks("verify", SLUICE), 1, "Not a directory")
+        self.fails(chunks("verify"), 2, "SLUICE_CACHE_DIR")
+        self.fails(chunks("ls"), 2, "SLUICE_CACHE_DIR")
+        self.fails(chunks("verify", SLUICE_SIZE="many", SLUICE_CACHE_DIR=self.base), 2, "SLUICE_SIZE")
+        self.fails(chunks(), 2, "subcommand")
+        self.fails(chunks("verify", self.base, self.base), 2, self.base)
+        self.fails(chunks("ls", "--remove", self.base), 2, "--remove")
+        self.fails(chunks("verify", "/nonexistent"), 1, "/nonexistent")
+        self.fails(chunks("verify", SLUICE), 1, "Not a directory")
         os.chmod(self.folder, stat.S_IRWXU | stat.S_IROTH)
-        self.complains(chunks("verify", self.base), 1, "not this user's alone")
+        self.fails(chunks("verify", self.base), 1, "not this user's alone")
         os.chmod(self.folder, stat.S_IRWXU)
         self.ends(chunks("verify", self.base), 0, "good chunks: 0, with 0 samples, .*; bad chunks: 0")
         empty = os.path.join(self.base, "empty")

@@ -49,7 +49,7 @@ def write(name, content, mode=0o644):
 
 
 class Case(unittest.TestCase):
-    def complains(self, done, status, *parts):
+    def fails(self, done, status, *parts):
         """One line on stderr that holds all of `parts`, nothing on stdout."""
         self.assertEqual(done.returncode, status, done.stderr)
         self.assertEqual(done.stdout, "")
@@ -61,18 +61,18 @@ class Case(unittest.TestCase):
 class Options(Case):
     def test_bad_values_are_named_and_end_with_2(self):
         reason = "is not a size such as 50M"
-        self.complains(sluice("run", "--size", "fifty", "--", "true"), 2, "--size", "fifty", reason)
-        self.complains(sluice("run", "--size=fifty", "--", "true"), 2, "--size", "fifty", reason)
-        self.complains(sluice("run", "true", SLUICE_SIZE="fifty"), 2, "SLUICE_SIZE=fifty", reason)
+        self.fails(sluice("run", "--size", "fifty", "--", "true"), 2, "--size", "fifty", reason)
+        self.fails(sluice("run", "--size=fifty", "--", "true"), 2, "--size", "fifty", reason)
+        self.fails(sluice("run", "true", SLUICE_SIZE="fifty"), 2, "SLUICE_SIZE=fifty", reason)
         config = write("bad-value.toml", 'prefetch = true\nsize = "fifty"\n')
-        self.complains(sluice("run", "--config", config, "true"), 2, config + ":2", "fifty", reason)
-        self.complains(sluice("run", "--threshold", "0", "true"), 2, "--threshold 0", "1 to 100")
-        self.complains(sluice("run", "--checkpoint", "cells", "true"), 2, "cells", "observe")
-        self.complains(sluice("run", "--prefetch=maybe", "true"), 2, "maybe", "neither on nor off")
-        self.complains(sluice("run", "--size", "", "--", "true"), 2, "--size ''", reason)
-        self.complains(sluice("run", "--report", "a\nb", "true"), 2, "line break")
-        self.complains(sluice("run", "--socket", "s.sock", "true"), 2, "--socket", "absolute")
-        self.complains(sluice("run", "true", SLUICE_SOCKET="/" + "x" * 107), 2, "107 bytes")
+        self.fails(sluice("run", "--config", config, "true"), 2, config + ":2", "fifty", reason)
+        self.fails(sluice("run", "--threshold", "0", "true"), 2, "--threshold 0", "1 to 100")
+        self.fails(sluice("run", "--checkpoint", "cells", "true"), 2, "cells", "observe")
+        self.fails(sluice("run", "--prefetch=maybe", "true"), 2, "maybe", "neither on nor off")
+        self.fails(sluice("run", "--size", "", "--", "true"), 2, "--size ''", reason)
+        self.fails(sluice("run", "--report", "a\nb", "true"), 2, "line break")
+        self.fails(sluice("run", "--socket", "s.sock", "true"), 2, "--socket", "absolute")
+        self.fails(sluice("run", "true", SLUICE_SOCKET="/" + "x" * 107), 2, "107 bytes")
 
     def test_three_spellings_and_their_precedence(self):
         config = write("three.toml", 'size = "1M"\nthreshold = 10\nprefetch = false\n'
@@ -126,19 +126,19 @@ class Options(Case):
         self.assertEqual(echo("--dataset", "/a", "--dataset", "/b", "sh", "-c",
                               "echo $SLUICE_DATASET"), "/a:/b")
         self.assertEqual(echo("--size=1M", "--size", "2M", "sh", "-c", "echo $SLUICE_SIZE"), "2M")
-        self.complains(sluice("run"), 2, "no command")
-        self.complains(sluice("run", "--size", "1M", "--"), 2, "no command")
-        self.complains(sluice("run", "--sizee", "1M", "true"), 2, "--sizee")
-        self.complains(sluice("run", "--size"), 2, "--size")
-        self.complains(sluice("run", "-x", "true"), 2, "-x")
-        self.complains(sluice("walk"), 2, "no command walk")
-        self.complains(sluice("walk", "--help"), 2, "no command walk")
-        self.complains(sluice("statsu"), 2, "did you mean status?")
-        self.complains(sluice("chunks", "lss"), 2)
-        self.complains(sluice("run", "--memroy", "1M", "true"), 2, "did you mean --memory?")
-        self.complains(sluice("run", "--memroy=1M", "true"), 2, "did you mean --memory?")
-        self.complains(sluice("status", "--jsn"), 2, "did you mean --json?")
-        self.complains(sluice("--verison"), 2, "did you mean --version?")
+        self.fails(sluice("run"), 2, "no command")
+        self.fails(sluice("run", "--size", "1M", "--"), 2, "no command")
+        self.fails(sluice("run", "--sizee", "1M", "true"), 2, "--sizee")
+        self.fails(sluice("run", "--size"), 2, "--size")
+        self.fails(sluice("run", "-x", "true"), 2, "-x")
+        self.fails(sluice("walk"), 2, "no command walk")
+        self.fails(sluice("walk", "--help"), 2, "no command walk")
+        self.fails(sluice("statsu"), 2, "did you mean status?")
+        self.fails(sluice("chunks", "lss"), 2)
+        self.fails(sluice("run", "--memroy", "1M", "true"), 2, "did you mean --memory?")
+        self.fails(sluice("run", "--memroy=1M", "true"), 2, "did you mean --memory?")
+        self.fails(sluice("status", "--jsn"), 2, "did you mean --json?")
+        self.fails(sluice("--verison"), 2, "did you mean --version?")
 
     def test_alone_it_prints_help(self):
         alone = sluice()
@@ -157,7 +157,7 @@ class Options(Case):
 
     def test_unknown_variables_are_one_warning(self):
         done = sluice("run", "true", SLUICE_SZIE="1M", SLUICE_WHAT="x")
-        self.complains(done, 0, "warning", "SLUICE_SZIE (did you mean SLUICE_SIZE?)", "SLUICE_WHAT")
+        self.fails(done, 0, "warning", "SLUICE_SZIE (did you mean SLUICE_SIZE?)", "SLUICE_WHAT")
 
     def test_config_errors(self):
         for content, part in (('szie = "1M"', "'szie'"), ("size = true", "size wants"),
@@ -167,10 +167,10 @@ class Options(Case):
                               ("threshold = -1", "threshold = -1"), ('"a\\nb" = 1', "a?b"),
                               ('log = "a\\u0000b"', "NUL"), ("report = 1", "report wants")):
             config = write("error.toml", content + "\n")
-            self.complains(sluice("run", "--config", config, "true"), 2, config, part)
-            self.complains(sluice("run", "true", SLUICE_CONFIG=config), 2, config, part)
-        self.complains(sluice("run", "--config", "/nonexistent", "true"), 2, "/nonexistent: No such")
-        self.complains(sluice("run", "--config", WORK, "true"), 2, "directory")
+            self.fails(sluice("run", "--config", config, "true"), 2, config, part)
+            self.fails(sluice("run", "true", SLUICE_CONFIG=config), 2, config, part)
+        self.fails(sluice("run", "--config", "/nonexistent", "true"), 2, "/nonexistent: No such")
+        self.fails(sluice("run", "--config", WORK, "true"), 2, "directory")
 
     def test_the_library_reads_the_same_file(self):
         reader = ctypes.CDLL(os.path.join(BUILD, "libsluice_config.so")).sluice_config_read
@@ -213,7 +213,7 @@ class Running(Case):
         for command in ("no-such-command", "/nonexistent/x", plain, WORK, plain + "/x"):
             done = sluice("run", "--", command)
             asked = subprocess.run(["env", command], capture_output=True, check=False)
-            self.complains(done, asked.returncode, command)
+            self.fails(done, asked.returncode, command)
             self.assertIn(done.returncode, (126, 127))
 
     def test_preload_is_first_absolute_and_there_once(self):
@@ -228,10 +228,10 @@ class Running(Case):
         alone = os.path.join(WORK, "alone")
         os.makedirs(alone, exist_ok=True)
         shutil.copy(SLUICE, alone)
-        self.complains(sluice("run", "echo", "x", program=alone + "/sluice"), 125, "libsluice.so")
+        self.fails(sluice("run", "echo", "x", program=alone + "/sluice"), 125, "libsluice.so")
         spaced = os.path.join(WORK, "with space")
         shutil.copytree(PREFIX, spaced, dirs_exist_ok=True)
-        self.complains(sluice("run", "echo", "x", program=spaced + "/bin/sluice"), 125, "space")
+        self.fails(sluice("run", "echo", "x", program=spaced + "/bin/sluice"), 125, "space")
 
     def test_programs_that_it_cannot_enter(self):
         with open("/bin/true", "rb") as program:
@@ -251,7 +251,7 @@ class Running(Case):
             setuid = shutil.copy("/bin/true", os.path.join(WORK, "setuid"))
             os.chown(setuid, 65534, 65534)
             os.chmod(setuid, 0o4755)
-            self.complains(sluice("run", setuid), 0, "warning", "set-user-ID")
+            self.fails(sluice("run", setuid), 0, "warning", "set-user-ID")
 
 
 class Installed(Case):

@@ -48,7 +48,7 @@ class Doctor(Case):
         self.assertRegex(done.stdout.splitlines()[-1],
                          f"Sluice cannot work here: optimizer: .*0755.*chmod 700 {folder}")
         self.assertNotIn("emove", sluice("doctor", "--verbose", SLUICE_SOCKET=socket).stdout)
-        self.complains(sluice("status", SLUICE_SOCKET=socket), 1, folder, f"chmod 700 {folder}")
+        self.fails(sluice("status", SLUICE_SOCKET=socket), 1, folder, f"chmod 700 {folder}")
 
     def test_what_is_broken_is_said(self):
         def level(finding, *words, **changes):

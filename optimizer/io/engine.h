@@ -60,6 +60,10 @@ inline void Engine::acknowledge() const {
 }
 
 inline constexpr unsigned kEngineDepth = 256;  // requests in flight over all mounts
+// Requests that may wait in the kernel at a time, each with a thread of its own. A mount may have a
+// quarter of them in flight (kMostOfMount), so that three that hang leave some to the others.
+inline constexpr unsigned kEngineWorkers = 192;
+inline constexpr unsigned kMostOfMount = kEngineWorkers / 4;
 
 // An engine on io_uring, or nullptr and *reason if the kernel refuses it.
 std::unique_ptr<Engine> make_uring_engine(std::string* reason);

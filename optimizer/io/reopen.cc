@@ -10,6 +10,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "optimizer/io/engine.h"
 #include "optimizer/io/memory.h"
 #include "optimizer/io/residency.h"
 
@@ -75,8 +76,7 @@ MountFacts mount_facts(uint64_t device) {
   // so only separate reads of that size keep its link busy. A disk needs few large reads.
   facts.block = static_cast<uint32_t>(
       facts.local ? 1024 * kKiB : std::clamp<uint64_t>(facts.read_ahead, 128 * kKiB, 1024 * kKiB));
-  // At most half of the engine's workers: a mount that hangs leaves the rest to other mounts.
-  facts.max_depth = facts.local ? 16 : 48;
+  facts.max_depth = facts.local ? 16 : kMostOfMount;
   return facts;
 }
 

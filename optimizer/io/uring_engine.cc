@@ -12,7 +12,6 @@
 namespace sluice::optimizer {
 namespace {
 
-constexpr unsigned kWorkers = 96;      // bounded io-wq workers; the default on two cores is 8
 constexpr size_t kScratch = 64 << 10;  // bytes: small enough to stay in the processor's cache
 constexpr size_t kVectors = 16;        // one submission reads at most 1 MiB
 constexpr uint64_t kCancelTag =
@@ -35,9 +34,12 @@ class UringEngine : public Engine {
       return false;
     }
     ready_ = true;
-    unsigned workers[2] = {kWorkers, kWorkers};
-    // Not fatal: an old kernel uses its own limit, and reads are slower.
-    io_uring_register_iowq_max_workers(&ring_, workers);
+    // Bounded io-wq workers; the default on two cores is 8, which one mount that hangs takes.
+    unsigned workers[2] = {kEngineWorkers, kEngineWorkers};
+    if (const int limited = io_uring_register_iowq_max_workers(&ring_, workers); limited < 0) {
+      *reason = std::string("its workers cannot be limited: ") + strerror(-limited);
+      return false;
+    }
     event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     const int registered = io_uring_register_eventfd(&ring_, event_.get());
     if (registered < 0) *reason = strerror(-registered);
@@ -168,7 +170,7 @@ std::unique_ptr<Engine> make_engine(bool no_uring) {
   std::unique_ptr<Engine> engine = no_uring ? nullptr : make_uring_engine(&reason);
   if (engine != nullptr) return engine;
   say(Level::kInfo, "io_uring: {}; reading with threads", reason);
-  return make_pool_engine(32);
+  return make_pool_engine(kEngineWorkers);
 }
 
 }  // namespace sluice::optimizer

@@ -10,6 +10,7 @@
 
 #include "optimizer/io/engine.h"
 #include "tests/process/optimizer_client.h"
+#include "tests/process/stopped_server.h"
 
 namespace sluice::optimizer {
 namespace {
@@ -160,6 +161,40 @@ TEST_P(Engines, WithoutBellsResultsStillComeByAsking) {
       test::eventually([&] { return test::fetched(path, 8 * kMiB, 8 * kMiB + 4096) == 4096; }));
   engine_->notify(true);
   EXPECT_EQ(wait(1, 2000).size(), 1u);
+}
+
+// A mount that hangs holds up nothing else: three of them took all threads of the pool, and two all
+// workers of io_uring.
+TEST(Engine, ReadsOthersBesideThreeMountsThatHang) {
+  constexpr uint64_t kHung = 3 * kMostOfMount, kStep = test::StoppedServer::kBytes / 256;
+  const TempFolder folder;
+  const UniqueFd other(open(folder.cold_file("other", kMiB).c_str(), O_RDONLY | O_CLOEXEC));
+  for (const bool no_uring : {false, true}) {
+    const test::StoppedServer server;
+    if (!server.mounted()) GTEST_SKIP() << "FUSE is needed";
+    const UniqueFd hung(open(server.file().c_str(), O_RDONLY | O_CLOEXEC));
+    posix_fadvise(hung.get(), 0, 0, POSIX_FADV_RANDOM);
+    const auto engine = make_engine(no_uring);
+    server.stop();
+    for (uint64_t i = 0; i < kHung; ++i) {
+      ASSERT_TRUE(engine->submit({i + 1, hung.get(), i * kStep, kStep}));
+    }
+    engine->flush();
+    ASSERT_TRUE(engine->submit({kHung + 1, other.get(), 0, kMiB}));
+    engine->flush();
+    std::vector<ReadResult> results;
+    EXPECT_TRUE(test::eventually([&] {
+      engine->reap(&results);
+      return !results.empty();
+    })) << engine->name();
+    server.resume();
+    EXPECT_TRUE(test::eventually([&] {
+      engine->reap(&results);
+      return engine->in_flight() == 0;
+    })) << engine->name();
+    ASSERT_EQ(results.size(), kHung + 1);
+    EXPECT_EQ(results.front().token, kHung + 1) << engine->name();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Engines, testing::Values("io_uring", "threads"),

@@ -57,9 +57,9 @@ int open_again(int fd, int flags) {
   return open(path.c_str(), flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-uint64_t cached(int fd, uint64_t begin, uint64_t end, bool no_cachestat) {
+uint64_t cached(const FileResidency& residency, policy::Range range) {
   uint64_t bytes = 0;
-  return cached_bytes(fd, {begin, end}, no_cachestat, &bytes) ? bytes : 0;
+  return residency.cached(range, &bytes) ? bytes : 0;
 }
 
 }  // namespace
@@ -96,7 +96,8 @@ Reopened reopen(int passed, uint64_t device, uint64_t inode, bool no_cachestat) 
     return result;
   }
   const auto size = static_cast<uint64_t>(info.st_size);
-  const uint64_t before = cached(passed, 0, size, no_cachestat);
+  uint64_t before = 0;
+  if (!cached_bytes(passed, {0, size}, no_cachestat, &before)) before = 0;
   UniqueFd fd(open_again(passed, O_NOATIME));
   if (!fd && errno == EPERM) fd.reset(open_again(passed, 0));  // not the owner
   if (!fd) {
@@ -108,7 +109,8 @@ Reopened reopen(int passed, uint64_t device, uint64_t inode, bool no_cachestat) 
     result.problem = "reopening led to another file";
     return result;
   }
-  const uint64_t after = cached(fd.get(), 0, size, no_cachestat);
+  result.residency = std::make_shared<FileResidency>(fd.get(), size, no_cachestat);
+  const uint64_t after = cached(*result.residency, {0, size});
   result.cache_dropped = before >= kEnoughToJudge && after < before / 2;
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
   result.mount = mount_facts(info.st_dev);
@@ -118,12 +120,12 @@ Reopened reopen(int passed, uint64_t device, uint64_t inode, bool no_cachestat) 
   return result;
 }
 
-bool cache_dies_at_open(int fd, uint64_t begin, uint64_t end, bool no_cachestat) {
+bool cache_dies_at_open(int fd, policy::Range range, const FileResidency& residency) {
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const uint64_t before = cached(fd, begin, end, no_cachestat);
+    const uint64_t before = cached(residency, range);
     const UniqueFd again(open_again(fd, 0));
     if (!again) return false;
-    const uint64_t after = cached(fd, begin, end, no_cachestat);
+    const uint64_t after = cached(residency, range);
     if (before > 0 && after < before / 2) return true;
   }
   return false;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "optimizer/io/residency.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
@@ -24,15 +26,16 @@ struct Reopened {
   uint64_t size = 0;        // bytes
   int64_t modified_ns = 0;  // since 1970
   MountFacts mount;
-  bool cache_dropped = false;  // the open emptied the file's page cache
+  std::shared_ptr<const FileResidency> residency;  // REQUIRES: fd is good
+  bool cache_dropped = false;                      // the open emptied the file's page cache
 };
 
 // The caller still owns `passed`. Fails unless it is the regular file (device, inode).
 Reopened reopen(int passed, uint64_t device, uint64_t inode, bool no_cachestat);
 
 // Opens the file of `fd` again, up to twice, and returns whether that emptied the page cache of
-// [begin, end), as FUSE mounts without keep_cache do. False also if this cannot be determined.
-bool cache_dies_at_open(int fd, uint64_t begin, uint64_t end, bool no_cachestat);
+// `range`, as FUSE mounts without keep_cache do. False also if this cannot be determined.
+bool cache_dies_at_open(int fd, policy::Range range, const FileResidency& residency);
 
 // Reads the kernel's tables; does not access the mount.
 MountFacts mount_facts(uint64_t device);

@@ -48,22 +48,33 @@ bool by_cachestat(int fd, Range range, uint64_t* bytes) {
   return true;
 }
 
-bool by_mincore(int fd, Range range, uint64_t* bytes) {
+// For files that this user neither owns nor may write, mincore reports every page resident.
+bool may_use_mincore(int fd) {
   struct stat info {};
-  // For files that this user neither owns nor may write, the kernel reports every page resident.
-  if (fstat(fd, &info) != 0 || (info.st_uid != geteuid() && geteuid() != 0)) return false;
+  return fstat(fd, &info) == 0 && (info.st_uid == geteuid() || geteuid() == 0);
+}
+
+// Adds the resident pages of a mapping of at most kMincoreStep bytes.
+bool count_resident(void* map, size_t length, std::vector<unsigned char>* resident,
+                    uint64_t* pages) {
+  resident->assign((length + kPage - 1) / kPage, 0);
+  if (mincore(map, length, resident->data()) != 0) return false;
+  *pages += static_cast<uint64_t>(std::count_if(resident->begin(), resident->end(),
+                                                [](unsigned char page) { return page & 1; }));
+  return true;
+}
+
+bool by_mincore(int fd, Range range, uint64_t* bytes) {
+  if (!may_use_mincore(fd)) return false;
   uint64_t pages = 0;
   std::vector<unsigned char> resident;
   for (uint64_t at = range.begin / kPage * kPage; at < range.end; at += kMincoreStep) {
     const size_t length = std::min(kMincoreStep, range.end - at);
     void* map = mmap(nullptr, length, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(at));
     if (map == MAP_FAILED) return false;
-    resident.assign((length + kPage - 1) / kPage, 0);
-    const bool known = mincore(map, length, resident.data()) == 0;
+    const bool known = count_resident(map, length, &resident, &pages);
     munmap(map, length);
     if (!known) return false;
-    pages += static_cast<uint64_t>(std::count_if(resident.begin(), resident.end(),
-                                                 [](unsigned char page) { return page & 1; }));
   }
   *bytes = std::min(pages * kPage, range.length());
   return true;
@@ -127,6 +138,50 @@ bool cached_exactly(int fd, Range range, bool no_cachestat, uint64_t* bytes) {
   if (range.length() == 0) return true;
   if (!no_cachestat && by_cachestat(fd, range, bytes)) return true;
   return (no_cachestat || missing) && by_mincore(fd, range, bytes);
+}
+
+FileResidency::FileResidency(int fd, uint64_t size, bool no_cachestat) : fd_(fd) {
+  uint64_t ignored = 0;
+  if (!no_cachestat && by_cachestat(fd, {0, 1}, &ignored)) {
+    kind_ = Kind::kCachestat;
+    return;
+  }
+  if ((no_cachestat || missing) && size > 0 && may_use_mincore(fd)) {
+    void* map = mmap(nullptr, size, PROT_NONE, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED) {
+      map_ = static_cast<unsigned char*>(map);
+      length_ = size;
+      kind_ = Kind::kMapped;
+      return;
+    }
+  }
+  if (by_samples(fd, {0, 1}, &ignored)) kind_ = Kind::kProbed;
+}
+
+FileResidency::~FileResidency() {
+  if (map_ != nullptr) munmap(map_, length_);
+}
+
+bool FileResidency::exactly(Range range, uint64_t* bytes) const {
+  *bytes = 0;
+  if (range.length() == 0) return true;
+  if (kind_ == Kind::kCachestat) return by_cachestat(fd_, range, bytes);
+  if (kind_ != Kind::kMapped) return false;
+  uint64_t pages = 0;
+  std::vector<unsigned char> resident;
+  const uint64_t end = std::min<uint64_t>(range.end, length_);
+  for (uint64_t at = range.begin / kPage * kPage; at < end; at += kMincoreStep) {
+    const size_t length = std::min(kMincoreStep, end - at);
+    if (!count_resident(map_ + at, length, &resident, &pages)) return false;
+  }
+  *bytes = std::min(pages * kPage, range.length());
+  return true;
+}
+
+bool FileResidency::cached(Range range, uint64_t* bytes) const {
+  if (kind_ != Kind::kProbed) return exactly(range, bytes);
+  *bytes = 0;
+  return range.length() == 0 || by_samples(fd_, range, bytes);
 }
 
 bool has_cachestat() {

@@ -1,6 +1,7 @@
 // How much of an open file is in the page cache, without changing the cache.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +15,10 @@ namespace sluice::optimizer {
 // preadv2(RWF_NOWAIT), which local file systems support; it is the last resort because kernels
 // since 5.10 begin to read the pages that it finds missing.
 //
-// Returns false if this cannot be determined. Thread-safe; does not block on storage.
+// Returns false if this cannot be determined. Thread-safe. Does not wait for storage where the
+// kernel has cachestat; else a network file system may ask its server for the file's attributes if
+// they are old, in mmap(2) even while it holds this process's address space: call it when the file
+// was just opened, and FileResidency later.
 bool cached_bytes(int fd, policy::Range range, bool no_cachestat, uint64_t* bytes);
 
 // The same, but never causes a read: false for files that this user neither owns nor may write.
@@ -23,6 +27,33 @@ bool cached_exactly(int fd, policy::Range range, bool no_cachestat, uint64_t* by
 // The parts of [0, size) that certainly are not cached, at a granularity of 64 KiB: the
 // surroundings of a cached page are left out. Empty if unknown. Thread-safe; reads nothing.
 std::vector<policy::Range> uncached_parts(int fd, uint64_t size, bool no_cachestat);
+
+// The same of one open file, to be asked at any time: never waits for the file's server.
+class FileResidency {
+ public:
+  FileResidency() = default;  // nothing is known
+  // `fd`, of `size` bytes, was opened just now, and outlives this. Where the kernel has no
+  // cachestat the file is mapped as long as this exists.
+  FileResidency(int fd, uint64_t size, bool no_cachestat);
+  ~FileResidency();
+  FileResidency(const FileResidency&) = delete;
+  FileResidency& operator=(const FileResidency&) = delete;
+
+  // Thread-safe. As cached_bytes() and cached_exactly().
+  bool cached(policy::Range range, uint64_t* bytes) const;
+  bool exactly(policy::Range range, uint64_t* bytes) const;
+  // Whether these can be determined.
+  bool known() const { return kind_ != Kind::kUnknown; }
+  bool exact() const { return kind_ == Kind::kCachestat || kind_ == Kind::kMapped; }
+
+ private:
+  enum class Kind : uint8_t { kUnknown, kCachestat, kMapped, kProbed };
+
+  Kind kind_ = Kind::kUnknown;
+  int fd_ = -1;
+  unsigned char* map_ = nullptr;
+  size_t length_ = 0;
+};
 
 // True if the kernel has cachestat.
 bool has_cachestat();

@@ -28,18 +28,18 @@ Files::~Files() {
 uint64_t Files::cached(FileId id, Range range) {
   const FileEntry* file = find(id);
   uint64_t bytes = 0;
-  if (file == nullptr || !file->fd) return 0;
-  return cached_bytes(file->fd.get(), range, base_->settings.no_cachestat, &bytes) ? bytes : 0;
+  if (file == nullptr || file->residency == nullptr) return 0;
+  return file->residency->cached(range, &bytes) ? bytes : 0;
 }
 
 bool Files::known(FileId id) const {
   const auto at = files_.find(id);
-  return at == files_.end() || at->second.residency_known;
+  return at == files_.end() || at->second.residency == nullptr || at->second.residency->known();
 }
 
 bool Files::exact(FileId id) const {
   const auto at = files_.find(id);
-  return at != files_.end() && at->second.residency_exact;
+  return at != files_.end() && at->second.residency != nullptr && at->second.residency->exact();
 }
 
 bool Files::awaited(FileId id) const {
@@ -80,7 +80,7 @@ FileEntry& Files::use(SessionId session, const protocol::File& request, const st
   }
   // Also on a mount that is off: the file is checked and later closed in the same way.
   base_->executor.run(request.device, [this, mailbox = base_->loop.mailbox(), id = file.id, request,
-                                       no_cachestat = no_cachestat_,
+                                       no_cachestat = base_->settings.no_cachestat,
                                        fd = std::make_shared<UniqueFd>(std::move(passed))] {
     auto result =
         std::make_shared<Reopened>(reopen(fd->get(), request.device, request.inode, no_cachestat));
@@ -95,6 +95,7 @@ void Files::opened(FileId id, Reopened result) {
   if (at == files_.end()) return;
   FileEntry& file = at->second;
   file.fd = std::move(result.fd);
+  file.residency = std::move(result.residency);
   if (file.state == FileEntry::State::kClosing) {
     close_if_idle(file);
     return;
@@ -118,9 +119,6 @@ void Files::opened(FileId id, Reopened result) {
   }
   file.size = result.size;
   file.modified_ns = result.modified_ns;
-  uint64_t ignored = 0;
-  file.residency_known = cached_bytes(file.fd.get(), {0, 1}, no_cachestat_, &ignored);
-  file.residency_exact = cached_exactly(file.fd.get(), {0, 1}, no_cachestat_, &ignored);
   plans_->scheduler.resize_file(id, result.size);
   file.state = FileEntry::State::kReady;
   plans_->scheduler.file_usable(id, true);
@@ -210,13 +208,15 @@ void Files::read_ended(FileId id) {
 
 void Files::close_if_idle(FileEntry& file) {
   if (file.in_flight > 0) return;
-  base_->executor.run(file.device, [this, mailbox = base_->loop.mailbox(),
-                                    fd = std::make_shared<UniqueFd>(std::move(file.fd))] {
-    fd->reset();
-    mailbox->post([this] {
-      if (--closing_ == 0 && on_all_closed) on_all_closed();
-    });
-  });
+  base_->executor.run(file.device,
+                      [this, mailbox = base_->loop.mailbox(), residency = std::move(file.residency),
+                       fd = std::make_shared<UniqueFd>(std::move(file.fd))]() mutable {
+                        residency.reset();  // a mapping holds the mount, too
+                        fd->reset();
+                        mailbox->post([this] {
+                          if (--closing_ == 0 && on_all_closed) on_all_closed();
+                        });
+                      });
   files_.erase(file.id);
 }
 
@@ -224,7 +224,7 @@ void Files::verify(FileId id, Range range) {
   FileEntry* file = find(id);
   if (file == nullptr || file->state != FileEntry::State::kReady) return;
   uint64_t found = 0;
-  if (!cached_bytes(file->fd.get(), range, no_cachestat_, &found)) return;
+  if (!file->residency->cached(range, &found)) return;
   MountEntry& mount = mounts_[file->device];
   if (found < range.length()) plans_->scheduler.on_lost(id, range.length() - found);
   mount.bad_fills = found * 2 < range.length() ? mount.bad_fills + 1 : 0;
@@ -240,15 +240,15 @@ void Files::verify(FileId id, Range range) {
 void Files::test_open(FileEntry& file, Range range) {
   mounts_[file.device].open_tested = true;
   ++file.in_flight;  // keeps fd open
-  base_->executor.run(
-      file.device, [this, mailbox = base_->loop.mailbox(), id = file.id, device = file.device,
-                    fd = file.fd.get(), range, no_cachestat = no_cachestat_] {
-        const bool dies = cache_dies_at_open(fd, range.begin, range.end, no_cachestat);
-        mailbox->post([this, id, device, dies] {
-          if (dies) turn_mount_off(device, "an open empties its page cache");
-          read_ended(id);
-        });
-      });
+  base_->executor.run(file.device,
+                      [this, mailbox = base_->loop.mailbox(), id = file.id, device = file.device,
+                       fd = file.fd.get(), residency = file.residency, range] {
+                        const bool dies = cache_dies_at_open(fd, range, *residency);
+                        mailbox->post([this, id, device, dies] {
+                          if (dies) turn_mount_off(device, "an open empties its page cache");
+                          read_ended(id);
+                        });
+                      });
 }
 
 }  // namespace sluice::optimizer

@@ -26,9 +26,8 @@ struct FileEntry {
   std::string path;         // display
   std::string why;          // kOff: one line
   State state = State::kOpening;
-  bool residency_known = true;  // the kernel reports how much of it is cached
-  bool residency_exact = true;  // for each page, and without reading any
   UniqueFd fd;
+  std::shared_ptr<const FileResidency> residency;  // of fd; null: not opened yet
   std::set<policy::SessionId> sessions;
   uint64_t since_ns = 0;   // when opening began; 0: a hang was reported already
   uint64_t in_flight = 0;  // reads and calls that still use fd
@@ -45,8 +44,7 @@ struct MountEntry {
 class Files : public policy::Residency {
  public:
   // Both outlive this. `plans` is not used before the first file, so this may be its residency.
-  Files(Base* base, Plans* plans)
-      : base_(base), plans_(plans), no_cachestat_(base->settings.no_cachestat) {}
+  Files(Base* base, Plans* plans) : base_(base), plans_(plans) {}
   // Descriptors that a read or a call still uses stay open until the process ends.
   ~Files() override;
 
@@ -96,7 +94,6 @@ class Files : public policy::Residency {
 
   Base* const base_;
   Plans* const plans_;
-  const bool no_cachestat_;
   uint32_t next_id_ = 1;
   size_t closing_ = 0;
   std::map<policy::FileId, FileEntry> files_;

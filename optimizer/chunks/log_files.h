@@ -9,15 +9,17 @@
 //
 // All functions but open() block in the file system and are for the executor's threads; any number
 // of them may run at a time, but not two that write, or one that writes and one that reads or
-// releases, the same bytes.
+// releases, the same bytes, and clear() of a log not with a write to it or a release of it.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "optimizer/chunks/aligned_buffer.h"
 #include "policy/chunks/log_index.h"
@@ -36,19 +38,27 @@ class LogFiles {
 
   // Reads a range, which begins at a block, with one request past the page cache where the file
   // system can. The range is rounded up to whole blocks; what lies beyond the file's end, and what
-  // was never written, is zeros. Empty: *error is an errno.
-  AlignedBuffer read(uint32_t log, policy::LogRange range, int* error) const;
+  // was never written, is zeros. Empty: *error is an errno. kCache: through the page cache, which
+  // has what was written a moment ago.
+  enum class From : uint8_t { kDisk, kCache };
+  AlignedBuffer read(uint32_t log, policy::LogRange range, int* error,
+                     From from = From::kDisk) const;
 
-  // Gives whole blocks, or all of a log, back to the file system. 0, or an errno: EOPNOTSUPP where
-  // it cannot release a part of a file, which then takes its room until clear().
+  // Gives whole blocks back to the file system. 0, or an errno: EOPNOTSUPP where it cannot release
+  // a part of a file, which then takes its room until clear().
   int release(uint32_t log, policy::LogRange range);
-  int clear(uint32_t log);
+  // Makes a log empty. A file system takes seconds to give up what it is just writing to its disk,
+  // so the log has new files, and those that it had are closed by close_cleared().
+  void clear(uint32_t log);
+  // Gives what was cleared back to the file system, or waits until another thread has. To be called
+  // after each clear(), from a thread that nothing waits for; a full disk calls it, too.
+  void close_cleared();
 
   bool is_direct() const { return direct_; }  // whether reads go past the page cache
   // Bytes that a log takes on the disk. 0 if that cannot be found out.
   uint64_t taken(uint32_t log) const;
   // For tests: of the first kStripe bytes.
-  int descriptor(uint32_t log) const { return files_[log].front().fd.get(); }
+  int descriptor(uint32_t log) const { return files(log)->front().fd.get(); }
 
   static constexpr uint64_t kStripe = 64 << 20;
   static constexpr size_t kStripes = 16;
@@ -58,13 +68,22 @@ class LogFiles {
     UniqueFd fd, direct;  // of the same file; `direct` for O_DIRECT reads, none where they fail
   };
 
-  LogFiles() = default;
-  static int make(const std::string& path, File* file);
-  // The part of a range, from its begin on, that is in one file: that file, and where it is there.
-  const File& part(uint32_t log, policy::LogRange range, policy::LogRange* part) const;
+  using Files = std::array<File, kStripes>;
 
-  std::array<std::array<File, kStripes>, 2> files_;
+  explicit LogFiles(std::string path) : path_(std::move(path)) {}
+  static int make(const std::string& path, File* file);
+  std::shared_ptr<const Files> make_files(int* error) const;  // nullptr: *error is an errno
+  std::shared_ptr<const Files> files(uint32_t log) const;
+  int write_once(const Files& files, uint64_t offset, std::span<const std::byte> bytes);
+  // The part of a range, from its begin on, that is in one file: that file, and where it is there.
+  static const File& part(const Files& files, policy::LogRange range, policy::LogRange* part);
+
+  const std::string path_;
   bool direct_ = false;
+  std::mutex closing_;        // held while files are closed; taken before the other
+  mutable std::mutex mutex_;  // of these:
+  std::array<std::shared_ptr<const Files>, 2> files_;
+  std::vector<std::shared_ptr<const Files>> cleared_;
 };
 
 }  // namespace sluice::optimizer

@@ -147,16 +147,13 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
                     {"adding", packs->adding}};
   }
   if (const std::optional<CopyLog::View> log = stage.disk().log.view()) {
-    out["log"] = {{"used_bytes", log->used_bytes},
-                  {"written_files", log->written_files},
-                  {"written_bytes", log->written_bytes},
-                  {"skipped_files", log->skipped_files},
-                  {"found_files", log->found_files},
-                  {"missed_files", log->missed_files},
-                  {"chunk_reads", log->chunk_reads},
-                  {"lone_reads", log->lone_reads},
-                  {"predicted_epochs", log->predicted_epochs},
-                  {"damaged_files", log->damaged_files}};
+    out["log"] = {
+        {"used_bytes", log->used_bytes},       {"written_files", log->written_files},
+        {"written_bytes", log->written_bytes}, {"moved_files", log->moved_files},
+        {"skipped_files", log->skipped_files}, {"found_files", log->found_files},
+        {"missed_files", log->missed_files},   {"chunk_reads", log->chunk_reads},
+        {"lone_reads", log->lone_reads},       {"predicted_epochs", log->predicted_epochs},
+        {"damaged_files", log->damaged_files}};
   }
   for (const auto& [device, mount] : plan.mounts().all()) {
     if (!policy::CopyMounts::is_storage(device)) continue;

@@ -33,9 +33,9 @@ std::unique_ptr<FollowedJob> FollowedJob::choose(const SampleBook* book, const F
 FollowedJob::Step FollowedJob::follow() {
   const auto job = book_.orders().all().find(key_);
   const SampleSet* set = book_.set(key_.second);
-  if (job == book_.orders().all().end() || set == nullptr) return Step::kGone;
+  if (job == book_.orders().all().end() || set == nullptr) return {.gone = true};
   order_ = &job->second.order;
-  Step step = Step::kSame;
+  Step step;
   if (!begun_ || order_->epoch() != epoch_) {
     begun_ = true;
     expected_ = false;
@@ -43,12 +43,12 @@ FollowedJob::Step FollowedJob::follow() {
     placed_ = 0;
     std::ranges::fill(position_, kNone);
     map_files();
-    if (plan_->begin_epoch({})) step = Step::kTurned;
+    step.turned = plan_->begin_epoch({});
   } else if (set->known() > mapped_ + mapped_ / 10) {
     map_files();
   }
   place();
-  expect();
+  step.expected = expect();
   return step;
 }
 
@@ -75,9 +75,9 @@ void FollowedJob::place() {
 
 // This epoch's order is whole before the next one's begins to be published. What is of unknown size
 // was never fetched, and is left out.
-void FollowedJob::expect() {
+bool FollowedJob::expect() {
   const std::span<const uint32_t> following = order_->following();
-  if (expected_ || following.empty() || following.size() < order_->size()) return;
+  if (expected_ || following.empty() || following.size() < order_->size()) return false;
   expected_ = true;
   std::vector<SampleId> next;
   next.reserve(following.size());
@@ -88,6 +88,7 @@ void FollowedJob::expect() {
     if (bytes_[sample] != 0) next.push_back(sample);
   }
   plan_->expect(next);
+  return true;
 }
 
 std::optional<SampleId> FollowedJob::sample_of(SampleFileId file) const {

@@ -23,9 +23,13 @@ class FollowedJob {
                                              uint64_t budget, uint64_t chunk);
 
   // To be called before anything else, since the job and what is known of its dataset may go away
-  // at any time. kTurned: an epoch began whose order was known before, and the log that is not the
-  // plan's current one is to be cleared.
-  enum class Step : uint8_t { kGone, kSame, kTurned };
+  // at any time.
+  struct Step {
+    bool gone = false;      // nothing else may be called
+    bool turned = false;    // an epoch began whose order was known before, and the log that is not
+                            // the plan's current one is to be cleared
+    bool expected = false;  // the next epoch's order has become known
+  };
   Step follow();
 
   DatasetId dataset() const { return key_.second; }
@@ -53,7 +57,7 @@ class FollowedJob {
   FollowedJob(const SampleBook* book, const FileTable* files, JobOrders::Key key, uint64_t samples);
   void map_files();
   void place();
-  void expect();
+  bool expect();
 
   const SampleBook& book_;
   const FileTable& files_;

@@ -12,6 +12,12 @@ uint64_t rounded_up(uint64_t bytes) { return rounded_down(bytes + kBlock - 1); }
 
 }  // namespace
 
+LogRange whole_blocks(LogRange range) {
+  constexpr uint64_t kBlock = LogIndex::kBlock;
+  const uint64_t from = range.offset / kBlock * kBlock;
+  return {from, (range.offset + range.length + kBlock - 1) / kBlock * kBlock - from};
+}
+
 void join(std::vector<LogRange>* ranges, uint64_t gap) {
   std::ranges::sort(*ranges, {}, &LogRange::offset);
   size_t last = 0;

@@ -17,6 +17,8 @@ struct LogRange {
   bool operator==(const LogRange&) const = default;
 };
 
+// The blocks that the range has a part in.
+LogRange whole_blocks(LogRange range);
 // Sorts them, and joins what is not further apart than `gap` bytes.
 void join(std::vector<LogRange>* ranges, uint64_t gap);
 

@@ -39,9 +39,7 @@ LogPlan::Reads LogPlan::reads(std::span<const SampleId> batch) const {
       reads.remote.push_back(sample);
       continue;
     }
-    const uint64_t from = place->offset / LogIndex::kBlock * LogIndex::kBlock;
-    const uint64_t end = place->offset + place->length + LogIndex::kBlock - 1;
-    reads.ranges.push_back({from, end / LogIndex::kBlock * LogIndex::kBlock - from});
+    reads.ranges.push_back(whole_blocks(*place));
   }
   join(&reads.ranges, kGap);
   return reads;
@@ -96,6 +94,13 @@ LogPlan::Moves LogPlan::consumed(std::span<const SampleId> batch) {
   }
   std::ranges::sort(moves.writes, {}, &Write::offset);
   return moves;
+}
+
+bool LogPlan::lacks(SampleId sample) const {
+  const LogIndex& log = logs_[ahead_ ? current_ ^ 1 : current_];
+  if (log.is_written(sample)) return false;
+  const std::optional<LogRange> place = log.place(sample);
+  return place ? place->offset + place->length <= budget_ : !ahead_;
 }
 
 LogPlan::Moves LogPlan::returned(std::span<const SampleId> batch) {

@@ -51,6 +51,8 @@ class LogPlan {
     bool to_current = false;
   };
   Moves consumed(std::span<const SampleId> batch);
+  // Whether consumed() would write the sample, or has no room for it.
+  bool lacks(SampleId sample) const;
   // The same of samples that were fetched, and leave memory before this epoch has read them: those
   // that the current log lacks are written to it.
   Moves returned(std::span<const SampleId> batch);
@@ -61,6 +63,7 @@ class LogPlan {
 
   uint32_t current() const { return current_; }  // which of the two logs is read: 0 or 1
   const LogIndex& log(uint32_t which) const { return logs_[which]; }
+  bool is_ahead() const { return ahead_; }  // the next epoch's log is being written
   bool is_cached(SampleId sample) const { return logs_[current_].is_written(sample); }
   uint64_t used() const { return used_; }  // bytes of blocks in both logs; at most the budget
   uint64_t footprint() const { return logs_[0].footprint() + logs_[1].footprint(); }

@@ -24,6 +24,8 @@ class CopyMounts {
     uint64_t bytes = 0, files = 0;  // all that arrived, for the mean
     uint64_t charged = 0;           // for the same files
     bool busy(uint64_t now_ns) const { return in_flight >= model.depth(now_ns); }
+    // For what asks for the original's attributes alone: fetches do not leave it without a place.
+    bool too_busy(uint64_t now_ns) const { return in_flight >= 2 * model.depth(now_ns); }
   };
   static constexpr unsigned kMaxDepth = 128;
   // The storage of chunks, among those of devices: its requests are not those of the originals'.

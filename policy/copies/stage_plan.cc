@@ -22,23 +22,29 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
     room_.evict(file);
     copy = nullptr;
   }
-  const bool busy =
-      mounts_.at(copy == nullptr ? mounts_.device_of(file, session) : copy->device).busy(now_ns);
+  const CopyMounts::Mount& mount =
+      mounts_.at(copy == nullptr ? mounts_.device_of(file, session) : copy->device);
   if (copy != nullptr) {
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, copy->validated_ns) > stale_ns_ / 2;
     const bool check = copy->state != State::kFetching && old && !copy->checking && !copy->to_cache;
     const bool needed_again = copy->state == State::kSpent;
-    if ((check && busy) || (needed_again && !room_.may_be_ahead(copy->charged))) {
-      return FetchVerdict::kLater;
-    }
+    if (needed_again && !room_.may_be_ahead(copy->charged)) return FetchVerdict::kLater;
     ++copy->readers;
     if (needed_again) table_.set_state(file, *copy, State::kAhead);
-    return check ? FetchVerdict::kTake : FetchVerdict::kNever;
+    if (!check) return FetchVerdict::kNever;
+    if (!mount.busy(now_ns)) return FetchVerdict::kTake;
+    // It is not the order that waits for its mount: what comes after it may have another.
+    auto& validated = validated_[copy->device];
+    const auto older = [](uint64_t when, const auto& one) { return when < one.second; };
+    validated.insert(
+        std::upper_bound(validated.begin(), validated.end(), copy->validated_ns, older),
+        {file, copy->validated_ns});
+    return FetchVerdict::kNever;
   }
-  if ((busy && !(is_coming && is_coming(file))) || !room_.may_add_copy()) {
-    return FetchVerdict::kLater;
-  }
+  const bool may_begin =
+      !mount.busy(now_ns) || (is_coming && !mount.too_busy(now_ns) && is_coming(file));
+  if (!may_begin || !room_.may_add_copy()) return FetchVerdict::kLater;
   const uint64_t wanted = FileTable::charge(files_.bytes(file));
   if (wanted > room_.limit()) {
     files_.refuse(file);
@@ -185,7 +191,7 @@ void StagePlan::start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks)
       const auto [file, when] = validated.front();
       const StagedCopy* copy = table_.find(file);
       if (copy != nullptr && copy->validated_ns == when && copy->readers > 0 && !copy->checking) {
-        if (mounts_.at(device).busy(now_ns)) break;
+        if (mounts_.at(device).too_busy(now_ns)) break;
         checks->push_back(start(file, copy->session, now_ns));
       }
       validated.pop_front();

@@ -37,6 +37,7 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
     head_ = std::min(head_, first);
     cursor_ = std::min(cursor_, first);
     handed_end_ = std::min(handed_end_, first);
+    last_taken_ = std::min(last_taken_, first);
     judge();
     return;
   }
@@ -49,6 +50,8 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
 }
 
 void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
+  if (spread_.count != 0) spread_.usual = 2 * spread_.sum / spread_.count;
+  spread_.sum = spread_.count = 0;
   any_ = true;
   epoch_ = epoch;
   current_ = std::move(indices);
@@ -106,6 +109,8 @@ bool SampleOrder::take_at(uint64_t position) {
   ++taken_count_;
   ahead_bytes_ -= handed_[position];
   while (head_ < current_.size() && taken_[head_]) ++head_;
+  spread_.sum += apart();
+  ++spread_.count;
   return true;
 }
 

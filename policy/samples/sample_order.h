@@ -2,6 +2,7 @@
 // is to be fetched next. Pure; one thread. Nine bytes per position.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,8 +43,11 @@ class SampleOrder {
   void restart();
 
   // Positions between the first that was not taken and the last that was: how far apart workers are
-  // that read batches in parallel.
-  uint64_t spread() const { return last_taken_ > head_ ? last_taken_ - head_ : 0; }
+  // that read batches in parallel. Before as many were taken: at least as in the epoch before,
+  // since they all begin at once.
+  uint64_t spread() const {
+    return taken_count_ < spread_.usual ? std::max(apart(), spread_.usual) : apart();
+  }
   // Visits what is left of the running epoch, position by position.
   template <typename Visit>
   void for_each_left(Visit visit) const {
@@ -93,6 +97,7 @@ class SampleOrder {
   void judge();
   void give_up(uint64_t position);
   bool take_at(uint64_t position);
+  uint64_t apart() const { return last_taken_ > head_ ? last_taken_ - head_ : 0; }
   std::optional<uint64_t> find(uint32_t index, uint64_t most) const;
 
   bool any_ = false;
@@ -104,6 +109,10 @@ class SampleOrder {
   uint64_t cursor_ = 0;           // the next to hand out
   uint64_t handed_end_ = 0;       // one past the last position that was handed out
   uint64_t last_taken_ = 0;       // one past the last position taken
+  struct {
+    uint64_t sum = 0, count = 0;  // of apart(), each time that a position was taken
+    uint64_t usual = 0;  // twice the mean of the epoch before: about the most that is usual
+  } spread_;
   uint64_t taken_count_ = 0, ahead_bytes_ = 0;
   bool sequential_ = false;
   std::map<uint32_t, std::vector<uint32_t>> later_;

@@ -98,6 +98,7 @@ def check_known(logs):
     _, _, log, shares = logs.run("known orders")
     claim(log["predicted_epochs"] >= EPOCHS - 3, f"no epoch's order was known: {log}")
     claim(max(shares[2:]) < 0.2, f"later epochs were read from the mount: {shares}")
+    claim(log["written_files"] >= (EPOCHS - 1) * COUNT, f"what stayed in memory is in no log: {log}")
     claim(log["found_files"] > 2 * COUNT, f"{log}")
     claim(log["chunk_reads"] > 0 and log["lone_reads"] < COUNT * 2, f"no chunks were read: {log}")
     claim(not os.listdir(logs.cache), "something is left in the folder")

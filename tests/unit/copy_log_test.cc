@@ -70,6 +70,12 @@ class CopyLogTest : public ::testing::Test {
     ASSERT_TRUE(plans_.samples.publish(kJob, dataset_, epoch, 0, order(epoch)));
   }
   void take(uint32_t sample) { plans_.samples.orders().take(kJob, dataset_, sample); }
+  // The first of an epoch begins it, as the last of the one before ends that; all but the first of
+  // all was taken by then.
+  void take_at(uint32_t epoch, uint32_t at) {
+    if (epoch == 0 || at != 0) take(order(epoch)[at]);
+  }
+  void begin(uint32_t epoch) { take(order(epoch)[0]); }
 
   void write(uint32_t sample) {
     UniqueFd source(memfd_create("sample", MFD_CLOEXEC));
@@ -83,13 +89,13 @@ class CopyLogTest : public ::testing::Test {
   void read_epoch(uint32_t epoch) {
     const uint64_t before = log_.view()->written_files;
     for (uint32_t at = 0; at < kSamples; ++at) {
-      take(order(epoch)[at]);
+      take_at(epoch, at);
       write(order(epoch)[at]);
       const bool pause = at % 16 == 0 || at + 1 == kSamples;  // less than kMostWaiting is waiting
       if (pause) until([&] { return log_.view()->written_files > before + at; });
     }
     publish(epoch + 2);
-    take(order(epoch + 1)[0]);
+    begin(epoch + 1);
   }
   std::vector<std::shared_ptr<const LoggedCopy>> find_all() {
     std::vector<std::shared_ptr<const LoggedCopy>> found;
@@ -140,12 +146,13 @@ TEST_F(CopyLogTest, FetchesFromALogThatWasClearedAreNotHeldAgainstTheDisk) {
   const auto found = find_all();
   read_epoch(1);
   for (uint32_t sample = 0; sample < kSamples; ++sample) {
+    if (sample == order(1)[0]) continue;  // was read
     ASSERT_NE(found[sample], nullptr);
     log_.damaged(file_[sample], *found[sample]);
   }
   EXPECT_EQ(log_.view()->damaged_files, 0U);
   const auto again = find_all();
-  EXPECT_EQ(std::ranges::count(again, nullptr), 0) << "what the log has now was dropped";
+  EXPECT_EQ(std::ranges::count(again, nullptr), 1) << "what the log has now was dropped";
 }
 
 TEST_F(CopyLogTest, AFetchOfWhatWasDroppedIsNotHeldAgainstTheDisk) {
@@ -160,12 +167,113 @@ TEST_F(CopyLogTest, AFetchOfWhatWasDroppedIsNotHeldAgainstTheDisk) {
 // The job read the file itself before the fetch was carried out: its blocks were released.
 TEST_F(CopyLogTest, AFetchOfWhatWasReleasedIsNotHeldAgainstTheDisk) {
   read_epoch(0);
-  const uint32_t first = order(1)[0];
+  const uint32_t first = order(1)[1];
   const auto found = log_.find(file_[first]);
   ASSERT_NE(found, nullptr);
+  take(first);
   write(first);
   log_.damaged(file_[first], *found);
   EXPECT_EQ(log_.view()->damaged_files, 0U);
+}
+
+class CopyLogMovesTest : public CopyLogTest {
+ protected:
+  void SetUp() override {
+    CopyLogTest::SetUp();
+    bytes_ = 2 << 20;
+    for (const SampleFileId file : file_) plans_.sample_files.set_bytes(file, bytes_);
+    log_.release();
+    log_.use(folder_, uint64_t{2} << 30);
+    until([this] { return log_.may_write(); });
+    read_epoch(0);
+  }
+  // All at once: more than may wait.
+  void write_epoch(uint32_t epoch, bool read) {
+    for (uint32_t at = 0; at < kSamples; ++at) {
+      if (read) take_at(epoch, at);
+      write(order(epoch)[at]);
+    }
+  }
+  // The log of `epoch`, which has begun, has every byte of every sample.
+  void expect_whole() {
+    for (uint32_t sample = 0; sample < kSamples; ++sample) {
+      const auto found = log_.find(file_[sample]);
+      ASSERT_NE(found, nullptr) << sample;
+      const UniqueFd to(memfd_create("found", MFD_CLOEXEC));
+      ASSERT_EQ(copy_logged(*found, to.get()), 0) << sample;
+      std::vector<std::byte> bytes(bytes_);
+      ASSERT_EQ(pread(to.get(), bytes.data(), bytes.size(), 0), ssize_t{bytes_});
+      ASSERT_EQ(std::ranges::count(bytes, static_cast<std::byte>(sample)), ssize_t{bytes_});
+    }
+  }
+};
+
+// A disk that was busy for a moment cost the next epoch a read of the original for each of them.
+TEST_F(CopyLogMovesTest, WhatTheWriterHadNoTimeForIsMovedLater) {
+  write_epoch(1, true);
+  until([this] { return log_.view()->written_files == 2 * kSamples; });
+  EXPECT_GT(log_.view()->moved_files, kSamples / 2);
+  EXPECT_EQ(log_.view()->skipped_files, 0U);
+  begin(2);
+  expect_whole();
+}
+
+TEST_F(CopyLogMovesTest, WhatTheWriterHadNoTimeForIsMovedAfterTheEpochTurned) {
+  write_epoch(1, true);
+  begin(2);
+  ASSERT_TRUE(log_.wants(file_[0]));
+  until([this] { return log_.view()->written_files == 2 * kSamples; });
+  expect_whole();
+}
+
+// Neither read nor in memory: whatever a write of it began for was of the epoch before.
+TEST_F(CopyLogMovesTest, WhatThisEpochStillReadsStaysInItsLog) {
+  const uint64_t before = log_.view()->written_files;
+  write_epoch(1, false);
+  until([&] { return log_.view()->written_files > before; });
+  EXPECT_EQ(log_.view()->written_files, before + 1) << "what began the epoch was read";
+  uint64_t left = 0;
+  for (const SampleFileId file : file_) left += log_.has(file) ? 1 : 0;
+  EXPECT_EQ(left, kSamples - 1);
+}
+
+// The order of the next epoch has no place for them: they took the room of those that have one.
+TEST_F(CopyLogMovesTest, WhatTheNextEpochDoesNotReadLeavesTheLog) {
+  const auto half = [](uint32_t epoch) {
+    auto all = order(epoch);
+    all.resize(kSamples / 2);
+    return all;
+  };
+  write_epoch(1, true);
+  until([this] { return log_.view()->written_files == 2 * kSamples; });
+  begin(2);
+  for (uint32_t at = 0; at < kSamples - 1; ++at) take_at(2, at);
+  const uint64_t used = log_.view()->used_bytes;
+  ASSERT_TRUE(plans_.samples.publish(kJob, dataset_, 3, 0, half(3)));
+  ASSERT_TRUE(plans_.samples.publish(kJob, dataset_, 3, kSamples / 2, half(4)));
+  ASSERT_TRUE(log_.wants(file_[0]));
+  until([this] { return log_.view()->used_bytes < uint64_t{kSamples} * bytes_; });
+  EXPECT_LT(log_.view()->used_bytes, used);
+}
+
+TEST_F(CopyLogMovesTest, AnOrderThatBecomesKnownLateIsWrittenAllTheSame) {
+  write_epoch(1, true);
+  begin(2);
+  ASSERT_TRUE(log_.wants(file_[0]));
+  until([this] { return log_.view()->written_files == 2 * kSamples; });
+  for (uint32_t at = 0; at < kSamples / 2; ++at) take_at(2, at);
+  EXPECT_FALSE(log_.may_move(file_[order(2)[0]])) << "no order is known to write it in";
+  publish(3);
+  ASSERT_TRUE(log_.wants(file_[0]));
+  until([this] { return log_.view()->written_files == 2 * kSamples + kSamples / 2; });
+  for (uint32_t at = kSamples / 2; at < kSamples; ++at) {
+    take_at(2, at);
+    write(order(2)[at]);
+  }
+  begin(3);
+  ASSERT_TRUE(log_.wants(file_[0]));
+  until([this] { return log_.view()->written_files == 3 * kSamples; });
+  expect_whole();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ TEST_F(LogFilesTest, StripesAreOneLog) {
   const AlignedBuffer first = logs_->read(1, {0, 12288}, &error);
   EXPECT_TRUE(std::ranges::equal(first.span().first(9000), three));
   EXPECT_LT(logs_->taken(1), 1U << 20) << "the space between is not taken";
-  EXPECT_EQ(logs_->clear(1), 0);
+  logs_->clear(1);
   EXPECT_EQ(logs_->taken(1), 0U);
 }
 
@@ -114,7 +115,7 @@ TEST_F(LogFilesTest, ReleasedBlocksAreGivenBack) {
     ASSERT_EQ(error, 0);
     EXPECT_LE(logs_->taken(0), before - (1 << 19) + 65536);
   }
-  ASSERT_EQ(logs_->clear(0), 0);
+  logs_->clear(0);
   EXPECT_LE(logs_->taken(0), 65536U);
 }
 
@@ -125,6 +126,38 @@ TEST_F(LogFilesTest, BadArgumentsAreRefused) {
   std::string reason;
   EXPECT_EQ(LogFiles::open(folder_ + "/none", &reason), nullptr);
   EXPECT_NE(reason.find("/none"), std::string::npos);
+}
+
+// A file system gives up what is just being written to its disk only after that; a log that was
+// cleared by truncation held up the thread that writes, and the next epoch's samples were not
+// written.
+TEST_F(LogFilesTest, AClearedLogIsEmptyBeforeItsRoomIsGivenBack) {
+  const auto one = bytes_of(1, 9000), two = bytes_of(2, 9000);
+  ASSERT_EQ(logs_->write(0, 0, one), 0);
+  const UniqueFd old(dup(logs_->descriptor(0)));
+  logs_->clear(0);
+  EXPECT_EQ(logs_->taken(0), 0U);
+  std::vector<std::byte> still(one.size());
+  EXPECT_EQ(pread(old.get(), still.data(), still.size(), 0), 9000) << "its bytes were given up";
+  ASSERT_EQ(logs_->write(0, 0, two), 0);
+  logs_->close_cleared();
+  int error = 0;
+  EXPECT_TRUE(std::ranges::equal(logs_->read(0, {0, 12288}, &error).span().first(9000), two));
+}
+
+TEST_F(LogFilesTest, OnAFullDiskWhatWasClearedIsGivenBackFirst) {
+  constexpr size_t kMost = 5 << 20;  // of eight
+  if (mount("none", folder_.c_str(), "tmpfs", 0, "size=8m") != 0) GTEST_SKIP() << "needs root";
+  std::string reason;
+  auto logs = LogFiles::open(folder_, &reason);
+  ASSERT_NE(logs, nullptr) << reason;
+  EXPECT_EQ(logs->write(1, 0, bytes_of(1, kMost)), 0);
+  logs->clear(1);
+  EXPECT_EQ(logs->write(1, 0, bytes_of(2, kMost)), 0);
+  EXPECT_EQ(logs->write(0, 0, bytes_of(3, kMost)), ENOSPC);
+  logs.reset();
+  logs_.reset();
+  ASSERT_EQ(umount(folder_.c_str()), 0);
 }
 
 // What is written beyond the limit fails as on a full disk, and in part.
@@ -156,7 +189,7 @@ class Epochs {
 
   void epoch(const std::vector<SampleId>& order, const std::vector<SampleId>& next) {
     if (plan_.begin_epoch(next)) {
-      ASSERT_EQ(logs_->clear(1 - plan_.current()), 0);
+      logs_->clear(1 - plan_.current());
     }
     for (size_t at = 0; at < order.size(); at += kChunk) {
       const std::span batch(&order[at], std::min<size_t>(kChunk, order.size() - at));
@@ -235,8 +268,8 @@ class Epochs {
 
 TEST_F(LogFilesTest, EpochsReadTheRightBytesWhateverTheDiskDoes) {
   for (const uint64_t budget : {4ULL << 20, 64ULL << 20}) {
-    ASSERT_EQ(logs_->clear(0), 0);
-    ASSERT_EQ(logs_->clear(1), 0);
+    logs_->clear(0);
+    logs_->clear(1);
     Epochs run(logs_.get(), 7, budget);
     std::mt19937 random(11);
     std::vector<std::vector<SampleId>> orders(6, std::vector<SampleId>(kSamples));

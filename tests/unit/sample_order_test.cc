@@ -78,6 +78,27 @@ TEST(SampleOrder, TheSamplesThatComeNextAreThoseOfEachWorker) {
   EXPECT_TRUE(job.next(100).empty());
 }
 
+// Workers begin an epoch all at once, each with batches of its own: the first samples of most of
+// them were not fetched, since nothing had shown yet how far apart they are.
+TEST(SampleOrder, AnEpochBeginsAsSpreadAsTheOneBeforeWas) {
+  constexpr uint32_t kApart = 40, kCount = 400;
+  SampleOrder job;
+  job.publish(0, 0, shuffled(kCount, 1));
+  job.publish(1, 0, shuffled(kCount, 2));
+  EXPECT_EQ(job.spread(), 0U);
+  const auto order = shuffled(kCount, 1);
+  for (uint32_t at = 0; at < kCount; at += kApart) {  // the first of these is read last
+    for (uint32_t within = 1; within <= kApart; ++within) {
+      ASSERT_TRUE(job.take(order[at + within % kApart]));
+    }
+  }
+  EXPECT_EQ(job.peek(), shuffled(kCount, 2)[0]);
+  EXPECT_EQ(job.spread(), kApart);
+  const auto next = shuffled(kCount, 2);
+  for (uint32_t at = 0; at < kApart; ++at) ASSERT_TRUE(job.take(next[at]));
+  EXPECT_EQ(job.spread(), 0U) << "now it is known how far apart they are";
+}
+
 TEST(SampleOrder, EventsThatWereLostDoNotHoldUpTheRest) {
   std::vector<uint32_t> order(200000);
   std::iota(order.begin(), order.end(), 0);

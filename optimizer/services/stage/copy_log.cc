@@ -1,12 +1,7 @@
 #include "optimizer/services/stage/copy_log.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include "optimizer/io/log.h"
@@ -17,63 +12,26 @@ namespace sluice::optimizer {
 
 using policy::CopyTable;
 using policy::FollowedJob;
-using policy::LogIndex;
 using policy::LogPlan;
-using policy::LogRange;
 using policy::SampleFileId;
 namespace {
 
 // Bytes of a chunk, about: one request of at least 1 MiB; chunks that wait for their fetches take a
 // small part of the memory for copies.
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 64;
-constexpr uint32_t kReadAhead = 12;  // chunks
-// Bytes of all chunks that are being read or wait for fetches; the share is of the memory for
-// copies, beside which they are.
-constexpr uint64_t kLeastReads = 16 << 20, kMostReads = 64 << 20, kReadsShare = 4;
-constexpr unsigned kReaders = 4;
-
-// All of the file. Empty: it is shorter, or cannot be read.
-std::vector<std::byte> content(int fd, uint64_t size) {
-  std::vector<std::byte> bytes(size);
-  for (size_t done = 0; done < size;) {
-    const ssize_t got = pread(fd, bytes.data() + done, size - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return {};
-    done += static_cast<size_t>(got);
-  }
-  return bytes;
-}
-
-// Whether this is the original, which may change while it is read; a copy is another file.
-bool is_original(int fd, const protocol::StageStat& stat) {
-  struct stat about {};
-  return fstat(fd, &about) == 0 && about.st_dev == stat.device && about.st_ino == stat.inode;
-}
-
-LogRange whole_blocks(uint64_t offset, uint64_t bytes) {
-  constexpr uint64_t kBlock = LogIndex::kBlock;
-  const uint64_t from = offset / kBlock * kBlock;
-  return {from, (offset + bytes + kBlock - 1) / kBlock * kBlock - from};
-}
-
-template <typename Many, typename Member>
-uint64_t total(const Many& many, Member member) {
-  uint64_t sum = 0;
-  for (const auto& one : many) sum += one.*member;
-  return sum;
-}
+constexpr uint64_t kFewWaiting = 4 << 20;  // bytes that wait to be written: the writer has time
+// Bytes that are moved after the epoch turned, beyond the budget as long as the old log is there.
+constexpr uint64_t kMostTurned = 256 << 20;
 
 }  // namespace
 
 struct CopyLog::Pending {
   policy::LogContents::Write write;
-  uint64_t bytes = 0;  // 0: nothing is to be written
-  protocol::StageStat stat{};
-  std::shared_ptr<UniqueFd> source;
+  LogSource source;
 };
 
 CopyLog::CopyLog(std::shared_ptr<Mailbox> mailbox, const Plans* plans)
-    : mailbox_(std::move(mailbox)), plans_(plans), writer_(1, 1), readers_(kReaders, kReaders) {}
+    : mailbox_(std::move(mailbox)), plans_(plans), reads_(plans), writer_(1, 1), closer_(1, 1) {}
 
 void CopyLog::use(const std::string& folder, uint64_t bytes) {
   if (requested_) return;
@@ -93,8 +51,18 @@ void CopyLog::use(const std::string& folder, uint64_t bytes) {
 }
 
 void CopyLog::unfollow() {
+  reads_.clear();
   followed_.reset();
   contents_.reset(0);
+}
+
+void CopyLog::clear(uint32_t log) {
+  writer_.run(0, [this, files = files_, log, mailbox = mailbox_]() mutable {
+    files->clear(log);
+    mailbox->post([this, files = std::move(files)]() mutable {
+      closer_.run(0, [files = std::move(files)] { files->close_cleared(); });
+    });
+  });
 }
 
 // Closing a large file takes a while.
@@ -119,6 +87,8 @@ void CopyLog::end(const std::string& why) {
 std::optional<CopyLog::View> CopyLog::view() const {
   if (!requested_ && view_.written_files == 0) return std::nullopt;
   View view = view_;
+  view.chunk_reads = reads_.chunk_reads();
+  view.lone_reads = reads_.lone_reads();
   if (followed_ != nullptr) view.used_bytes = followed_->job->plan().used();
   return view;
 }
@@ -128,10 +98,13 @@ bool CopyLog::follow() {
   if (followed_ == nullptr) choose();
   if (followed_ == nullptr) return false;
   const FollowedJob::Step step = followed_->job->follow();
-  if (step == FollowedJob::Step::kTurned) turned();
-  if (step != FollowedJob::Step::kGone) return true;
-  unfollow();
-  return false;
+  if (step.gone) {  // what is written is of no use to the next job
+    for (const uint32_t log : {0, 1}) clear(log);
+    unfollow();
+  }
+  if (step.turned) turned();
+  if (step.expected) expected();
+  return !step.gone;
 }
 
 void CopyLog::choose() {
@@ -141,82 +114,75 @@ void CopyLog::choose() {
   if (job == nullptr) return;
   followed_ = std::make_unique<Followed>();
   contents_.reset(job->samples());
+  followed_->is_later.assign(job->samples(), false);
   followed_->job = std::move(job);
 }
 
 void CopyLog::turned() {
   ++view_.predicted_epochs;
-  for (const OpenRead& open : followed_->reads) open.read->cancel();
-  followed_->reads.clear();
+  reads_.clear();
   followed_->released.clear();
   const uint32_t old = 1 - followed_->job->plan().current();
+  uint64_t room = std::min(kMostTurned, budget_ / 8);
+  for (const Later& one : followed_->later) {
+    if (one.from.place.length > room) break;
+    room -= one.from.place.length;
+    move(one, true);
+  }
+  followed_->later.clear();
+  followed_->is_later.assign(followed_->job->samples(), false);
   contents_.clear(old);
-  writer_.run(0, [files = files_, old] { files->clear(old); });
+  clear(old);
 }
 
-// The read of a chunk that is about to be read as a whole, which may have begun. nullptr: fewer
-// than two of its members are wanted, or not together, or there is no room: reads `ahead` do not
-// displace others.
-CopyLog::OpenRead* CopyLog::open_chunk(uint32_t chunk, bool ahead) {
-  std::deque<OpenRead>& reads = followed_->reads;
-  const auto open = std::ranges::find(reads, chunk, &OpenRead::chunk);
-  if (open != reads.end()) return &*open;
+// What was read before the next epoch's order was known is not fetched again in this one.
+void CopyLog::expected() {
   const FollowedJob& job = *followed_->job;
-  const uint32_t current = job.plan().current();
-  if (chunk >= job.plan().log(current).chunks() || !job.is_in_order(chunk)) return nullptr;
-  std::vector<SampleId> wanted;
-  for (const SampleId member : job.plan().log(current).members(chunk)) {
-    if (!job.is_ordered(member) || job.is_read(member)) continue;
-    if (!contents_.find(member, current)) continue;
-    if (plans_->stage.table().has(job.file_of(member)) == CopyTable::Has::kStaged) continue;
-    wanted.push_back(member);
+  for (SampleId sample = 0; sample < job.samples(); ++sample) {
+    if (job.is_ordered(sample) && job.is_read(sample)) put_off(sample);
   }
-  if (wanted.size() < 2) return nullptr;
-  std::vector<LogRange> ranges = job.plan().reads(wanted).ranges;
-  const uint64_t bytes = total(ranges, &LogRange::length);
-  const uint64_t most =
-      std::clamp(plans_->stage.room().budget() / kReadsShare, kLeastReads, kMostReads);
-  if (bytes > most) return nullptr;
-  while (bytes + total(reads, &OpenRead::bytes) > most) {
-    if (ahead) return nullptr;
-    reads.pop_front();
-  }
-  ++view_.chunk_reads;
-  auto read = std::make_shared<LogRead>(files_, current, std::move(ranges));
-  readers_.run(0, [read] { read->prepare(); });
-  reads.push_back({chunk, bytes, std::move(wanted), std::move(read)});
-  return &reads.back();
+  move_later();
 }
 
-// What the job has read itself is not fetched any more.
-void CopyLog::close_reads() {
-  for (OpenRead& open : followed_->reads) {
-    std::erase_if(open.left, [this](SampleId member) { return followed_->job->is_read(member); });
-  }
-  std::erase_if(followed_->reads, [](const OpenRead& one) { return one.left.empty(); });
-}
-
-// Workers are apart, and each that comes to what has not been requested reads it by itself.
-void CopyLog::read_ahead(uint32_t chunk) {
-  for (uint32_t next = chunk + 1; next <= chunk + kReadAhead; ++next) {
-    open_chunk(next, true);
-  }
-}
-
-std::shared_ptr<LogRead> CopyLog::read_of(SampleId sample) {
+// False: the log of this epoch does not have the sample.
+bool CopyLog::put_off(SampleId sample) {
   const LogPlan& plan = followed_->job->plan();
-  const uint32_t chunk = plan.log(plan.current()).chunk_of(sample);
-  std::shared_ptr<LogRead> read;
-  if (OpenRead* open = open_chunk(chunk, false);
-      open != nullptr && std::erase(open->left, sample) != 0) {
-    read = open->read;
-    close_reads();
-    read_ahead(chunk);
-  } else {
-    ++view_.lone_reads;
-    read = std::make_shared<LogRead>(files_, plan.current(), plan.reads({&sample, 1}).ranges);
+  const auto entry = contents_.find(sample, plan.current());
+  if (entry && plan.is_ahead() && !followed_->is_later[sample]) {
+    followed_->is_later[sample] = true;
+    followed_->later.push_back({sample, {*plan.log(plan.current()).place(sample), *entry}});
   }
-  return read;
+  return entry.has_value();
+}
+
+// Behind all that is not in a log yet.
+void CopyLog::move_later() {
+  std::deque<Later>& later = followed_->later;
+  while (!later.empty() && waiting_ < kFewWaiting) {
+    const Later one = later.front();
+    later.pop_front();
+    followed_->is_later[one.sample] = false;
+    move(one, false);
+  }
+}
+
+// This epoch does not read the log for the sample any more.
+bool CopyLog::may_leave(SampleId sample) const {
+  const FollowedJob& job = *followed_->job;
+  return job.is_read(sample) ||
+         plans_->stage.table().has(job.file_of(sample)) == CopyTable::Has::kStaged;
+}
+
+// `turned`: the log that has the sample is the one of the epoch before.
+void CopyLog::move(const Later& one, bool turned) {
+  const LogPlan& plan = followed_->job->plan();
+  if (!contents_.stands(one.sample, one.from.entry)) return;
+  if (turned && plan.is_cached(one.sample)) return;
+  if (!turned && !may_leave(one.sample)) return;  // its next fetch writes it
+  LogSource source;
+  source.logged = one.from;
+  source.bytes = one.from.place.length;
+  write(one.sample, std::move(source), one.from.entry.version, turned);
 }
 
 std::shared_ptr<const LoggedCopy> CopyLog::find(SampleFileId file) {
@@ -232,16 +198,27 @@ std::shared_ptr<const LoggedCopy> CopyLog::find(SampleFileId file) {
   LoggedCopy logged;
   logged.place = *plan.log(plan.current()).place(*sample);
   logged.entry = *entry;
-  logged.read = read_of(*sample);
+  logged.read = reads_.read_of({files_, *followed_->job, contents_}, *sample);
   return std::make_shared<const LoggedCopy>(std::move(logged));
 }
 
-bool CopyLog::is_coming(SampleFileId file) const {
-  if (followed_ == nullptr || followed_->reads.empty()) return false;
-  const auto sample = followed_->job->sample_of(file);
-  return sample && std::ranges::any_of(followed_->reads, [&](const OpenRead& open) {
-           return std::ranges::find(open.left, *sample) != open.left.end();
-         });
+bool CopyLog::has(SampleFileId file) {
+  const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
+  return sample && contents_.find(*sample, followed_->job->plan().current());
+}
+
+bool CopyLog::may_move(SampleFileId file) {
+  const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
+  if (!sample) return false;
+  const LogPlan& plan = followed_->job->plan();
+  return plan.lacks(*sample) || (plan.is_ahead() && plan.is_cached(*sample));
+}
+
+bool CopyLog::move(SampleFileId file) {
+  const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
+  if (!sample || !followed_->job->plan().is_ahead() || !put_off(*sample)) return false;
+  move_later();
+  return true;
 }
 
 void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageStat& stat,
@@ -250,10 +227,8 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
   if (!sample || !source || stat.size == 0 || stat.size > FollowedJob::kMostBytes) return;
   FollowedJob& job = *followed_->job;
   if (!is_settled(stat) || !job.is_ordered(*sample)) return;
-  if (waiting_ + stat.size > kMostWaiting) {
-    ++view_.skipped_files;
-    return;
-  }
+  const bool unread = leaves && !job.is_read(*sample);
+  if (unread ? job.plan().is_cached(*sample) : !may_leave(*sample)) return;
   const uint64_t version = version_in_run(stat);
   const uint32_t current = job.plan().current();
   const auto entry = contents_.find(*sample, current);
@@ -261,65 +236,70 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
     drop_sample(*sample);  // its original changed since it was written
     return;
   }
-  const bool unread = leaves && !job.is_read(*sample);
+  if (waiting_ + stat.size > kMostWaiting) {
+    if (!put_off(*sample)) ++view_.skipped_files;
+    return;
+  }
   // Each write to the log that is read waits for the reads in flight, and those behind it wait too.
-  if (unread && !followed_->reads.empty()) return;
-  LogPlan::Moves moves =
-      unread ? job.plan().returned({&*sample, 1}) : job.plan().consumed({&*sample, 1});
+  if (unread && !reads_.empty()) return;
+  LogSource from;
+  from.stat = stat;
+  from.bytes = stat.size;
+  from.file = std::make_shared<UniqueFd>(std::move(source));
+  write(*sample, std::move(from), version, unread);
+}
+
+// A write of a sample that is `unread` is to the log of this epoch.
+void CopyLog::write(SampleId sample, LogSource source, uint64_t version, bool unread) {
+  LogPlan& plan = followed_->job->plan();
+  LogPlan::Moves moves = unread ? plan.returned({&sample, 1}) : plan.consumed({&sample, 1});
   policy::ReleasedRanges& released = followed_->released;
   released.add(moves.release);
   for (const LogPlan::Write& write : moves.writes) {
-    if (moves.to_current) released.reclaim(whole_blocks(write.offset, stat.size));
+    if (moves.to_current) released.reclaim(policy::whole_blocks({write.offset, source.bytes}));
   }
-  moves.release = released.take(budget_ - std::min(budget_, job.plan().used()));
-  if (!job.plan().is_cached(*sample)) contents_.drop(*sample, current);
-  Pending pending;
-  pending.stat = stat;
-  pending.source = std::make_shared<UniqueFd>(std::move(source));
-  if (!moves.writes.empty()) {
-    pending.write = contents_.begin(*sample, current ^ (moves.to_current ? 0 : 1), version);
-    pending.bytes = stat.size;
-  }
-  carry_out(std::move(pending), std::move(moves));
-}
-
-void CopyLog::carry_out(Pending pending, LogPlan::Moves moves) {
+  moves.release = released.take(budget_ - std::min(budget_, plan.used()));
+  if (!plan.is_cached(sample)) contents_.drop(sample, plan.current());
   if (moves.release.empty() && moves.writes.empty()) return;
-  waiting_ += pending.bytes;
-  const uint32_t current = followed_->job->plan().current();
+  Pending pending;
+  pending.source = std::move(source);
+  const bool writes = !moves.writes.empty();
+  if (writes) {
+    const uint32_t to = plan.current() ^ (moves.to_current ? 0 : 1);
+    pending.write = contents_.begin(sample, to, version);
+    waiting_ += pending.source.bytes;
+  }
   writer_.run(0, [this, pending = std::move(pending), moves = std::move(moves), files = files_,
-                  current, mailbox = mailbox_]() mutable {
-    // Where blocks cannot be released, the log takes its room until it is cleared.
-    for (const LogRange& range : moves.release) files->release(current, range);
-    int error = 0;
-    uint64_t checksum = 0;
-    const int source = pending.source->get();
-    for (const LogPlan::Write& write : moves.writes) {
-      const std::vector<std::byte> bytes = content(source, pending.bytes);
-      const bool changed = is_original(source, pending.stat) && !is_unchanged(source, pending.stat);
-      if (changed || bytes.empty()) continue;
-      error = files->write(pending.write.log, write.offset, bytes);
-      checksum = LogFiles::checksum(bytes);
-    }
-    pending.source.reset();
-    if (pending.bytes == 0) return;
-    mailbox->post([this, pending, checksum, error] { wrote(pending, checksum, error); });
+                  current = plan.current(), writes, mailbox = mailbox_] {
+    const LogMoved moved = carry_out(files.get(), current, moves, pending.source);
+    if (writes) mailbox->post([this, pending, moved] { wrote(pending, moved); });
   });
 }
 
-void CopyLog::wrote(const Pending& pending, uint64_t checksum, int error) {
-  waiting_ -= pending.bytes;
-  if (!contents_.end(pending.write, checksum)) return;
-  if (error != 0) {
-    end(strerror(error));
+void CopyLog::wrote(const Pending& pending, const LogMoved& moved) {
+  const uint64_t bytes = pending.source.bytes;
+  waiting_ -= bytes;
+  const bool stands = contents_.end(pending.write, moved.checksum);
+  // A log that is being given up may still have the room of what is moved from it.
+  const bool full = pending.source.logged && (moved.error == ENOSPC || moved.error == EDQUOT);
+  if (stands && moved.error != 0 && !full) {
+    end(strerror(moved.error));
     return;
   }
-  if (checksum == 0) {  // it could not be read, or changed
-    drop_sample(pending.write.sample);
-    return;
+  const policy::SampleId sample = pending.write.sample;
+  if (stands && (full || moved.checksum == 0)) {
+    drop_sample(sample);
+  } else if (stands) {
+    ++view_.written_files;
+    view_.written_bytes += bytes;
+    if (pending.source.logged) ++view_.moved_files;
   }
-  ++view_.written_files;
-  view_.written_bytes += pending.bytes;
+  if (!follow()) return;
+  const FollowedJob& job = *followed_->job;  // its next order may have become known meanwhile
+  if (stands && job.plan().lacks(sample) && job.is_ordered(sample) && job.is_read(sample)) {
+    put_off(sample);
+  }
+  move_later();
 }
 
 void CopyLog::drop_sample(SampleId sample) {

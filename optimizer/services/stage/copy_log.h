@@ -19,7 +19,9 @@
 #include "optimizer/chunks/logged_copy.h"
 #include "optimizer/io/executor.h"
 #include "optimizer/io/mailbox.h"
+#include "optimizer/services/stage/log_reads.h"
 #include "optimizer/sessions/plans.h"
+#include "optimizer/stage/log_moves.h"
 #include "policy/chunks/followed_job.h"
 #include "policy/chunks/log_contents.h"
 #include "policy/chunks/released_ranges.h"
@@ -41,12 +43,16 @@ class CopyLog {
 
   // Where the file's bytes are in the log; nullptr: they are not. To be called once for each fetch.
   std::shared_ptr<const LoggedCopy> find(policy::SampleFileId file);
-  // Whether the file comes with a chunk that is being read, or was, and no fetch has asked for it.
-  bool is_coming(policy::SampleFileId file) const;
-  // Whether write() would look at the file; whether there is room among what waits to be written.
+  // Whether find() would find the file.
+  bool has(policy::SampleFileId file);
+  // Whether write() would look at the file; whether it would change a log when the file is read;
+  // whether there is room among what waits to be written.
   bool wants(policy::SampleFileId file) {
     return follow() && followed_->job->sample_of(file).has_value();
   }
+  bool may_move(policy::SampleFileId file);
+  // The file was read. If it is in the log that is read, it is written to the next one from there.
+  bool move(policy::SampleFileId file);
   bool may_write() const { return files_ != nullptr && waiting_ < kMostWaiting; }
   bool follows(policy::DatasetId dataset) const {
     return followed_ != nullptr && followed_->job->dataset() == dataset;
@@ -68,6 +74,7 @@ class CopyLog {
   struct View {
     uint64_t used_bytes = 0;                        // of both logs
     uint64_t written_files = 0, written_bytes = 0;  // in this run
+    uint64_t moved_files = 0;                       // of these from the log of the epoch before
     uint64_t skipped_files = 0;                     // not written: too much waits already
     uint64_t found_files = 0, missed_files = 0;     // fetches of samples that are followed
     uint64_t chunk_reads = 0, lone_reads = 0;       // requests: of whole chunks, of one sample
@@ -83,29 +90,30 @@ class CopyLog {
  private:
   using SampleId = policy::SampleId;
 
-  struct OpenRead {  // of a chunk
-    uint32_t chunk = 0;
-    uint64_t bytes = 0;
-    std::vector<SampleId> left;  // members that no fetch has asked for
-    std::shared_ptr<LogRead> read;
+  struct Later {  // to be written for the next epoch from the log of this one
+    SampleId sample = 0;
+    LogSource::Logged from;
   };
   struct Followed {
     std::unique_ptr<policy::FollowedJob> job;
     policy::ReleasedRanges released;  // of the log that is read
-    std::deque<OpenRead> reads;       // chunks whose bytes wait for further fetches
+    std::deque<Later> later;
+    std::vector<bool> is_later;  // by sample
   };
 
   bool follow();  // false: there is no job to follow, or no log
   void choose();
   void unfollow();
+  void clear(uint32_t log);
   void turned();
-  OpenRead* open_chunk(uint32_t chunk, bool ahead);
-  void close_reads();
-  void read_ahead(uint32_t chunk);
-  std::shared_ptr<LogRead> read_of(SampleId sample);
+  void expected();
+  bool put_off(SampleId sample);
+  void move_later();
+  bool may_leave(SampleId sample) const;
+  void move(const Later& one, bool turned);
   struct Pending;
-  void carry_out(Pending pending, policy::LogPlan::Moves moves);
-  void wrote(const Pending& pending, uint64_t checksum, int error);
+  void write(SampleId sample, LogSource source, uint64_t version, bool unread);
+  void wrote(const Pending& pending, const LogMoved& moved);
   void drop_sample(SampleId sample);
   void close();
   void end(const std::string& why);
@@ -121,8 +129,9 @@ class CopyLog {
   uint64_t waiting_ = 0;          // bytes of copies that are to be written
   uint64_t damaged_ = 0;          // samples, of this log
   View view_;
+  LogReads reads_;
   Executor writer_;  // one thread: what is written and released keeps its order
-  Executor readers_;
+  Executor closer_;  // of what was cleared
 };
 
 }  // namespace sluice::optimizer

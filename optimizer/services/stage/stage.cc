@@ -34,7 +34,7 @@ Stage::Stage(Base* base, Plans* plans)
       executor_(kThreads, CopyMounts::kMaxDepth),
       disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
             CopyChunks(base->loop.mailbox())} {
-  plans_->stage.is_coming = [this](SampleFileId file) { return disk_.log.is_coming(file); };
+  plans_->stage.is_coming = [this](SampleFileId file) { return disk_.log.has(file); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
   }
@@ -68,11 +68,9 @@ bool Stage::open(const std::string& fallback, std::string* reason) {
 }
 
 CopyRules Stage::rules() const {
-  CopyRules rules;
-  rules.any_mount = mounts_seen_.any;
-  rules.packs = disk_.packer.packs();
-  rules.most_bytes = plans_->stage.room().budget() / kLargestShare;
-  return rules;
+  return {.any_mount = mounts_seen_.any,
+          .most_bytes = plans_->stage.room().budget() / kLargestShare,
+          .packs = disk_.packer.packs()};
 }
 
 void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
@@ -140,8 +138,7 @@ void Stage::made(const PlannedFetch& planned, const std::string& path, uint64_t 
   CopyResult& result = done.result;
   if (result.good && refused_.contains(result.stat.device, result.stat.inode)) {
     folder_->remove(name);
-    result = {};
-    result.why = path + ": mapped for writing";
+    result = {.why = path + ": mapped for writing"};
     done.to_pack->fd.reset();
   }
   if (done.to_pack->fd) {
@@ -262,8 +259,7 @@ void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
   ++view_.failures;
   if (!result.why.empty()) view_.last_failure = result.why;
   if (logs(Level::kDebug)) say(Level::kDebug, "not staged: {}", result.why);
-  if (result.failure == StagePlan::Failure::kFull && !warned_.full) {
-    warned_.full = true;
+  if (result.failure == StagePlan::Failure::kFull && !std::exchange(warned_.full, true)) {
     say(Level::kWarn, "{} is full: staging within what fits", folder_->path());
   }
   plans_->stage.on_failed(planned, result.failure);
@@ -285,7 +281,11 @@ void Stage::write_to_log(SampleFileId file, const Copy& copy, bool leaves) {
 void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> parts) {
   if (!disk_.log.follows(dataset) || parts.size() != 1 || !parts.front().file.is_whole()) return;
   const SampleFileId file = parts.front().file.whole();
-  if (plans_->stage.table().has(file) != CopyTable::Has::kNot || !disk_.log.may_write()) return;
+  if (!disk_.log.may_move(file)) return;
+  const auto at = copies_.by_file.find(file);
+  if (at != copies_.by_file.end() && at->second.name != 0) write_to_log(file, at->second, false);
+  if (plans_->stage.table().has(file) != CopyTable::Has::kNot) return;
+  if (disk_.log.move(file) || !disk_.log.may_write()) return;
   auto work = [this, file, path = plans_->sample_files.path(file), rules = rules(),
                mailbox = base_->loop.mailbox()] {
     protocol::StageStat stat;

@@ -19,7 +19,7 @@ uint64_t CopyMounts::device_of(SampleFileId file) const {
 void CopyMounts::limit_unknown() {
   if (mounts_.size() < kMostMounts) return;
   std::erase_if(mounts_, [](const auto& entry) {
-    return entry.first >= kUnknownMounts && entry.first < kPackages && entry.second.in_flight == 0;
+    return entry.first >= kUnknownMounts && entry.first < kLogs && entry.second.in_flight == 0;
   });
 }
 
@@ -64,12 +64,14 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
   return sum;
 }
 
-uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
-  uint64_t most = 0;
+CopyMounts::Window CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
+  Window most;
   for (const auto& [device, mount] : mounts_) {
     if (mount.files == 0 || device == kPackages) continue;
     const uint64_t mean = mount.charged / mount.files + 1;
-    most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
+    const uint64_t depth = mount.model.depth(now_ns);
+    most.usual = std::max(most.usual, (kDepths * depth + spread) * mean);
+    most.least = std::max(most.least, (depth + spread) * mean);
   }
   return most;
 }
@@ -77,7 +79,7 @@ uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
 Demand CopyMounts::demand(uint64_t device) const {
   auto mount = mounts_.find(device);
   if (device == 0) {
-    for (auto at = mounts_.begin(); at != mounts_.end() && at->first < kPackages; ++at) {
+    for (auto at = mounts_.begin(); at != mounts_.end() && at->first < kLogs; ++at) {
       if (mount == mounts_.end() || at->second.files > mount->second.files) mount = at;
     }
   }

@@ -24,14 +24,13 @@ class CopyMounts {
     uint64_t bytes = 0, files = 0;  // all that arrived, for the mean
     uint64_t charged = 0;           // for the same files
     bool busy(uint64_t now_ns) const { return in_flight >= model.depth(now_ns); }
-    // For what asks for the original's attributes alone: fetches do not leave it without a place.
-    bool too_busy(uint64_t now_ns) const { return in_flight >= 2 * model.depth(now_ns); }
   };
   static constexpr unsigned kMaxDepth = 128;
-  // The storage of chunks, among those of devices: its requests are not those of the originals'.
-  // Where substitutes come in packages, no order waits for what a chunk brings besides.
+  // The storage of chunks and of logs, among those of devices: its requests are not those of the
+  // originals'. Where substitutes come in packages, no order waits for what a chunk brings besides.
   static constexpr uint64_t kChunks = UINT64_MAX;
   static constexpr uint64_t kPackages = UINT64_MAX - 1;
+  static constexpr uint64_t kLogs = UINT64_MAX - 2;
   static constexpr bool is_storage(uint64_t device) { return device < kUnknownMounts; }
 
   // `files` outlives this.
@@ -62,9 +61,13 @@ class CopyMounts {
   Flow flow(uint64_t now_ns) const;
   // Fetches and checks in flight.
   uint64_t in_flight() const { return flying_; }
-  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
-  // the most of all mounts whose files orders wait for.
-  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read, of
+  // the mount where that is the most. `least`: with less than that readers come to files whose
+  // fetch has not begun.
+  struct Window {
+    uint64_t usual = 0, least = 0;
+  };
+  Window window(uint64_t spread, uint64_t now_ns) const;
   // The time that the storage takes to deliver a file. 0: of the mount that delivered most.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.

@@ -11,6 +11,8 @@ using State = StagedCopy::State;
 
 // A reader of an original in the page cache still opens it: about half of the cost is not saved.
 constexpr uint64_t kOpenShare = 2;
+// Fetches from a log at a time, which bounds the chunks that are in memory for them.
+constexpr unsigned kMostLogged = 512;
 
 }  // namespace
 
@@ -22,8 +24,8 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
     room_.evict(file);
     copy = nullptr;
   }
-  const CopyMounts::Mount& mount =
-      mounts_.at(copy == nullptr ? mounts_.device_of(file, session) : copy->device);
+  const uint64_t source = copy == nullptr ? source_of(file, session) : copy->device;
+  const CopyMounts::Mount& mount = mounts_.at(source);
   if (copy != nullptr) {
     const bool old =
         stale_ns_ != 0 && now_ns - std::min(now_ns, copy->validated_ns) > stale_ns_ / 2;
@@ -42,9 +44,9 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
         {file, copy->validated_ns});
     return FetchVerdict::kNever;
   }
-  const bool may_begin =
-      !mount.busy(now_ns) || (is_coming && !mount.too_busy(now_ns) && is_coming(file));
-  if (!may_begin || !room_.may_add_copy()) return FetchVerdict::kLater;
+  const bool busy =
+      source == CopyMounts::kLogs ? mount.in_flight >= kMostLogged : mount.busy(now_ns);
+  if (busy || !room_.may_add_copy()) return FetchVerdict::kLater;
   const uint64_t wanted = FileTable::charge(files_.bytes(file));
   if (wanted > room_.limit()) {
     files_.refuse(file);
@@ -70,9 +72,13 @@ PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now
   return {copy->token, file, session, copy->device, check, copy->to_cache};
 }
 
+uint64_t StagePlan::source_of(SampleFileId file, SessionId session) const {
+  return is_logged && is_logged(file) ? CopyMounts::kLogs : mounts_.device_of(file, session);
+}
+
 StagedCopy& StagePlan::begin_fetch(SampleFileId file, SessionId session, DatasetId dataset) {
   StagedCopy& copy = table_.add(file, FileTable::charge(files_.bytes(file)));
-  copy.device = mounts_.device_of(file, session);
+  copy.device = source_of(file, session);
   copy.dataset = dataset;
   copy.session = session;
   return copy;
@@ -191,7 +197,7 @@ void StagePlan::start_checks(uint64_t now_ns, std::vector<PlannedFetch>* checks)
       const auto [file, when] = validated.front();
       const StagedCopy* copy = table_.find(file);
       if (copy != nullptr && copy->validated_ns == when && copy->readers > 0 && !copy->checking) {
-        if (mounts_.at(device).too_busy(now_ns)) break;
+        if (mounts_.at(device).busy(now_ns)) break;
         checks->push_back(start(file, copy->session, now_ns));
       }
       validated.pop_front();

@@ -56,9 +56,9 @@ class StagePlan {
   const CopyRoom& room() const { return room_; }
   const CopyMounts& mounts() const { return mounts_; }
 
-  // Of a file without a copy: whether its bytes are being read from elsewhere anyway, so that its
-  // fetch need not wait for room in its mount's depth. Empty: never.
-  std::function<bool(SampleFileId)> is_coming;
+  // Whether the file's bytes are in a log, so that its fetch need not wait for room in its mount's
+  // depth. Empty: never.
+  std::function<bool(SampleFileId)> is_logged;
   // What is to come with the file, since a chunk is read whole for it: asked once, when its fetch
   // starts. Empty: nothing, and no chunk is.
   struct Companions {
@@ -124,6 +124,7 @@ class StagePlan {
   void drop_if(Test test);
   void start_refetches(uint64_t now_ns, std::vector<PlannedFetch>* fetches);
   void note_validated(SampleFileId file, StagedCopy& copy, uint64_t time_ns);
+  uint64_t source_of(SampleFileId file, SessionId session) const;
   StagedCopy& begin_fetch(SampleFileId file, SessionId session, DatasetId dataset);
   StagedCopy* find(const PlannedFetch& fetch);
 

@@ -310,8 +310,6 @@ TEST_F(StagePlanTest, ALookThatWaitsForItsMountHoldsUpNoOrder) {
   now += 2000 * kMillisecond;
   int wanted = 10;
   while (want(wanted)) ASSERT_LT(++wanted, 1000);
-  plan.is_coming = [](SampleFileId) { return true; };
-  while (want(wanted)) ASSERT_LT(++wanted, 1000);
   EXPECT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kNever);
   std::vector<PlannedFetch> checks;
   plan.start_checks(now, &checks);
@@ -398,16 +396,37 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
 }
 
-// Bytes that come from a log anyway: the mount's depth limits other fetches only.
-TEST_F(StagePlanTest, WhatIsComingAnywayNeedsNoRoomInItsMountsDepth) {
+// Workers that are apart by more than half of the memory read originals that nothing had begun to
+// fetch.
+TEST_F(StagePlanTest, TheWindowReachesTheForemostReaderWithinThreeQuartersOfTheMemory) {
+  const uint64_t charge = FileTable::charge(kBytes);
+  plan.room().set_budget(1000 * charge, 10'000);
+  want(1);
+  arrive();
+  EXPECT_LE(plan.room().window(0, now), 500 * charge);
+  EXPECT_GE(plan.room().window(600, now), 600 * charge);
+  EXPECT_EQ(plan.room().window(5000, now), 750 * charge);
+  plan.room().set_budget(2, 10);
+  EXPECT_LE(plan.room().window(600, now), 2U);
+}
+
+// Bytes of a log: the mount's depth limits other fetches only, and these take no part of it.
+TEST_F(StagePlanTest, WhatIsLoggedNeedsNoRoomInItsMountsDepth) {
   plan.room().set_budget(kMuch, kMuch);
   int wanted = 0;
   while (want(wanted)) ASSERT_LT(++wanted, 1000);
-  const SampleFileId coming = file(wanted + 5);
-  plan.is_coming = [&](SampleFileId one) { return one == coming; };
+  const size_t depth = flying.size();
+  plan.is_logged = [&](SampleFileId one) { return one >= file(500); };
   EXPECT_FALSE(want(wanted));
-  EXPECT_TRUE(want(wanted + 5));
+  for (int logged = 500; logged < 600; ++logged) {
+    EXPECT_TRUE(want(logged));
+    EXPECT_EQ(flying.back().device, CopyMounts::kLogs) << "a mount that hangs holds up its own";
+  }
   EXPECT_FALSE(want(wanted));
+  plan.on_failed(flying.front(), StagePlan::Failure::kError);
+  flying.erase(flying.begin());
+  EXPECT_TRUE(want(wanted)) << "beside a hundred from the log";
+  EXPECT_EQ(flying.size(), depth + 100);
 }
 
 }  // namespace

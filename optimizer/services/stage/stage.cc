@@ -34,14 +34,14 @@ Stage::Stage(Base* base, Plans* plans)
       executor_(kThreads, CopyMounts::kMaxDepth),
       disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
             CopyChunks(base->loop.mailbox())} {
-  plans_->stage.is_coming = [this](SampleFileId file) { return disk_.log.has(file); };
+  plans_->stage.is_logged = [this](SampleFileId file) { return disk_.log.has(file); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
   }
 }
 
 Stage::~Stage() {
-  plans_->stage.is_coming = nullptr;
+  plans_->stage.is_logged = nullptr;
   index_.close();
   if (folder_ != nullptr) folder_->clear();
 }

@@ -19,7 +19,7 @@ uint64_t CopyMounts::device_of(SampleFileId file) const {
 void CopyMounts::limit_unknown() {
   if (mounts_.size() < kMostMounts) return;
   std::erase_if(mounts_, [](const auto& entry) {
-    return entry.first >= kUnknownMounts && entry.first < kLogs && entry.second.in_flight == 0;
+    return entry.first >= kUnknownMounts && entry.first < kPackages && entry.second.in_flight == 0;
   });
 }
 
@@ -40,7 +40,7 @@ void CopyMounts::end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint
   Mount& mount = mounts_[copy.device];
   --mount.in_flight;
   --flying_;
-  if (counts == Counts::kNot) return;
+  if (counts == Counts::kNot || is_log(copy.device)) return;
   mount.bytes += bytes;
   mount.charged += FileTable::charge(bytes);
   ++mount.files;

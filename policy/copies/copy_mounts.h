@@ -26,11 +26,17 @@ class CopyMounts {
     bool busy(uint64_t now_ns) const { return in_flight >= model.depth(now_ns); }
   };
   static constexpr unsigned kMaxDepth = 128;
-  // The storage of chunks and of logs, among those of devices: its requests are not those of the
-  // originals'. Where substitutes come in packages, no order waits for what a chunk brings besides.
+  // The storage of chunks, among those of devices: its requests are not those of the originals'.
+  // Where substitutes come in packages, no order waits for what a chunk brings besides.
   static constexpr uint64_t kChunks = UINT64_MAX;
   static constexpr uint64_t kPackages = UINT64_MAX - 1;
-  static constexpr uint64_t kLogs = UINT64_MAX - 2;
+  // A log of files of that mount: what is read from it asks the mount for attributes alone, and has
+  // no rate. If the mount hangs, that holds up no other mount's log.
+  static constexpr uint64_t log_of(uint64_t device) { return kLogs | device; }
+  static constexpr bool is_log(uint64_t device) { return device >= kLogs && device < kPackages; }
+  static constexpr uint64_t origin_of(uint64_t device) {
+    return is_log(device) ? device & ~kLogs : device;
+  }
   static constexpr bool is_storage(uint64_t device) { return device < kUnknownMounts; }
 
   // `files` outlives this.
@@ -74,6 +80,8 @@ class CopyMounts {
   double file_ns(SampleFileId file) const { return demand(device_of(file)).link_ns; }
 
  private:
+  static constexpr uint64_t kLogs = uint64_t{1} << 63;
+
   void limit_unknown();
 
   const FileTable& files_;

@@ -11,8 +11,9 @@ using State = StagedCopy::State;
 
 // A reader of an original in the page cache still opens it: about half of the cost is not saved.
 constexpr uint64_t kOpenShare = 2;
-// Fetches from a log at a time, which bounds the chunks that are in memory for them.
+// Fetches from a log at a time, and their bytes: the chunks that are in memory for them.
 constexpr unsigned kMostLogged = 512;
+constexpr uint64_t kMostLoggedBytes = 64 << 20;
 
 }  // namespace
 
@@ -44,10 +45,12 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
         {file, copy->validated_ns});
     return FetchVerdict::kNever;
   }
-  const bool busy =
-      source == CopyMounts::kLogs ? mount.in_flight >= kMostLogged : mount.busy(now_ns);
-  if (busy || !room_.may_add_copy()) return FetchVerdict::kLater;
   const uint64_t wanted = FileTable::charge(files_.bytes(file));
+  const bool busy =
+      CopyMounts::is_log(source)
+          ? mount.in_flight >= std::min<uint64_t>(kMostLogged, kMostLoggedBytes / (wanted + 1))
+          : mount.busy(now_ns);
+  if ((busy && mount.in_flight > 0) || !room_.may_add_copy()) return FetchVerdict::kLater;
   if (wanted > room_.limit()) {
     files_.refuse(file);
     return FetchVerdict::kNever;
@@ -73,7 +76,10 @@ PlannedFetch StagePlan::start(SampleFileId file, SessionId session, uint64_t now
 }
 
 uint64_t StagePlan::source_of(SampleFileId file, SessionId session) const {
-  return is_logged && is_logged(file) ? CopyMounts::kLogs : mounts_.device_of(file, session);
+  const uint64_t mount = mounts_.device_of(file, session);
+  // Originals are read where they are, whatever a log has.
+  const bool copied = originals_.empty() && !files_.only_locked(file);
+  return copied && is_logged && is_logged(file) ? CopyMounts::log_of(mount) : mount;
 }
 
 StagedCopy& StagePlan::begin_fetch(SampleFileId file, SessionId session, DatasetId dataset) {
@@ -293,7 +299,8 @@ void StagePlan::need_originals(DatasetId dataset) {
 
 Demand StagePlan::demand(SampleFileId file) const {
   const StagedCopy* copy = table_.find(file);
-  return mounts_.demand(copy == nullptr ? mounts_.device_of(file) : copy->device);
+  return mounts_.demand(copy == nullptr ? mounts_.device_of(file)
+                                        : CopyMounts::origin_of(copy->device));
 }
 
 }  // namespace sluice::policy

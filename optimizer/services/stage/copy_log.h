@@ -6,7 +6,7 @@
 // One job is followed, the first whose samples are whole files: those of other jobs, or of other
 // ranks of the same, come from their storage. Core thread only; the file system is touched on
 // threads of its own and, for what find() returns, on those of the caller. 32 bytes of memory a
-// sample of the dataset beside followed_job.h's.
+// sample of the dataset beside followed_job.h's, and 64 for each that waits to be moved.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ using policy::SampleFileId;
 using policy::StagePlan;
 namespace {
 
-// Of which one mount may use a quarter: three that hang leave some to the others.
-constexpr unsigned kThreads = 4 * CopyMounts::kMaxDepth;
+// One mount may use an eighth, and its log another: three that hang leave some to the others.
+constexpr unsigned kThreads = 8 * CopyMounts::kMaxDepth;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 // Copies waiting to be packed: share of the budget, and bytes at most.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;

@@ -242,8 +242,9 @@ void Files::test_open(FileEntry& file, Range range) {
   ++file.in_flight;  // keeps fd open
   base_->executor.run(file.device,
                       [this, mailbox = base_->loop.mailbox(), id = file.id, device = file.device,
-                       fd = file.fd.get(), residency = file.residency, range] {
+                       fd = file.fd.get(), residency = file.residency, range]() mutable {
                         const bool dies = cache_dies_at_open(fd, range, *residency);
+                        residency.reset();  // a mapping holds the mount, too
                         mailbox->post([this, id, device, dies] {
                           if (dies) turn_mount_off(device, "an open empties its page cache");
                           read_ended(id);

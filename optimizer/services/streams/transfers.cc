@@ -91,12 +91,13 @@ void Transfers::start_drops(uint64_t now) {
     }
     files_->read_started(drop.file);
     base_->executor.run(file->device, [this, mailbox = base_->loop.mailbox(), fd = file->fd.get(),
-                                       residency = file->residency, drop] {
+                                       residency = file->residency, drop]() mutable {
       posix_fadvise(fd, static_cast<off_t>(drop.range.begin),
                     static_cast<off_t>(drop.range.length()), POSIX_FADV_DONTNEED);
       uint64_t left = 0;
       // Where the kernel reports no exact residency, probing would read the pages back in.
       if (!residency->exactly(drop.range, &left)) left = 0;
+      residency.reset();  // a mapping holds the mount, too
       mailbox->post([this, drop, left] {
         plans_->scheduler.on_dropped(drop, left, now_ns());
         files_->read_ended(drop.file);

@@ -64,14 +64,12 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
   return sum;
 }
 
-CopyMounts::Window CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
-  Window most;
+uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
+  uint64_t most = 0;
   for (const auto& [device, mount] : mounts_) {
     if (mount.files == 0 || device == kPackages) continue;
     const uint64_t mean = mount.charged / mount.files + 1;
-    const uint64_t depth = mount.model.depth(now_ns);
-    most.usual = std::max(most.usual, (kDepths * depth + spread) * mean);
-    most.least = std::max(most.least, (depth + spread) * mean);
+    most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
   }
   return most;
 }

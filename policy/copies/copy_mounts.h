@@ -67,13 +67,9 @@ class CopyMounts {
   Flow flow(uint64_t now_ns) const;
   // Fetches and checks in flight.
   uint64_t in_flight() const { return flying_; }
-  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read, of
-  // the mount where that is the most. `least`: with less than that readers come to files whose
-  // fetch has not begun.
-  struct Window {
-    uint64_t usual = 0, least = 0;
-  };
-  Window window(uint64_t spread, uint64_t now_ns) const;
+  // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
+  // the most of all mounts whose files orders wait for.
+  uint64_t window(uint64_t spread, uint64_t now_ns) const;
   // The time that the storage takes to deliver a file. 0: of the mount that delivered most.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.

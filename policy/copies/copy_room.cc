@@ -68,9 +68,8 @@ void CopyRoom::on_full() {
 }
 
 uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
-  const CopyMounts::Window wanted = mounts_.window(spread, now_ns);
-  const uint64_t most = std::clamp(wanted.least, limit() / 2, limit() - limit() / 4);
-  window_ = std::min({std::max(kMinWindow, wanted.usual), kMaxWindow, most});
+  window_ =
+      std::min({std::max(kMinWindow, mounts_.window(spread, now_ns)), kMaxWindow, limit() / 2});
   return std::min(window_, most_ahead_);
 }
 

@@ -396,20 +396,6 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
 }
 
-// Workers that are apart by more than half of the memory read originals that nothing had begun to
-// fetch.
-TEST_F(StagePlanTest, TheWindowReachesTheForemostReaderWithinThreeQuartersOfTheMemory) {
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_budget(1000 * charge, 10'000);
-  want(1);
-  arrive();
-  EXPECT_LE(plan.room().window(0, now), 500 * charge);
-  EXPECT_GE(plan.room().window(600, now), 600 * charge);
-  EXPECT_EQ(plan.room().window(5000, now), 750 * charge);
-  plan.room().set_budget(2, 10);
-  EXPECT_LE(plan.room().window(600, now), 2U);
-}
-
 // Bytes of a log: the mount's depth limits other fetches only, and these take no part of it.
 TEST_F(StagePlanTest, WhatIsLoggedNeedsNoRoomInItsMountsDepth) {
   plan.room().set_budget(kMuch, kMuch);

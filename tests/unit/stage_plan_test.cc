@@ -299,28 +299,6 @@ TEST_F(StagePlanTest, AnOldLookIsRepeatedBeforeItsReaderComes) {
   EXPECT_EQ(there.size(), 1U);
 }
 
-// An order that came to a copy whose original was to be looked at again waited until its mount had
-// room for the look, and with it all that comes after the copy, from whichever mount.
-TEST_F(StagePlanTest, ALookThatWaitsForItsMountHoldsUpNoOrder) {
-  plan.set_stale(3000 * kMillisecond);
-  plan.room().set_budget(kMuch, kMuch);
-  want(1);
-  arrive();
-  plan.on_read(SessionId{1}, file(1));
-  now += 2000 * kMillisecond;
-  int wanted = 10;
-  while (want(wanted)) ASSERT_LT(++wanted, 1000);
-  EXPECT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kNever);
-  std::vector<PlannedFetch> checks;
-  plan.start_checks(now, &checks);
-  EXPECT_TRUE(checks.empty()) << "its mount has no room";
-  arrive();
-  plan.start_checks(now, &checks);
-  ASSERT_EQ(checks.size(), 1U) << "its reader still comes";
-  EXPECT_EQ(checks.front().file, file(1));
-  EXPECT_TRUE(checks.front().check);
-}
-
 TEST_F(StagePlanTest, WhereEveryReaderLooksNoOtherDoes) {
   plan.set_stale(0);
   plan.room().set_budget(kMuch, 1000);
@@ -394,25 +372,6 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   want(1);
   want(2);
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
-}
-
-// Bytes of a log: the mount's depth limits other fetches only, and these take no part of it.
-TEST_F(StagePlanTest, WhatIsLoggedNeedsNoRoomInItsMountsDepth) {
-  plan.room().set_budget(kMuch, kMuch);
-  int wanted = 0;
-  while (want(wanted)) ASSERT_LT(++wanted, 1000);
-  const size_t depth = flying.size();
-  plan.is_logged = [&](SampleFileId one) { return one >= file(500); };
-  EXPECT_FALSE(want(wanted));
-  for (int logged = 500; logged < 600; ++logged) {
-    EXPECT_TRUE(want(logged));
-    ASSERT_EQ(flying.back().device, CopyMounts::log_of(unknown_mount(SessionId{1})));
-  }
-  EXPECT_FALSE(want(wanted));
-  plan.on_failed(flying.front(), StagePlan::Failure::kError);
-  flying.erase(flying.begin());
-  EXPECT_TRUE(want(wanted)) << "beside a hundred from the log";
-  EXPECT_EQ(flying.size(), depth + 100);
 }
 
 }  // namespace

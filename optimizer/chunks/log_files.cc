@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "optimizer/packs/checksum.h"
 
@@ -69,6 +70,7 @@ const LogFiles::File& LogFiles::part(const Files& files, LogRange range, LogRang
 
 int LogFiles::write(uint32_t log, uint64_t offset, std::span<const std::byte> bytes) {
   const std::shared_ptr<const Files> to = files(log);
+  if (to == nullptr) return EIO;
   int error = write_once(*to, offset, bytes);
   if (error == ENOSPC || error == EDQUOT) {  // what was cleared still has its room
     close_cleared();
@@ -99,6 +101,7 @@ uint64_t LogFiles::checksum(std::span<const std::byte> bytes) {
 AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error, From from) const {
   *error = range.offset % AlignedBuffer::kBlock != 0 || range.length == 0 ? EINVAL : 0;
   const std::shared_ptr<const Files> of = files(log);
+  if (of == nullptr) *error = EIO;
   AlignedBuffer buffer(*error == 0 ? range.length : 0);
   if (*error == 0 && buffer.size() == 0) *error = ENOMEM;
   size_t done = 0;
@@ -121,6 +124,7 @@ AlignedBuffer LogFiles::read(uint32_t log, LogRange range, int* error, From from
 
 int LogFiles::release(uint32_t log, LogRange range) {
   const std::shared_ptr<const Files> of = files(log);
+  if (of == nullptr) return EIO;
   for (LogRange here; range.length != 0; range.offset += here.length, range.length -= here.length) {
     const File& file = part(*of, range, &here);
     if (fallocate(file.fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -145,6 +149,14 @@ void LogFiles::clear(uint32_t log) {
   cleared_.push_back(std::exchange(files_[log], std::move(empty)));
 }
 
+void LogFiles::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& log : files_) cleared_.push_back(std::exchange(log, nullptr));
+  }
+  close_cleared();
+}
+
 void LogFiles::close_cleared() {
   const std::lock_guard closing(closing_);
   std::vector<std::shared_ptr<const Files>> cleared;
@@ -155,6 +167,7 @@ void LogFiles::close_cleared() {
 uint64_t LogFiles::taken(uint32_t log) const {
   uint64_t taken = 0;
   const std::shared_ptr<const Files> of = files(log);
+  if (of == nullptr) return 0;
   for (const File& file : *of) {
     struct stat about {};
     if (fstat(file.fd.get(), &about) == 0) taken += static_cast<uint64_t>(about.st_blocks) * 512;

@@ -54,6 +54,10 @@ class LogFiles {
   // after each clear(), from a thread that nothing waits for; a full disk calls it, too.
   void close_cleared();
 
+  // Gives both logs back to the file system, although what waits for the storage of an original may
+  // hold this for as long: from now on reads and writes fail with EIO. Not with clear().
+  void end();
+
   bool is_direct() const { return direct_; }  // whether reads go past the page cache
   // Bytes that a log takes on the disk. 0 if that cannot be found out.
   uint64_t taken(uint32_t log) const;
@@ -82,7 +86,7 @@ class LogFiles {
   bool direct_ = false;
   std::mutex closing_;        // held while files are closed; taken before the other
   mutable std::mutex mutex_;  // of these:
-  std::array<std::shared_ptr<const Files>, 2> files_;
+  std::array<std::shared_ptr<const Files>, 2> files_;  // null after end()
   std::vector<std::shared_ptr<const Files>> cleared_;
 };
 

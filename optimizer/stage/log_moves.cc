@@ -1,14 +1,11 @@
 #include "optimizer/stage/log_moves.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <span>
 #include <vector>
-
-#include "optimizer/stage/stage_copy.h"
 
 namespace sluice::optimizer {
 
@@ -29,12 +26,6 @@ std::vector<std::byte> content(int fd, uint64_t size) {
   return bytes;
 }
 
-// Whether this is the original, which may change while it is read; a copy is another file.
-bool is_original(int fd, const protocol::StageStat& stat) {
-  struct stat about {};
-  return fstat(fd, &about) == 0 && about.st_dev == stat.device && about.st_ino == stat.inode;
-}
-
 // Empty: they are not to be had.
 std::vector<std::byte> logged(const LogFiles& files, const LogSource::Logged& from) {
   int error = 0;
@@ -48,11 +39,7 @@ std::vector<std::byte> logged(const LogFiles& files, const LogSource::Logged& fr
 }
 
 std::vector<std::byte> content(const LogFiles& files, const LogSource& source) {
-  if (source.logged) return logged(files, *source.logged);
-  const int file = source.file->get();
-  std::vector<std::byte> bytes = content(file, source.bytes);
-  if (is_original(file, source.stat) && !is_unchanged(file, source.stat)) bytes.clear();
-  return bytes;
+  return source.logged ? logged(files, *source.logged) : content(source.copy->get(), source.bytes);
 }
 
 }  // namespace
@@ -69,7 +56,7 @@ LogMoved carry_out(LogFiles* files, uint32_t current, const LogPlan::Moves& move
     moved.error = files->write(moves.to_current ? current : current ^ 1, write.offset, bytes);
     moved.checksum = LogFiles::checksum(bytes);
   }
-  if (source.file != nullptr) source.file->reset();
+  if (source.copy != nullptr) source.copy->reset();
   return moved;
 }
 

@@ -9,21 +9,20 @@
 #include "optimizer/chunks/log_files.h"
 #include "policy/chunks/log_contents.h"
 #include "policy/chunks/log_plan.h"
-#include "protocol/stage.h"
 #include "protocol/unique_fd.h"
 
 namespace sluice::optimizer {
 
-// Where a sample's bytes come from: a file, which is a copy or the original itself, or a log.
+// Where a sample's bytes come from: a copy in memory, or a log. Never its original, whose storage
+// may hang: one thread writes what jobs on all mounts have read.
 struct LogSource {
   struct Logged {
     policy::LogRange place;
     policy::LogContents::Entry entry;
   };
   uint64_t bytes = 0;
-  protocol::StageStat stat{};      // of the original, when it was opened or copied
-  std::shared_ptr<UniqueFd> file;  // closed as soon as it was read
-  std::optional<Logged> logged;    // in place of `file`
+  std::shared_ptr<UniqueFd> copy;  // closed as soon as it was read
+  std::optional<Logged> logged;    // in place of `copy`
 };
 
 struct LogMoved {

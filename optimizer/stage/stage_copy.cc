@@ -1,6 +1,7 @@
 #include "optimizer/stage/stage_copy.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +53,12 @@ UniqueFd open_original(const UniqueFd& place) {
   UniqueFd fd(open(path.c_str(), kFlags | O_NOATIME));
   if (!fd && errno == EPERM) fd.reset(open(path.c_str(), kFlags));  // not the owner
   return fd;
+}
+
+// Whether the open file is as it was when `stat` was taken, as far as the kernel knows.
+bool is_unchanged(int fd, const StageStat& stat) {
+  StageStat now;
+  return stat_of(fd, 0, &now) && same(stat, now);
 }
 
 PackKey key_of(const std::string& path, const StageStat& stat) { return {path, 0, stat.size}; }
@@ -212,25 +219,25 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
   return result;
 }
 
-bool open_cached(const std::string& path, const CopyRules& rules, UniqueFd* fd, StageStat* stat) {
+bool copy_cached(const std::string& path, const CopyRules& rules, UniqueFd* copy, StageStat* stat) {
   UniqueFd place;
   StageMount mount;
   const CopyResult about = examine(path, rules, &place, &mount);
   if (!about.good || about.stat.size == 0) return false;
-  UniqueFd original = open_original(place);
+  const UniqueFd original = open_original(place);
+  const uint64_t size = about.stat.size;
   uint64_t cached = 0;
-  if (!original || !cached_exactly(original.get(), {0, about.stat.size}, false, &cached) ||
-      cached < about.stat.size) {
+  if (!original || !cached_exactly(original.get(), {0, size}, false, &cached) || cached < size) {
     return false;
   }
-  *fd = std::move(original);
+  UniqueFd memory(memfd_create("sluice-cached", MFD_CLOEXEC));
+  if (!memory || copy_bytes(original.get(), memory.get(), size) != 0 ||
+      !is_unchanged(original.get(), about.stat)) {
+    return false;
+  }
+  *copy = std::move(memory);
   *stat = about.stat;
   return true;
-}
-
-bool is_unchanged(int fd, const StageStat& stat) {
-  StageStat now;
-  return stat_of(fd, 0, &now) && same(stat, now);
 }
 
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs) {

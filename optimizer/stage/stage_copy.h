@@ -63,12 +63,11 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
                       const std::set<uint64_t>& surviving, unsigned wanted, OpenedFile* opened);
 void pack_copy(const std::string& path, const CopyToPack& copy, PackStore* packs);
 
-// Opens a file whose content is in the page cache, all of it, without reading from its storage.
-// False: it is not, or no copy may be made of it.
-bool open_cached(const std::string& path, const CopyRules& rules, UniqueFd* fd,
+// Copies a file whose content is in the page cache, all of it, into memory without a name, without
+// reading from its storage. False: it is not, or no copy may be made of it. The original is closed,
+// which may take as long as its storage wants: what uses the copy waits for none.
+bool copy_cached(const std::string& path, const CopyRules& rules, UniqueFd* copy,
                  protocol::StageStat* stat);
-// Whether the open file is as it was when `stat` was taken, as far as the kernel knows.
-bool is_unchanged(int fd, const protocol::StageStat& stat);
 
 // Whether `path` still matches `stat`, by attributes that are forced from storage. Failure:
 // kChanged.

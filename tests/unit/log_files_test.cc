@@ -12,6 +12,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -143,6 +144,28 @@ TEST_F(LogFilesTest, AClearedLogIsEmptyBeforeItsRoomIsGivenBack) {
   logs_->close_cleared();
   int error = 0;
   EXPECT_TRUE(std::ranges::equal(logs_->read(0, {0, 12288}, &error).span().first(9000), two));
+}
+
+// A fetch that waited for a mount that hangs held the whole log of a job that had ended.
+TEST_F(LogFilesTest, WhatStillHoldsAnEndedLogHoldsNoRoom) {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = open_files();
+  std::string reason;
+  const std::shared_ptr<LogFiles> held = LogFiles::open(folder_, &reason);
+  ASSERT_NE(held, nullptr) << reason;
+  ASSERT_EQ(held->write(0, 0, bytes_of(1, 9000)), 0);
+  EXPECT_GT(open_files(), before);
+  held->end();
+  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(held->write(0, 0, bytes_of(1, 9000)), EIO);
+  int error = 0;
+  EXPECT_EQ(held->read(0, {0, 4096}, &error).size(), 0U);
+  EXPECT_EQ(error, EIO);
+  EXPECT_EQ(held->release(1, {0, 4096}), EIO);
+  EXPECT_EQ(held->taken(0), 0U);
 }
 
 TEST_F(LogFilesTest, OnAFullDiskWhatWasClearedIsGivenBackFirst) {

@@ -68,7 +68,7 @@ void CopyLog::clear(uint32_t log) {
 // Closing a large file takes a while.
 void CopyLog::close() {
   unfollow();
-  if (files_ != nullptr) writer_.run(0, [files = std::exchange(files_, nullptr)] {});
+  if (files_ != nullptr) writer_.run(0, [files = std::exchange(files_, nullptr)] { files->end(); });
 }
 
 void CopyLog::release() {
@@ -221,10 +221,10 @@ bool CopyLog::move(SampleFileId file) {
   return true;
 }
 
-void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageStat& stat,
+void CopyLog::write(SampleFileId file, UniqueFd copy, const protocol::StageStat& stat,
                     bool leaves) {
   const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
-  if (!sample || !source || stat.size == 0 || stat.size > FollowedJob::kMostBytes) return;
+  if (!sample || !copy || stat.size == 0 || stat.size > FollowedJob::kMostBytes) return;
   FollowedJob& job = *followed_->job;
   if (!is_settled(stat) || !job.is_ordered(*sample)) return;
   const bool unread = leaves && !job.is_read(*sample);
@@ -243,9 +243,8 @@ void CopyLog::write(SampleFileId file, UniqueFd source, const protocol::StageSta
   // Each write to the log that is read waits for the reads in flight, and those behind it wait too.
   if (unread && !reads_.empty()) return;
   LogSource from;
-  from.stat = stat;
   from.bytes = stat.size;
-  from.file = std::make_shared<UniqueFd>(std::move(source));
+  from.copy = std::make_shared<UniqueFd>(std::move(copy));
   write(*sample, std::move(from), version, unread);
 }
 

@@ -57,12 +57,12 @@ class CopyLog {
   bool follows(policy::DatasetId dataset) const {
     return followed_ != nullptr && followed_->job->dataset() == dataset;
   }
-  // `source` has the bytes of the file, as a copy or as the original itself, which was `stat` when
-  // it was opened or copied. They are written to where the next reader will look for them: later,
-  // so that a copy's memory is in use until then, kMostWaiting bytes at most for all. To be called
-  // when the file has been copied or read, for the next epoch, and when a copy `leaves` memory, for
-  // this one if it is still to be read: it is written only where it lacks.
-  void write(policy::SampleFileId file, UniqueFd source, const protocol::StageStat& stat,
+  // `copy` has the bytes of the file, in memory, which was `stat` when it was copied. They are
+  // written to where the next reader will look for them: later, so that a copy's memory is in use
+  // until then, kMostWaiting bytes at most for all. To be called when the file has been copied or
+  // read, for the next epoch, and when a copy `leaves` memory, for this one if it is still to be
+  // read: it is written only where it lacks.
+  void write(policy::SampleFileId file, UniqueFd copy, const protocol::StageStat& stat,
              bool leaves);
   // The log's bytes are not, or may not be, those of the file.
   void drop(policy::SampleFileId file);

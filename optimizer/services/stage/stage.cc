@@ -289,10 +289,9 @@ void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> 
   auto work = [this, file, path = plans_->sample_files.path(file), rules = rules(),
                mailbox = base_->loop.mailbox()] {
     protocol::StageStat stat;
-    auto original = std::make_shared<UniqueFd>();
-    if (!open_cached(path, rules, original.get(), &stat)) return;
-    mailbox->post(
-        [this, file, original, stat] { disk_.log.write(file, std::move(*original), stat, false); });
+    auto copy = std::make_shared<UniqueFd>();
+    if (!copy_cached(path, rules, copy.get(), &stat)) return;
+    mailbox->post([=, this] { disk_.log.write(file, std::move(*copy), stat, false); });
   };
   executor_.run(plans_->stage.mounts().device_of(file, policy::kNoSession), std::move(work));
 }

@@ -315,7 +315,9 @@ uint64_t Importance::capacity(DatasetId dataset) {
   if (plans_->scheduler.retention().records().tracks(dataset))
     return plans_->scheduler.retention().records().capacity(dataset);
   const size_t others = plans_->importance.datasets();
-  return stage_->exists() ? plans_->stage.room().retainable() / std::max<size_t>(others, 1) : 0;
+  if (!stage_->exists()) return 0;
+  const uint64_t beyond = plans_->samples.orders().beyond();
+  return plans_->stage.room().retainable(beyond, now_ns()) / std::max<size_t>(others, 1);
 }
 
 void Importance::on_read(const Session& session, const Session& owner, uint32_t process,

@@ -179,6 +179,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
 
 CopyResult read_ahead(const std::string& path, const CopyRules& rules,
                       const std::set<uint64_t>& surviving, unsigned wanted, OpenedFile* opened) {
+  const uint64_t begun_ns = now_ns();
   UniqueFd place;
   StageMount mount;
   CopyResult result = examine(path, rules, &place, &mount);
@@ -216,6 +217,7 @@ CopyResult read_ahead(const std::string& path, const CopyRules& rules,
                took_ns};
     opened->clear_flags();
   }
+  result.time = {begun_ns, now_ns() - begun_ns};
   return result;
 }
 

@@ -28,7 +28,7 @@ struct CopyResult {
   bool logged = false;                        // the bytes came from the log
   bool chunked = false;                       // the bytes came from a chunk
   uint64_t validated_ns = 0;                  // when the original was, if not during the copy
-  uint64_t took_ns = 0;                       // on the thread that read it; 0: not known
+  policy::FetchTime time;                     // on the thread that read it
   bool cached = false;                        // the whole file was in the page cache already
   std::shared_ptr<const LoggedCopy> damaged;  // CopyRules::logged, if the log had other bytes
 };

@@ -36,7 +36,7 @@ void CopyMounts::begin(StagedCopy& copy, uint64_t now_ns) {
 }
 
 void CopyMounts::end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint64_t now_ns,
-                     uint64_t took_ns) {
+                     FetchTime time) {
   Mount& mount = mounts_[copy.device];
   --mount.in_flight;
   --flying_;
@@ -44,7 +44,10 @@ void CopyMounts::end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint
   mount.bytes += bytes;
   mount.charged += FileTable::charge(bytes);
   ++mount.files;
-  mount.model.on_done(copy.sample, 1, now_ns, counts == Counts::kRateAndLatency, took_ns);
+  // Several that ended while the caller was at other work arrived one by one.
+  const uint64_t ended_ns = time.begun_ns == 0 ? now_ns : time.begun_ns + time.took_ns;
+  mount.model.on_done(copy.sample, 1, std::min(now_ns, ended_ns), counts == Counts::kRateAndLatency,
+                      time.took_ns);
 }
 
 void CopyMounts::set_device(SampleFileId file, uint64_t device) {

@@ -15,10 +15,16 @@
 
 namespace sluice::policy {
 
+// When a thread fetched a copy, without the time in which the fetch waited for a thread, or its end
+// for the caller. Zeros: not known.
+struct FetchTime {
+  uint64_t begun_ns = 0, took_ns = 0;
+};
+
 class CopyMounts {
  public:
   struct Mount {
-    Mount() : model(1, kMaxDepth) {}
+    Mount() : model(1, kMaxDepth, StorageModel::Rate::kSustained) {}
     StorageModel model;  // in files rather than bytes: each counts as one
     unsigned in_flight = 0;
     uint64_t bytes = 0, files = 0;  // all that arrived, for the mean
@@ -56,7 +62,7 @@ class CopyMounts {
   void begin(StagedCopy& copy, uint64_t now_ns);
   enum class Counts : uint8_t { kNot, kRate, kRateAndLatency };
   void end(const StagedCopy& copy, uint64_t bytes, Counts counts, uint64_t now_ns,
-           uint64_t took_ns = 0);
+           FetchTime time = {});
   void set_device(SampleFileId file, uint64_t device);
 
   // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.

@@ -67,14 +67,17 @@ void CopyRoom::on_full() {
   make_room(0);
 }
 
+uint64_t CopyRoom::keeps_busy(uint64_t spread, uint64_t now_ns) const {
+  return std::min({std::max(kMinWindow, mounts_.window(spread, now_ns)), kMaxWindow, limit() / 2});
+}
+
 uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
-  window_ =
-      std::min({std::max(kMinWindow, mounts_.window(spread, now_ns)), kMaxWindow, limit() / 2});
+  window_ = keeps_busy(spread, now_ns);
   return std::min(window_, most_ahead_);
 }
 
-uint64_t CopyRoom::retainable() {
-  const uint64_t window = std::max(window_, std::min(kMinWindow, limit() / 2));
+uint64_t CopyRoom::retainable(uint64_t beyond, uint64_t now_ns) {
+  const uint64_t window = keeps_busy(beyond, now_ns);
   most_ahead_ = std::min(window + window / kSpareShare, limit());
   return limit() - most_ahead_;
 }

@@ -49,8 +49,8 @@ class CopyRoom {
   uint64_t window(uint64_t spread, uint64_t now_ns);
   // Bytes, as charged, that can be guaranteed to stay in memory until they are read again: from now
   // on prefetched copies take at most the rest of the limit, until the next call, a smaller budget
-  // or a change of policy.
-  uint64_t retainable();
+  // or a change of policy. `beyond`: of JobOrders.
+  uint64_t retainable(uint64_t beyond, uint64_t now_ns);
 
   bool may_add_copy() const;
   bool may_be_ahead(uint64_t bytes) const;
@@ -71,6 +71,7 @@ class CopyRoom {
   void evict(SampleFileId file);  // no effect without a copy
 
  private:
+  uint64_t keeps_busy(uint64_t spread, uint64_t now_ns) const;
   void make_policy(PolicyKind kind);
   void decided(SampleFileId file, StagedCopy& copy, Decision decision);
   void release_victims();

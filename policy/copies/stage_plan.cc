@@ -124,15 +124,14 @@ StagedCopy* StagePlan::find(const PlannedFetch& fetch) {
 }
 
 bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes,
-                          uint64_t charged, uint64_t now_ns, bool from_storage, uint64_t took_ns,
+                          uint64_t charged, uint64_t now_ns, bool from_storage, FetchTime time,
                           uint64_t validated_ns) {
   StagedCopy* const copy = find(fetch);
   if (copy == nullptr) return false;
   // Fetches in flight at the same time share the storage's time.
   copy->took_ns = (now_ns - std::min(now_ns, copy->issued_ns)) /
                   std::max(1U, mounts_.at(copy->device).in_flight);
-  mounts_.end(*copy, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns,
-              took_ns);
+  mounts_.end(*copy, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns, time);
   files_.set_bytes(fetch.file, bytes);
   mounts_.set_device(fetch.file, device);
   if (copy->dropped || charged > room_.limit()) {

@@ -87,10 +87,10 @@ class StagePlan {
                              DatasetId dataset, std::vector<PlannedFetch>* fetches);
   // `bytes`: the file's size; `charged`: what the copy takes. False: the copy is of no use (the
   // budget shrank, or the file was dropped meanwhile) and must be removed. `from_storage`: it was
-  // read from the file's own storage, not from a pack. `took_ns`: on the thread that read it; 0:
-  // not known. `validated_ns`: when the original was compared, if not when the fetch began.
+  // read from the file's own storage, not from a pack. `validated_ns`: when the original was
+  // compared, if not when the fetch began.
   bool on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t bytes, uint64_t charged,
-                 uint64_t now_ns, bool from_storage = true, uint64_t took_ns = 0,
+                 uint64_t now_ns, bool from_storage = true, FetchTime time = {},
                  uint64_t validated_ns = 0);
   // A check that found no difference. False: it is no longer of interest.
   bool on_valid(const PlannedFetch& fetch);

@@ -27,8 +27,8 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
   const JobOrders::Judge judge = [&](SessionId session, const Extent& extent) {
     return store_.judge(session, extent, now_ns);
   };
-  const JobOrders::FileWindow file_window = [&](uint64_t spread) {
-    return stage_->room().window(spread, now_ns);
+  const JobOrders::Window file_window = [&](const JobOrders::Ahead& ahead) {
+    return stage_->room().window(ahead.spread, now_ns);
   };
   if (stage_ != nullptr) stage_->start_checks(now_ns, fetches);
   while (const auto wanted = samples_->orders().next(window, judge, file_window)) {

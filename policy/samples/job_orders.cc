@@ -111,13 +111,15 @@ bool JobOrders::is_random(SessionId session, DatasetId dataset) const {
   return at != jobs_.end() && !at->second.order.sequential();
 }
 
-void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index) {
+void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index, uint64_t reader,
+                     bool at_once) {
   const auto at = job_of(session, dataset);
-  if (at != jobs_.end()) jobs_.at(at->first).order.take(static_cast<uint32_t>(index));
+  if (at != jobs_.end())
+    jobs_.at(at->first).order.take(static_cast<uint32_t>(index), reader, at_once);
 }
 
 std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,
-                                            const FileWindow& file_window) {
+                                            const Window& file_window) {
   auto at = jobs_.upper_bound(last_turn_);
   for (size_t tried = 0; tried < jobs_.size(); ++tried, ++at) {
     if (at == jobs_.end()) at = jobs_.begin();
@@ -130,11 +132,13 @@ std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& j
 }
 
 std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const Window& window,
-                                               const Judge& judge, const FileWindow& file_window) {
+                                               const Judge& judge, const Window& file_window) {
   const Datasets::Dataset* dataset = datasets_.find(key.second);
   if (dataset == nullptr) return std::nullopt;
   const bool trial = dataset->trial[0] || dataset->trial[1];
   if (std::exchange(job.trial, trial) && !trial) job.order.rewind();  // the control group, too
+  // What is to be read of one range after another is joined, and a log is read whole.
+  job.order.set_sequence(job.order.sequential() || (in_sequence && in_sequence(key.second)));
   for (unsigned checked = 0; checked < kMaxChecked; ++checked) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();
@@ -146,8 +150,8 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const W
       if (verdict == FetchVerdict::kTake) return job.last;
     }
     const bool files = job.whole_files && file_window != nullptr;
-    const uint64_t most = files ? file_window(job.order.spread())
-                                : window({key.first, key.second, job.order.spread()});
+    const Ahead ahead{key.first, key.second, job.order.spread()};
+    const uint64_t most = files ? file_window(ahead) : window(ahead);
     if (job.order.ahead_bytes() >= most) return std::nullopt;
     if (const auto index = job.order.peek()) {
       if (!hand_out(key, job, *dataset, *index)) return std::nullopt;
@@ -191,6 +195,16 @@ bool JobOrders::is_ahead(const WantedExtent& wanted) const {
   const auto at = jobs_.find({wanted.session, wanted.dataset});
   return at != jobs_.end() &&
          at->second.order.is_ahead(wanted.epoch, wanted.position, wanted.sample);
+}
+
+uint64_t JobOrders::beyond() const {
+  uint64_t sum = 0, most = 0;
+  for (const auto& [key, job] : jobs_) {
+    const SampleOrder::Beyond beyond = job.order.beyond();
+    sum += beyond.by_worker ? beyond.samples : 0;
+    if (!beyond.by_worker) most = std::max(most, beyond.samples);
+  }
+  return sum + most;
 }
 
 void JobOrders::for_each_ahead(const std::function<void(const Extent&)>& visit) const {

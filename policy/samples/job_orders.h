@@ -61,12 +61,14 @@ class JobOrders {
 
   // The session reads the dataset in a known order that is not the file's.
   bool is_random(SessionId session, DatasetId dataset) const;
-  // A worker of the session reads the sample: it is not fetched any more.
-  void take(SessionId session, DatasetId dataset, uint64_t index);
+  // A worker of the session, `reader`, reads the sample: it is not fetched any more. 0: a reader
+  // that is not known. `at_once`: together with others.
+  void take(SessionId session, DatasetId dataset, uint64_t index, uint64_t reader = 0,
+            bool at_once = false);
 
   // The extent to fetch next for the most urgent sample: orders take turns, each at most as many
-  // bytes ahead of its readers as `window` returns, or `file_window` for the order's spread where
-  // samples are whole files. `judge` decides about each extent.
+  // bytes ahead of its readers as `window` returns, or `file_window` where samples are whole files.
+  // `judge` decides about each extent.
   using Judge = std::function<FetchVerdict(SessionId session, const Extent&)>;
   struct Ahead {  // the order whose window is requested; `spread` is the order's
     SessionId session{};
@@ -74,14 +76,19 @@ class JobOrders {
     uint64_t spread = 0;
   };
   using Window = std::function<uint64_t(const Ahead&)>;
-  using FileWindow = std::function<uint64_t(uint64_t spread)>;
+  // Samples of datasets of which this is true are given in the order's own sequence, although
+  // workers read in parallel. Empty: of none.
+  std::function<bool(DatasetId)> in_sequence;
   std::optional<WantedExtent> next(const Window& window, const Judge& judge,
-                                   const FileWindow& file_window = nullptr);
+                                   const Window& file_window = nullptr);
   // What next() has given of the dataset and that has not begun is given again: it is to be brought
   // in another way.
   void restart(DatasetId dataset);
   // The sample has not begun yet, and is still at the same position of the order.
   bool is_ahead(const WantedExtent& wanted) const;
+  // How many samples all orders together need ahead, beside those that keep the storage busy: those
+  // of orders whose workers are known, and the most of any other.
+  uint64_t beyond() const;
   // Visits the extents of samples that next() has handed out or passed over and that have not begun
   // yet.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
@@ -110,7 +117,7 @@ class JobOrders {
   Jobs::const_iterator job_of(SessionId session, DatasetId dataset) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
   std::optional<WantedExtent> next_of(const Key& key, Job& job, const Window& window,
-                                      const Judge& judge, const FileWindow& file_window);
+                                      const Judge& judge, const Window& file_window);
 
   const Datasets& datasets_;
   const FileTable& files_;

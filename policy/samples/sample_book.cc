@@ -140,7 +140,7 @@ std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, Da
   datasets_.touch(dataset);
   const bool random = orders_.is_random(session, dataset);
   const bool ahead = begun_.reads(reader);
-  if (!ahead) orders_.take(session, dataset, index);
+  if (!ahead) orders_.take(session, dataset, index, reader);
   begun_.begin(reader, {session, dataset, index, random, ahead, {}});
   return entry->set.parts(index);
 }
@@ -148,7 +148,7 @@ std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, Da
 bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
   BegunSamples::Begun begun;
   if (!begun_.end(reader, dataset, index, &begun)) return false;
-  if (begun.ahead) orders_.take(begun.session, dataset, index);
+  if (begun.ahead) orders_.take(begun.session, dataset, index, reader, true);
   const SampleSet* known = set(dataset);
   // Nothing seen: the sample came from the job's own memory, or from files that are not followed.
   // What was learned before stays valid.

@@ -9,6 +9,8 @@ constexpr size_t kMaxLater = 2;        // epochs that wait
 constexpr uint64_t kNextFront = 4096;  // leading positions of the next epoch whose samples start it
 constexpr uint64_t kJudged = 4096;     // pairs examined to call an order sequential
 constexpr uint64_t kBlock = 32;        // positions that are compared at once
+constexpr uint64_t kEachLane = 4;      // samples that a worker may be further on than the others
+constexpr uint64_t kMostAtOnce = 256;
 
 }  // namespace
 
@@ -23,10 +25,12 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
     if (first > current_.size()) return;
     // Replaced positions are no longer counted; what was fetched for them may still be used.
     for (uint64_t at = first; at < current_.size(); ++at) {
-      if (taken_[at])
+      if (taken_[at]) {
         --taken_count_;
-      else
-        ahead_bytes_ -= handed_[at];
+        continue;
+      }
+      ahead_bytes_ -= handed_[at];
+      if (handed_[at] != 0) lanes_.leave(at);
     }
     current_.resize(first);
     current_.insert(current_.end(), indices.begin(), indices.end());
@@ -35,6 +39,7 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
     handed_.resize(first);
     handed_.resize(current_.size());
     head_ = std::min(head_, first);
+    lanes_.return_to(first);
     cursor_ = std::min(cursor_, first);
     handed_end_ = std::min(handed_end_, first);
     last_taken_ = std::min(last_taken_, first);
@@ -58,6 +63,7 @@ void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
   taken_.assign(current_.size(), false);
   handed_.assign(current_.size(), 0);
   head_ = cursor_ = handed_end_ = last_taken_ = taken_count_ = ahead_bytes_ = 0;
+  lanes_.begin_epoch();
   judge();
 }
 
@@ -100,18 +106,40 @@ void SampleOrder::give_up(uint64_t position) {
   taken_[position] = true;
   ++taken_count_;
   ahead_bytes_ -= handed_[position];
+  if (handed_[position] != 0) lanes_.leave(position);
 }
 
-bool SampleOrder::take_at(uint64_t position) {
+bool SampleOrder::take_at(uint64_t position, uint64_t reader) {
   for (; head_ + kNextFront < position; ++head_) give_up(head_);
   taken_[position] = true;
   last_taken_ = std::max(last_taken_, position + 1);
   ++taken_count_;
   ahead_bytes_ -= handed_[position];
+  if (handed_[position] != 0) lanes_.leave(position);
   while (head_ < current_.size() && taken_[head_]) ++head_;
+  if (lanes_.take(reader, position, head_)) count_ahead();
   spread_.sum += apart();
   ++spread_.count;
   return true;
+}
+
+// In lanes that are new.
+void SampleOrder::count_ahead() {
+  for (uint64_t at = head_; at < handed_end_; ++at) {
+    if (!taken_[at] && handed_[at] != 0) lanes_.enter(at);
+  }
+}
+
+void SampleOrder::set_sequence(bool own) {
+  if (lanes_.allow(!own, head_)) count_ahead();
+}
+
+SampleOrder::Beyond SampleOrder::beyond() const {
+  if (lanes_.count() > 1) {
+    return {lanes_.count() * (spread_.at_once != 0 ? lanes_.batch() : kEachLane), true};
+  }
+  const uint64_t mean = spread_.count == 0 ? 0 : spread_.sum / spread_.count;
+  return {std::max({apart(), 2 * mean, spread_.usual}), false};
 }
 
 void SampleOrder::begin_waiting() {
@@ -139,9 +167,12 @@ std::vector<uint32_t> SampleOrder::next(size_t most) const {
   return next;
 }
 
-bool SampleOrder::take(uint32_t index) {
+bool SampleOrder::take(uint32_t index, uint64_t reader, bool at_once) {
+  uint64_t& together = spread_.at_once;
+  together =
+      at_once ? std::min(together + 1, kMostAtOnce) : together - std::min<uint64_t>(together, 1);
   // Near the front of the running epoch first: that is where its workers are.
-  if (const auto near = find(index, kNextFront)) return take_at(*near);
+  if (const auto near = find(index, kNextFront)) return take_at(*near, reader);
   if (!later_.empty()) {
     const std::vector<uint32_t>& next = later_.begin()->second;
     const auto end =
@@ -150,42 +181,51 @@ bool SampleOrder::take(uint32_t index) {
     if (std::find(next.begin(), end, index) != end) {
       auto begun = later_.extract(later_.begin());
       begin_epoch(begun.key(), std::move(begun.mapped()));
-      return take_at(*find(index, kNextFront));
+      return take_at(*find(index, kNextFront), reader);
     }
   }
-  if (const auto far = find(index, kFront)) return take_at(*far);
+  if (const auto far = find(index, kFront)) return take_at(*far, reader);
   return false;
 }
 
 std::optional<uint32_t> SampleOrder::peek() {
-  cursor_ = std::max(cursor_, head_);
-  while (cursor_ < current_.size() && (taken_[cursor_] || handed_[cursor_] != 0)) ++cursor_;
-  if (cursor_ >= current_.size()) {
+  const auto next = [this] {
+    return lanes_.next(
+        current_.size(), [this](uint64_t at) { return bool{taken_[at]}; },
+        [this](uint64_t at) { return handed_[at] != 0; });
+  };
+  uint64_t found = next();
+  if (found >= current_.size()) {
     // The next epoch may have been published before the last events of this one arrived.
     begin_waiting();
-    if (cursor_ >= current_.size()) return std::nullopt;
+    found = next();
+    if (found >= current_.size()) return std::nullopt;
   }
+  cursor_ = found;
   return current_[cursor_];
 }
 
 void SampleOrder::hand_out(uint32_t bytes) {
   handed_[cursor_] = bytes;
   ahead_bytes_ += bytes;
-  ++cursor_;
-  handed_end_ = std::max(handed_end_, cursor_);
+  lanes_.pass(bytes != 0);
+  handed_end_ = std::max(handed_end_, cursor_ + 1);
 }
 
 void SampleOrder::restart() {
   for (uint64_t at = head_; at < handed_end_ && at < current_.size(); ++at) {
-    if (!taken_[at]) handed_[at] = 0;
+    if (taken_[at] || handed_[at] == 0) continue;
+    handed_[at] = 0;
+    lanes_.leave(at);
   }
   ahead_bytes_ = 0;
-  handed_end_ = cursor_ = head_;
+  handed_end_ = head_;
+  lanes_.return_to(head_);
 }
 
 void SampleOrder::lighten(uint32_t bytes) {
-  if (cursor_ == 0 || taken_[cursor_ - 1] || handed_[cursor_ - 1] == 0) return;
-  uint32_t& handed = handed_[cursor_ - 1];
+  if (cursor_ >= current_.size() || taken_[cursor_] || handed_[cursor_] == 0) return;
+  uint32_t& handed = handed_[cursor_];
   const uint32_t less = std::min(bytes, handed - 1);  // 0 would hand it out again
   handed -= less;
   ahead_bytes_ -= less;

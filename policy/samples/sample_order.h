@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "policy/samples/reading_lanes.h"
+
 namespace sluice::policy {
 
 class SampleOrder {
@@ -19,16 +21,20 @@ class SampleOrder {
   // that would leave a gap, and epochs that have ended, are ignored.
   void publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices);
 
-  // A worker begins to read this sample. False if no position near the front of the order has it.
-  // Positions far behind a taken one count as taken, too: their events were lost.
-  bool take(uint32_t index);
+  // `reader`, a worker of the job, begins to read this sample (0: it is not known which). False if
+  // no position near the front of the order has it. Positions far behind a taken one count as
+  // taken, too: their events were lost.
+  // `at_once`: together with others, all of which it read before.
+  bool take(uint32_t index, uint64_t reader = 0, bool at_once = false);
 
-  // The sample at the next position that was neither taken nor handed out; nullopt at the end of
-  // the known order. hand_out(): the sample's `bytes` count as ahead until it is taken; 0 if its
-  // location is not known.
+  // Whether samples are handed out in the order's own sequence, whatever its workers do.
+  void set_sequence(bool own);
+  // The sample that is neither taken nor handed out and that a worker will read next (see
+  // reading_lanes.h); nullopt at the end of the known order. hand_out(): the sample's `bytes` count
+  // as ahead until it is taken; 0 if its location is not known.
   std::optional<uint32_t> peek();
   void hand_out(uint32_t bytes);
-  // The position of peek()'s sample in the running epoch.
+  // The position of peek()'s sample in the running epoch, or of the last that was handed out.
   uint64_t cursor() const { return cursor_; }
   // The sample at `position` is `index`, was handed out and was not taken yet.
   bool is_ahead(uint32_t epoch, uint64_t position, uint32_t index) const {
@@ -38,7 +44,7 @@ class SampleOrder {
   // This many bytes of the sample that was handed out last will never be ahead.
   void lighten(uint32_t bytes);
   // Positions that were handed out with 0 bytes and not taken are handed out again.
-  void rewind() { cursor_ = head_; }
+  void rewind() { lanes_.return_to(head_); }
   // All that were handed out and not taken are handed out again.
   void restart();
 
@@ -48,6 +54,14 @@ class SampleOrder {
   uint64_t spread() const {
     return taken_count_ < spread_.usual ? std::max(apart(), spread_.usual) : apart();
   }
+  // How many samples its workers need ahead, beside those that keep the storage busy. `by_worker`:
+  // each worker has as many ahead of it as any other; false: that is not known, or samples are
+  // handed out in the order's own sequence.
+  struct Beyond {
+    uint64_t samples = 0;
+    bool by_worker = false;
+  };
+  Beyond beyond() const;
   // Visits what is left of the running epoch, position by position.
   template <typename Visit>
   void for_each_left(Visit visit) const {
@@ -96,7 +110,8 @@ class SampleOrder {
   void begin_waiting();
   void judge();
   void give_up(uint64_t position);
-  bool take_at(uint64_t position);
+  void count_ahead();
+  bool take_at(uint64_t position, uint64_t reader);
   uint64_t apart() const { return last_taken_ > head_ ? last_taken_ - head_ : 0; }
   std::optional<uint64_t> find(uint32_t index, uint64_t most) const;
 
@@ -106,12 +121,14 @@ class SampleOrder {
   std::vector<bool> taken_;
   std::vector<uint32_t> handed_;  // bytes, by position
   uint64_t head_ = 0;             // the first position not taken
-  uint64_t cursor_ = 0;           // the next to hand out
-  uint64_t handed_end_ = 0;       // one past the last position that was handed out
-  uint64_t last_taken_ = 0;       // one past the last position taken
+  ReadingLanes lanes_;
+  uint64_t cursor_ = 0;      // of peek(), or the last that was handed out
+  uint64_t handed_end_ = 0;  // one past the last position that was handed out
+  uint64_t last_taken_ = 0;  // one past the last position taken
   struct {
     uint64_t sum = 0, count = 0;  // of apart(), each time that a position was taken
-    uint64_t usual = 0;  // twice the mean of the epoch before: about the most that is usual
+    uint64_t usual = 0;    // twice the mean of the epoch before: about the most that is usual
+    uint64_t at_once = 0;  // how many more samples were taken so than otherwise, up to a bound
   } spread_;
   uint64_t taken_count_ = 0, ahead_bytes_ = 0;
   bool sequential_ = false;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kBandwidthWindowNs = 2'000'000'000;
 constexpr uint64_t kSlotNs = 10'000'000;
+constexpr uint64_t kLongSlotNs = 100'000'000;
 constexpr uint64_t kLatencyWindowNs = 10'000'000'000;
 constexpr double kReserveSeconds = 0.003;  // a busy core may not run this process for so long
 constexpr double kWindows = 2;             // kernel read-ahead windows in flight at a time
@@ -31,6 +32,7 @@ constexpr double kSmall = 8;         // times smaller than a block
 StorageModel::Sample StorageModel::on_issue(uint64_t now_ns, unsigned in_flight_before) {
   if (in_flight_before == 0) {  // idle time must not count in the rate
     begin_slot(now_ns);
+    long_slot_ = {now_ns, 0, true};
   }
   return {now_ns, in_flight_before + 1 >= depth(now_ns), in_flight_before};
 }
@@ -49,6 +51,7 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
                            uint64_t took_ns) {
   if (bytes == 0 || now_ns <= sample.issued_ns) return;
   const uint64_t took = of_one_block(now_ns - sample.issued_ns, bytes);
+  now_ns = std::max(now_ns, slot_.ns);  // only about in the order of the times
   // A shorter read does not show a block's latency, nor does one of pages that a reader's own
   // request has brought meanwhile.
   const Usual& usual = usual_[std::min(sample.others, kQuiet - 1)];
@@ -72,7 +75,7 @@ void StorageModel::on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns
 void StorageModel::lower(Windowed<uint64_t>* least, uint64_t took_ns, uint64_t now_ns) {
   if (least->now == 0) least->turn_ns = now_ns;
   least->now = least->now == 0 ? took_ns : std::min(least->now, took_ns);
-  if (now_ns - least->turn_ns > kLatencyWindowNs) *least = {took_ns, least->now, now_ns};
+  if (now_ns > least->turn_ns + kLatencyWindowNs) *least = {took_ns, least->now, now_ns};
 }
 
 // Up by kStep * kUsual of the estimate for a higher value, down by kStep * (1 - kUsual) otherwise.
@@ -130,11 +133,18 @@ void StorageModel::end_slot(uint64_t now_ns) {
   if (bandwidth_.turn_ns == 0) bandwidth_.turn_ns = now_ns;
   // Windows turn only under load: a reader with little demand says nothing about the link.
   if (slot_.full && now_ns - bandwidth_.turn_ns > kBandwidthWindowNs) {
-    bandwidth_.before = bandwidth_.now;
-    bandwidth_.now = 0;
-    bandwidth_.turn_ns = now_ns;
+    bandwidth_ = {0, bandwidth_.now, now_ns};
+    sustained_ = {0, sustained_.now, now_ns};
   }
   bandwidth_.now = std::max(bandwidth_.now, rate);
+  long_slot_.bytes += slot_.bytes;
+  const uint64_t long_ns = now_ns - long_slot_.ns;
+  if (long_slot_.from_idle || long_ns >= kLongSlotNs) {
+    const double long_rate =
+        static_cast<double>(long_slot_.bytes) * 1e9 / static_cast<double>(long_ns);
+    sustained_.now = std::max(sustained_.now, long_rate);
+  }
+  if (long_ns >= kLongSlotNs) long_slot_ = {now_ns, 0, false};
   if (slot_.full)
     cost_.add(slot_.requests, slot_.bytes, took);
   else
@@ -158,7 +168,8 @@ unsigned StorageModel::depth(uint64_t now_ns) const {
   unsigned depth = start_.depth;
   if (!start_.on && latency_ns() != 0) {
     const double seconds = 2 * static_cast<double>(latency_ns()) * 1e-9 + kReserveSeconds;
-    double requests = bandwidth() * seconds / block_;
+    const double rate = rate_ == Rate::kSustained ? sustained() : bandwidth();
+    double requests = rate * seconds / block_;
     // The link holds more requests if they are much smaller.
     const double small_ns = cost_.request_ns() + cost_.byte_ns() * mean_bytes_;
     if (mean_bytes_ * kSmall < block_ && small_ns > 0) {

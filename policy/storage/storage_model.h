@@ -2,9 +2,12 @@
 // have in flight. Pure: time is an argument; one thread.
 //
 // Bandwidth is the highest rate of delivery in slots of 10 ms or more without idle time, over the
-// last seconds under load. Latency is the lowest of the last seconds. Their product is what the
-// link holds; depth is twice that, plus a reserve for times in which this process is not scheduled.
-// At the start depth doubles from slot to slot until the rate stops growing.
+// last seconds under load. A machine whose processors are busy finds more arrived in one of them
+// than the link delivers: where the depth is memory that others could use it follows from the
+// highest rate of 100 ms or more, or since the link was idle. Latency is the lowest of the last
+// seconds. Their product is what the link holds; depth is twice that, plus a reserve for times in
+// which this process is not scheduled. At the start depth doubles from slot to slot until the rate
+// stops growing.
 #pragma once
 
 #include <array>
@@ -24,12 +27,14 @@ class StorageModel {
     unsigned others = 0;  // other reads in flight
   };
 
-  // `block` bytes a read; depth stays within [kMinDepth, max_depth].
-  StorageModel(uint32_t block, unsigned max_depth)
-      : block_(block), max_depth_(max_depth), mean_bytes_(block) {}
+  enum class Rate : uint8_t { kHighest, kSustained };
+  // `block` bytes a read; depth stays within [kMinDepth, max_depth], and follows from `rate`.
+  StorageModel(uint32_t block, unsigned max_depth, Rate rate = Rate::kHighest)
+      : block_(block), max_depth_(max_depth), rate_(rate), mean_bytes_(block) {}
 
   Sample on_issue(uint64_t now_ns, unsigned in_flight_before);
-  // `timed`: the read's duration counts for the storage's latency.
+  // `now_ns`: when the read ended, which may be a while ago. `timed`: its duration counts for the
+  // storage's latency.
   // `took_ns`: what the storage took, if known without the time in which the read waited for a
   // thread or for the caller to notice its end; 0: it is not.
   void on_done(const Sample& sample, uint32_t bytes, uint64_t now_ns, bool timed = true,
@@ -80,6 +85,9 @@ class StorageModel {
   };
 
   // Of what was seen: `now` and `before`; 0: nothing.
+  double sustained() const {
+    return sustained_.now > sustained_.before ? sustained_.now : sustained_.before;
+  }
   static uint64_t least_of(const Windowed<uint64_t>& least);
   static void lower(Windowed<uint64_t>* least, uint64_t took_ns, uint64_t now_ns);
   double most_of_short_ns() const;
@@ -90,6 +98,7 @@ class StorageModel {
 
   const uint32_t block_;
   const unsigned max_depth_;
+  const Rate rate_;
   struct {  // the depth grows while that pays
     bool on = true;
     unsigned depth = 2 * kMinDepth;
@@ -100,9 +109,14 @@ class StorageModel {
     uint64_t ns = 0, bytes = 0, requests = 0;
     bool full = false;  // some read of it found the pipe full
   } slot_;
+  struct {  // consecutive slots, up to kLongSlotNs
+    uint64_t ns = 0, bytes = 0;
+    bool from_idle = true;  // nothing was in flight when it began
+  } long_slot_;
   RequestCost cost_;
   double mean_bytes_;                // of a recent request
   Windowed<double> bandwidth_;       // the highest, bytes per second
+  Windowed<double> sustained_;       // likewise, of long slots
   Windowed<uint64_t> latency_;       // the lowest, of reads of a block or more
   Windowed<uint64_t> short_;         // the lowest, of shorter ones
   std::array<Usual, kQuiet> usual_;  // by the number of other reads in flight

@@ -22,7 +22,7 @@ class Promised : public StagePlanTest {
   static inline const uint64_t charge = FileTable::charge(kBytes);
 
   // A budget of a hundred copies is full of retained ones; how much of it is promised to stay.
-  uint64_t promise() {
+  uint64_t promise(uint64_t beyond = 0) {
     plan.room().set_policy(PolicyKind::kShade);
     plan.room().set_budget(100 * charge, 1000);
     plan.room().window(0, now);
@@ -32,9 +32,16 @@ class Promised : public StagePlanTest {
       arrive();
       plan.on_read(SessionId{1}, file(i));
     }
-    return plan.room().retainable();
+    return plan.room().retainable(beyond, now);
   }
 };
+
+TEST_F(Promised, MoreCanStayWhereWorkersNeedLessAhead) {
+  promise();  // now it is known how large a file is, and how deep the queue
+  const uint64_t in_order = promise(60), by_worker = promise(8);
+  EXPECT_GT(by_worker, in_order + 5 * charge);
+  EXPECT_LE(plan.room().window(60, now), 100 * charge - by_worker);
+}
 
 TEST_F(Promised, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   const uint64_t retainable = promise();
@@ -79,7 +86,7 @@ TEST_F(Promised, OutlivesTheSameBudgetAndALargerOne) {
 TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   plan.room().set_budget(16 << 20, 1000);
   plan.room().window(0, now);
-  const uint64_t most = (16 << 20) - plan.room().retainable();
+  const uint64_t most = (16 << 20) - plan.room().retainable(0, now);
   for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
   EXPECT_TRUE(want(1));
   EXPECT_FALSE(want(2));
@@ -113,6 +120,36 @@ uint64_t window_after(FileTable* files, bool package) {
 TEST(CopyRoom, SamplesThatComeInChunksNeedAWindowForThemButPackagesNone) {
   FileTable files;
   EXPECT_GT(window_after(&files, false), window_after(&files, true));
+}
+
+// A thread that is busy for 50 ms finds many ends at once: not as many a second. The window was
+// then several times as large as the storage needs.
+TEST_F(StagePlanTest, EndsThatAreNoticedTogetherCountWhenTheyWere) {
+  plan.room().set_budget(kMuch, 1'000'000);
+  struct Flying {
+    PlannedFetch fetch;
+    uint64_t begun = 0, ended = 0;
+  };
+  std::vector<Flying> reads;
+  uint64_t idle_from = now;  // the storage delivers one file in each millisecond
+  int next = 0;
+  for (int turn = 0; turn < 200; ++turn) {
+    while (plan.judge(file(next), now, SessionId{1}) == FetchVerdict::kTake) {
+      const uint64_t begun = std::max(idle_from, now);
+      idle_from = begun + kMillisecond;
+      reads.push_back({plan.start(file(next++), SessionId{1}, now), begun, idle_from});
+    }
+    now += turn % 4 == 0 ? 50 * kMillisecond : 5 * kMillisecond;
+    std::erase_if(reads, [this](const Flying& read) {
+      if (read.ended > now) return false;
+      plan.on_staged(read.fetch, kDevice, kBytes, FileTable::charge(kBytes), now, true,
+                     {read.begun, read.ended - read.begun});
+      return true;
+    });
+  }
+  EXPECT_GT(next, 1000);
+  EXPECT_NEAR(static_cast<double>(plan.mounts().flow(now).bandwidth), 1000.0 * kBytes,
+              300.0 * kBytes);
 }
 
 TEST_F(StagePlanTest, AFullFileSystemIsABudget) {

@@ -13,7 +13,7 @@ CopyDone make_copy(const CopyJob& job, StageFolder* folder, StageWatch* watch) {
   done.to_pack = std::make_shared<CopyToPack>();
   CopyResult& result = done.result;
   result = copy_in(job.path, folder->fd(), job.name, job.rules, done.to_pack.get());
-  result.took_ns = now_ns() - done.begun_ns;
+  result.time = {done.begun_ns, now_ns() - done.begun_ns};
   if (result.good && ((result.flags & protocol::kStageLink) != 0 || result.stat.links > 1)) {
     // The folder's watch misses changes under other names: watch the file too, then recheck it.
     watched = watch->add_file(job.path) && watched;

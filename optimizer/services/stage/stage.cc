@@ -35,6 +35,7 @@ Stage::Stage(Base* base, Plans* plans)
       disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
             CopyChunks(base->loop.mailbox())} {
   plans_->stage.is_logged = [this](SampleFileId file) { return disk_.log.has(file); };
+  plans_->samples.orders().in_sequence = [this](auto one) { return disk_.log.follows(one); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
   }
@@ -42,6 +43,7 @@ Stage::Stage(Base* base, Plans* plans)
 
 Stage::~Stage() {
   plans_->stage.is_logged = nullptr;
+  plans_->samples.orders().in_sequence = nullptr;
   index_.close();
   if (folder_ != nullptr) folder_->clear();
 }
@@ -156,9 +158,7 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
   executor_.run(planned.device, [this, planned, path = plans_->sample_files.path(planned.file),
                                  rules = rules(), surviving = mounts_seen_.cache_survives, opened,
                                  wanted, mailbox = base_->loop.mailbox()] {
-    const uint64_t begun = now_ns();
-    CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
-    result.took_ns = now_ns() - begun;
+    const CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
     mailbox->post([this, planned, path, opened, result] {
       if (opened->fd) opened_ahead.opened(planned.session, path, std::move(*opened));
       if (!result.good) {
@@ -170,7 +170,7 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
       view_.fetched_files += read != 0 ? 1 : 0;
       view_.fetched_bytes += read;
       plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
-                              now_ns(), read != 0, result.took_ns);
+                              now_ns(), read != 0, result.time);
       plans_->scheduler.on_staged(planned.session, read, false);
       remove_evicted();
     });
@@ -199,7 +199,7 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
   const auto at = copies_.by_file.find(planned.file);
   const bool wanted =
       plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
-                              now_ns(), !from_disk, result.took_ns, result.validated_ns);
+                              now_ns(), !from_disk, result.time, result.validated_ns);
   if (!wanted || at == copies_.by_file.end()) {
     folder_->remove(name);
     if (at != copies_.by_file.end() && at->second.name == 0 &&

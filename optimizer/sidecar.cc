@@ -183,6 +183,7 @@ void Sidecar::on_ended(SessionId id) {
   in_.plans.samples.leave(id);
   in_.plans.importance.remove_session(id);
   epochs_.chunks.remove_session(id);
+  epochs_.chunked.remove_session(id);
   in_.plans.scheduler.retention().remove_session(id);
   sequels_.remove_session(id);
   scans_.remove_session(id);

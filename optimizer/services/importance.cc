@@ -12,6 +12,7 @@ using policy::BenefitEstimate;
 using policy::choose;
 using policy::DatasetId;
 using policy::Delivery;
+using policy::DeliveryKind;
 using policy::EpochChoice;
 using policy::ImportanceBook;
 using policy::ImportanceOptions;
@@ -210,6 +211,7 @@ void Importance::begin_epoch() {
       plans_->importance.begin(next.requester, next.choice, capacity(next.requester.dataset));
   if (good) {
     session->selection.used = true;
+    chunked_->begin_epoch({next.requester.session, next.requester.dataset, next.requester.process});
     session->selection.benefits[next.requester.dataset].pause();
     choose_policy();
     const std::vector<uint8_t> bytes(next.choice->chosen.begin(), next.choice->chosen.end());
@@ -276,8 +278,10 @@ bool Importance::deliver(Session& session, const ImportanceBook::Requester& requ
   };
   for (uint32_t& sample : samples) {
     const Delivery delivery = plans_->importance.deliver(requester, sample, bytes_of);
-    chunked_->deliver(dataset, delivery.sample, plans_->importance.read_in_package(dataset),
-                      priority_of);
+    const bool misses =
+        delivery.kind == DeliveryKind::kMiss || delivery.kind == DeliveryKind::kMissOther;
+    chunked_->deliver({requester.session, dataset, requester.process}, delivery.sample,
+                      plans_->importance.read_in_package(dataset), misses, priority_of);
     if (delivery.sample != sample) {
       session.history.substituted({sample, delivery.sample}, requester.samples);
     }

@@ -44,6 +44,7 @@ ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* ow
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
                                      .fills = true,
+                                     .spares = true,
                                      .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
     const auto packages = packages_.find(requester.dataset);
@@ -189,7 +190,8 @@ Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
   if (size != 0 || (ledger != nullptr && ledger->delivered(requested))) {
     const auto known = static_cast<uint32_t>(std::clamp<uint64_t>(size, 1, UINT32_MAX));
     delivery = shared.request(asking.number, requested, known);
-    if (const auto brought = shared.read_in_package(); !brought.empty()) {
+    const std::span<const SampleId> brought = shared.read_in_package();
+    if (!brought.empty()) {
       // The one that a package is read for was not in memory.
       delivery.kind = delivery.sample == requested ? DeliveryKind::kMiss : DeliveryKind::kMissOther;
       for (auto& [key, entry] : entries_) {
@@ -198,7 +200,7 @@ Delivery ImportanceBook::deliver(const Requester& requester, SampleId requested,
       }
     }
     asking.priorities.decide(delivery.sample, shared.priority(delivery.sample), delivery.kind,
-                             shared.evicted());
+                             shared.evicted(), !brought.empty());
     return delivery;  // counted when it is read
   }
   if (ledger != nullptr) shared.deliver_itself(asking.number, requested);
@@ -258,11 +260,18 @@ std::span<const RetentionPriorities::SamplePriority> ImportanceBook::on_read(
   RetentionPriorities& priorities = reading->second.priorities;
   const size_t promised = priorities.promised(static_cast<SampleId>(sample));
   if (promised < kDeliveryKinds) {
-    const auto kind = static_cast<DeliveryKind>(promised);
+    auto kind = static_cast<DeliveryKind>(promised);
     const bool hit = kind != DeliveryKind::kMiss && kind != DeliveryKind::kMissOther;
-    if (hit && !retained) ++own->second.broken;
-    ++own->second.deliveries
-          .by_kind[hit && !retained ? static_cast<size_t>(DeliveryKind::kMiss) : promised];
+    uint64_t& broken = own->second.broken;
+    if (hit && !retained) {
+      kind = DeliveryKind::kMiss;
+      ++broken;
+    } else if (retained && priorities.reads_package(static_cast<SampleId>(sample))) {
+      // The package was read earlier, for another of its samples, which counted as broken.
+      kind = kind == DeliveryKind::kMiss ? DeliveryKind::kLExact : DeliveryKind::kSubstituted;
+      broken -= std::min<uint64_t>(broken, 1);
+    }
+    ++own->second.deliveries.by_kind[static_cast<size_t>(kind)];
   }
   return priorities.on_read(static_cast<SampleId>(sample));
 }

@@ -16,14 +16,16 @@ namespace sluice::policy {
 // there is room, or if it is more important than the least important retained one, which is then
 // evicted: the top of a min-heap (the H-heap). An L-sample is never retained here.
 //
-// Three additions to the paper. If `fills`, any sample is retained while there is room, and evicted
+// Four additions to the paper. If `fills`, any sample is retained while there is room, and evicted
 // before all H-samples: without that the epoch in which all samples are alike, for want of values,
 // leaves the memory empty, and one whose list is shorter than the memory never fills it. Samples
 // have sizes: as many are evicted as make room, and none unless the newcomer is more important than
 // each of them. And a new list is adopted without a pause: each access moves some entries from the
 // far end of the old heap to the shadow heap, which is keyed by the new list; meanwhile the victim
 // is whichever of the two tops is less important by the new list. A further list that arrives
-// before the move is complete waits for that.
+// before the move is complete waits for that. And if a list `spares`, its samples make room for
+// others only once they were accessed since it was set: each is requested once in its epoch, so
+// that one that is evicted before was retained for nothing.
 class HCache : public RetainedSet {
  public:
   // Bytes, samples.
@@ -36,7 +38,7 @@ class HCache : public RetainedSet {
 
   // Replaces the list. Retained samples that are not in it are evicted before all others when room
   // is needed. Constant time.
-  void set_list(std::shared_ptr<const HList> list);
+  void set_list(std::shared_ptr<const HList> list, bool spares = false);
   const HList& list() const { return *list_; }
 
   // Moves at most `entries` more from the old heap. False: nothing is left to move.
@@ -58,7 +60,8 @@ class HCache : public RetainedSet {
   }
   uint64_t own_footprint() const override { return heap_.footprint() + old_.footprint(); }
   void seen(uint32_t, SampleId) override { take_over(kEntriesEach); }
-  void enter(SampleId sample) override { heap_.push(sample, list_->importance(sample)); }
+  void hit(SampleId sample) override;
+  void enter(SampleId sample) override { heap_.push(sample, key(sample, true)); }
   void leave(SampleId sample) override;
   SampleId victim(SampleId newcomer) override;
 
@@ -66,13 +69,21 @@ class HCache : public RetainedSet {
   // Per access: a heap of a million entries is moved within 32,000 accesses, at a few microseconds
   // each.
   static constexpr size_t kEntriesEach = 32;
-  using Heap = SampleHeap<float>;  // 8 bytes an entry, and 4 for each sample of the dataset
+  using Heap = SampleHeap<uint32_t>;  // 8 bytes an entry, and 4 for each sample of the dataset
+  static constexpr uint32_t kSpared = uint32_t{1} << 31;
+
+  // Least for what is evicted first.
+  uint32_t key(SampleId sample, bool accessed) const;
 
   const bool fills_;
+  bool spares_ = false;
   std::shared_ptr<const HList> list_;  // never nullptr
-  std::shared_ptr<const HList> next_;  // adopted after list_; nullptr: none
-  Heap heap_;                          // by importance in list_
-  Heap old_;                           // by importance in the list before; empty: all moved
+  struct {
+    std::shared_ptr<const HList> list;  // nullptr: none
+    bool spares = false;
+  } next_;     // adopted after list_
+  Heap heap_;  // by importance in list_
+  Heap old_;   // by importance in the list before; empty: all moved
   bool taking_over_ = false;
   uint64_t swaps_ = 0;
 };

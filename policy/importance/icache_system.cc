@@ -77,11 +77,11 @@ std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
 // jobs, or of all jobs if none is eligible.
 void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   if (jobs_.size() == 1) {
-    cache_.set_cache_list(jobs_.begin()->second.list);
+    cache_.set_cache_list(jobs_.begin()->second.list, settings_.spares);
     return;
   }
   if (auto list = list_of_team(); list != nullptr) {
-    cache_.set_cache_list(std::move(list));
+    cache_.set_cache_list(std::move(list), settings_.spares);
     return;
   }
   std::vector<JobImportance> all, eligible;
@@ -107,7 +107,7 @@ void ICacheSystem::end_job(uint32_t number) {
   jobs_.erase(number);
   // The remaining job may not have begun an epoch yet.
   if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
-    cache_.set_cache_list(jobs_.begin()->second.list);
+    cache_.set_cache_list(jobs_.begin()->second.list, settings_.spares);
 }
 
 void ICacheSystem::set_benefit(uint32_t number, double benefit) {

@@ -3,10 +3,11 @@
 namespace sluice::policy {
 
 void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKind kind,
-                                 std::span<const SampleId> evicted) {
+                                 std::span<const SampleId> evicted, bool reads_package) {
   Decided& decided = decided_[delivered];
   decided.kind = kind;
   decided.number = ++decisions_;
+  decided.reads_package = reads_package;
   decided.fetched |= kind == DeliveryKind::kMiss || kind == DeliveryKind::kMissOther;
   for (const SampleId sample : evicted) {
     if (sample != delivered) decided.priorities.push_back({sample, 0});
@@ -18,6 +19,8 @@ void RetentionPriorities::bring(std::span<const SampleId> samples) {
   for (const SampleId sample : samples) {
     brought_[sample] = decisions_;
     overdue_.erase(sample);
+    const auto pending = decided_.find(sample);
+    if (pending != decided_.end()) pending->second.evicted = false;
   }
 }
 
@@ -40,8 +43,16 @@ std::span<const RetentionPriorities::SamplePriority> RetentionPriorities::on_rea
   const auto at = decided_.find(sample);
   if (at != decided_.end()) {
     for (const SamplePriority& one : at->second.priorities) {
-      if (!brought_since(one.sample, at->second)) now_.push_back(one);
+      if (brought_since(one.sample, at->second)) continue;
+      const auto pending = decided_.find(one.sample);
+      if (one.sample != sample && pending != decided_.end() &&
+          pending->second.number < at->second.number) {
+        pending->second.evicted = true;
+      } else {
+        now_.push_back(one);
+      }
     }
+    if (at->second.evicted) now_.push_back({sample, 0});
     decided_.erase(at);
   }
   return now_;

@@ -23,15 +23,22 @@ class RetentionPriorities {
   // When `delivered`, which is promised as `kind`, is read, its priority becomes `priority`, and
   // that of `evicted` 0.
   void decide(SampleId delivered, float priority, DeliveryKind kind,
-              std::span<const SampleId> evicted);
-  // These come into memory, some with a priority above 0, by a read that was decided last: what was
-  // decided before about their eviction has no effect on them.
+              std::span<const SampleId> evicted, bool reads_package = false);
+  // These come into memory, some with a priority above 0, by the read of the first of them, which
+  // was decided last: what was decided before about their eviction has no effect on them.
   void bring(std::span<const SampleId> samples);
   // The promised outcome of the sample's next read; kDeliveryKinds: nothing was decided about it.
   size_t promised(SampleId sample) const;
   // Whether a read of the sample was decided and has not happened yet.
   bool awaits(SampleId sample) const { return decided_.count(sample) != 0; }
-  // The sample was read. Returns the priorities that change now; valid until the next call.
+  // Others come with the sample's next read, or it with one of theirs if that is earlier.
+  bool reads_package(SampleId sample) const {
+    const auto at = decided_.find(sample);
+    return at != decided_.end() && at->second.reads_package;
+  }
+  // The sample was read. Returns the priorities that change now; valid until the next call. Those
+  // of samples that were to be read before this one, and were not yet, change when they are:
+  // workers read batches in parallel.
   std::span<const SamplePriority> on_read(SampleId sample);
   // The job's epoch is over: its decided reads that have not happened never will. Returns the
   // samples that those were to fetch and retain.
@@ -45,6 +52,8 @@ class RetentionPriorities {
     uint64_t number = 0;  // in the order of decisions
     DeliveryKind kind = DeliveryKind::kMiss;
     bool fetched = false;  // it was not in memory before
+    bool reads_package = false;
+    bool evicted = false;  // by a later decision that took effect before this one
   };
   bool brought_since(SampleId sample, const Decided& decided) const;
 

@@ -28,6 +28,9 @@ struct SystemSettings {
   bool reads_packages = true;
   // See ICacheSettings: not as published, and how Sluice runs.
   bool fills = false;
+  // Samples of a job's list are retained until they are requested: not as published, and how Sluice
+  // runs. Of jobs that share the memory none is: they are in different epochs.
+  bool spares = false;
   Labels labels;
   uint64_t seed = 1;
 };

@@ -291,6 +291,23 @@ TEST(RetentionPriorities, WhatIsGoneIsDroppedWithTheNextReadingAndWhatWasNeverRe
   EXPECT_EQ(now.size(), 3U) << "once each, or it grows with every epoch without a reader";
 }
 
+// Workers read batches in parallel: what comes later in the order may be read before. What it
+// evicts was then gone when its own reader, which had been promised it, came to it.
+TEST(RetentionPriorities, WhatIsEvictedByALaterReadStaysForItsOwnThatIsLate) {
+  RetentionPriorities priorities;
+  priorities.decide(4, 2.0F, DeliveryKind::kHHit, {});
+  priorities.decide(1, 3.0F, DeliveryKind::kMiss, std::vector<SampleId>{4, 5});
+  priorities.decide(5, 3.0F, DeliveryKind::kMiss, {});
+  const auto first = priorities.on_read(1);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(first[0].sample, 5U) << "which is fetched again";
+  EXPECT_EQ(first[1].sample, 1U);
+  const auto own = priorities.on_read(4);
+  ASSERT_EQ(own.size(), 2U);
+  EXPECT_EQ(own[1].sample, 4U);
+  EXPECT_EQ(own[1].priority, 0.0F);
+}
+
 TEST(RetentionPriorities, WhatIsBroughtOutlivesEvictionsThatWereDecidedBefore) {
   RetentionPriorities priorities;
   priorities.decide(1, 2.0F, DeliveryKind::kMiss, std::vector<SampleId>{4, 5});

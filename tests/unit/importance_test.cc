@@ -266,6 +266,33 @@ TEST(HCache, RoomThatHSamplesLeaveIsFilledWithOthers) {
   EXPECT_EQ(cache.count(), 4U);
 }
 
+// A sample that was evicted in an epoch before it was requested there had been retained for
+// nothing.
+TEST(HCache, WhatIsStillRequestedInThisEpochIsEvictedAfterWhatWas) {
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const auto list = list_of(6, values, 1);
+  HCache cache(3, 6);
+  std::vector<SampleId> evicted;
+  cache.set_list(list, true);
+  for (const SampleId id : {0U, 1U, 2U}) cache.access(0, id, 1, &evicted);
+  cache.set_list(list, true);
+  EXPECT_EQ(cache.access(0, 5, 1, &evicted), Decision::kPass) << "all three come";
+  EXPECT_EQ(cache.access(0, 1, 1, &evicted), Decision::kHit);
+  EXPECT_EQ(cache.access(0, 3, 1, &evicted), Decision::kRetain);
+  EXPECT_EQ(evicted, std::vector<SampleId>{1}) << "although 0 is less important";
+  EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kHit);
+  EXPECT_EQ(cache.access(0, 4, 1, &evicted), Decision::kRetain);
+  EXPECT_EQ(evicted, std::vector<SampleId>{0});
+  EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kPass) << "it is less important than all";
+  // What is not in the list is not requested.
+  const std::vector<float> reversed{6, 5, 4, 3, 2, 1};
+  cache.set_list(list_of(6, reversed, 0.5), true);
+  EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kRetain);
+  EXPECT_FALSE(evicted.empty() || evicted.front() == 2) << "2 is in the list";
+  cache.set_capacity(1, &evicted);
+  EXPECT_EQ(cache.count(), 1U);
+}
+
 TEST(HCache, TakesSizesIntoAccount) {
   const std::vector<float> values{1, 2, 3, 4, 5};
   HCache cache(10, 5);

@@ -120,6 +120,7 @@ void ChunkDeliveries::begin_epoch(uint64_t connection) {
     return;
   }
   Job& job = found->second;
+  chunked_->begin_epoch(key.job());
   // What a reader has read from its own storage, before its chunk had been, has no copy.
   job.supply->begin_epoch([this, &key, &job](SampleId number) {
     const SampleFileId file = chunked_->file_of(key.dataset, job.part->sample(number));
@@ -181,7 +182,7 @@ bool ChunkDeliveries::deliver(const Key& key, Session& session, const protocol::
     job.held[delivery.sample] = delivery.held;
     delivery.sample = job.part->sample(delivery.sample);
     for (SampleId& one : delivery.loaded) one = job.part->sample(one);
-    chunked_->deliver(key.dataset, delivery.sample, delivery.loaded,
+    chunked_->deliver(key.job(), delivery.sample, delivery.loaded, !delivery.in_memory,
                       [](SampleId) { return kBrought; });
     if (delivery.sample != sample) {
       session.history.substituted({sample, delivery.sample}, job.samples);

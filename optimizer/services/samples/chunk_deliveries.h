@@ -57,6 +57,7 @@ class ChunkDeliveries : Service {
     policy::SessionId session{};
     policy::DatasetId dataset{};
     uint32_t process = 0, rank = 0, ranks = 1;
+    ChunkedSamples::Job job() const { return {session, dataset, uint64_t{process} << 32 | rank}; }
     bool operator<(const Key& other) const {
       return std::tie(session, dataset, process, rank, ranks) <
              std::tie(other.session, other.dataset, other.process, other.rank, other.ranks);

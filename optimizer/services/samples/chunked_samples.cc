@@ -19,11 +19,8 @@ using policy::SampleFileId;
 using policy::SampleId;
 
 ChunkedSamples::ChunkedSamples(const Service& service) : Service(service) {
-  plans_->stage.companions = [this](SampleFileId file) {
-    auto known = coming_.extract(file);
-    return known.empty() ? policy::StagePlan::Companions() : std::move(known.mapped().companions);
-  };
-  plans_->stage.brings = [this](SampleFileId file) { return coming_.contains(file); };
+  plans_->stage.companions = [this](SampleFileId file) { return coming_.take(file); };
+  plans_->stage.brings = [this](SampleFileId file) { return coming_.brings(file); };
 }
 
 ChunkedSamples::~ChunkedSamples() {
@@ -107,27 +104,28 @@ void ChunkedSamples::begin(DatasetId dataset, const Session& session, std::funct
   chunks.check(paths, session.options.stage == SessionOptions::Stage::kAlways, std::move(done));
 }
 
-void ChunkedSamples::deliver(DatasetId dataset, SampleId sample, std::span<const SampleId> package,
-                             const std::function<float(SampleId)>& priority_of) {
+void ChunkedSamples::deliver(const Job& job, SampleId sample, std::span<const SampleId> package,
+                             bool alone, const std::function<float(SampleId)>& priority_of) {
   if (package.size() <= 1 && coming_.empty()) return;
+  const DatasetId dataset = job.dataset;
   const SampleFileId first = file_of(dataset, sample);
   if (first == FileTable::kNone) return;
   if (package.size() <= 1) {  // what was to come with it, in an epoch that was left, does not
-    coming_.erase(first);
+    coming_.drop(first, alone);
     return;
   }
-  Coming& others = coming_[first];
-  others = {dataset, {{}, plans_->importance.has_packages(dataset)}};
+  std::vector<SampleFileId> others;
   for (const SampleId one : package) {
     plans_->scheduler.store().set_importance(dataset, one, priority_of(one));
     const SampleFileId file = file_of(dataset, one);
-    if (file != FileTable::kNone && file != first) others.companions.files.push_back(file);
+    if (file != FileTable::kNone && file != first) others.push_back(file);
   }
+  coming_.add(job, first, others, plans_->importance.has_packages(dataset));
 }
 
 void ChunkedSamples::remove_dataset(DatasetId dataset) {
   found_.erase(dataset);
-  std::erase_if(coming_, [dataset](const auto& one) { return one.second.dataset == dataset; });
+  coming_.drop_dataset(dataset);
 }
 
 }  // namespace sluice::optimizer

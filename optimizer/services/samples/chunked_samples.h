@@ -12,6 +12,7 @@
 
 #include "optimizer/services/service.h"
 #include "policy/chunks/chunk_map.h"
+#include "policy/copies/coming_chunks.h"
 #include "policy/copies/stage_plan.h"
 #include "policy/util/ids.h"
 
@@ -37,12 +38,15 @@ class ChunkedSamples : Service {
   // packed, folder by folder, and calls `done` then. REQUIRES: map_of() has found it.
   void begin(policy::DatasetId dataset, const Session& session, std::function<void()> done);
 
-  // Of a sample that is delivered next: when its copy is fetched its chunk is read, and brings
-  // copies of the others of `package`, of which it is the first, retained by `priority_of`. A
-  // package of one, or none: it is fetched alone.
-  void deliver(policy::DatasetId dataset, policy::SampleId sample,
-               std::span<const policy::SampleId> package,
-               const std::function<float(policy::SampleId)>& priority_of);
+  // Of a sample that is delivered next: when its copy is fetched, or that of another of `package`,
+  // of which it is the first, the chunk is read, and brings copies of all of them, retained by
+  // `priority_of`. A package of one, or none: nothing comes with it; `alone`: nor it with others.
+  using Job = policy::ComingChunks::Job;
+  void deliver(const Job& job, policy::SampleId sample, std::span<const policy::SampleId> package,
+               bool alone, const std::function<float(policy::SampleId)>& priority_of);
+  // The job begins an epoch: what it decided before does not come.
+  void begin_epoch(const Job& job) { coming_.begin_epoch(job); }
+  void remove_session(policy::SessionId session) { coming_.drop_session(session); }
   void remove_dataset(policy::DatasetId dataset);
   // The file that is all of the sample; FileTable::kNone: none is.
   policy::SampleFileId file_of(policy::DatasetId dataset, policy::SampleId sample) const;
@@ -51,11 +55,7 @@ class ChunkedSamples : Service {
   Map find(policy::DatasetId dataset, uint32_t samples, const ChunkStore& store);
 
   std::map<policy::DatasetId, Map> found_;  // with chunks
-  struct Coming {
-    policy::DatasetId dataset{};
-    policy::StagePlan::Companions companions;
-  };
-  std::map<policy::SampleFileId, Coming> coming_;  // by the file a chunk will be read for
+  policy::ComingChunks coming_;
 };
 
 }  // namespace sluice::optimizer

@@ -9,13 +9,17 @@ import statistics
 
 from bench.lib import jobs, staged
 from bench.lib.bench import must_agree_on
-from bench.lib.place import Skipped, program
+from bench.lib.place import Skipped, bytes_of, program
 from bench.lib.staged import Loader, files_below
 from bench.lib.storage import LoopDisk, SlowMount, call, touch_memory
 
-PROVIDES = ["ssd_random_over_sequential", "lcache_over_plain_ssd", "lcache_over_prefetch_ssd", "lcache_ssd_share"]
+PROVIDES = ["ssd_random_over_sequential", "lcache_over_plain_ssd", "lcache_over_plain_ssd_bound", "lcache_over_prefetch_ssd",
+            "lcache_over_nopfs_policy", "lcache_ssd_share"]
 CHUNKS = ["chunks_read_share", "chunks_read_share_disk"]
 REMOTE = ["lcache_remote_bytes_epoch2", "lcache_remote_bytes_epoch3"]
+PARTIAL = ["lcache_partial_48", "lcache_partial_48_prefetch"]
+# Of the dataset, both logs together: as 12 of 25 GB, of which one log holds a half.
+PARTIAL_SHARE = 0.48
 # A request is at most 1 MiB, as for the kernel's block layer. By these a sample's read is a sixth of the rate.
 BANDWIDTH, REQUESTS = 500, 833  # MB/s, a second
 FILES, BYTES, WORKERS, EPOCHS, FIRST = 8000, 100_000, 6, 5, 2
@@ -121,7 +125,8 @@ def run(bench):
         rates = {f"{rw} {block} depth {depth}": fio(os.path.join(disk.folder, "range"), rw, block, depth, disk.cgroup)
                  for rw, block in (("randread", "100k"), ("read", "4m")) for depth in (1, 6, 32)}
         bench.say("fio, MB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
-        variants = {"plain": None, "prefetch": settings,
+        # NoPFS retains in memory what fits, and reads the rest from the disk, sample by sample, with a queue of its own.
+        variants = {"plain": None, "prefetch": settings, "nopfs": {**settings, "policy": "minio"},
                     "lcache": {**settings, "policy": "lcache", "cache_dir": disk.cache}}
         found = {name: [] for name in variants}
         for number in range(min(ROUNDS, bench.request.rounds)):
@@ -139,9 +144,11 @@ def run(bench):
     bench.save("lcache", {"fio": rates, **found})
     sequential = rates["read 4m depth 6"]
     bench.record("ssd_random_over_sequential", [rates["randread 100k depth 6"] / sequential])
-    for name in "plain", "prefetch":
-        bench.record(f"lcache_over_{name}_ssd",
-                     [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
+    for figure, name in (("lcache_over_plain_ssd", "plain"), ("lcache_over_prefetch_ssd", "prefetch"),
+                         ("lcache_over_nopfs_policy", "nopfs")):
+        bench.record(figure, [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
+    beyond = disk.count * BYTES - bytes_of(MEMORY)  # what no log of any kind can leave unread
+    bench.record("lcache_over_plain_ssd_bound", [seconds(one) / (beyond / sequential / 1e6) for one in found["plain"]])
     bench.record("lcache_ssd_share", [statistics.mean(one["bytes"] for one in ours[FIRST:]) / seconds(ours) / 1e6 / sequential
                                       for ours in found["lcache"]])
 
@@ -174,6 +181,49 @@ def chunks(bench):
     for name, rates in found.items():
         bench.say(f"{name}: " + ", ".join(f"{ours:.0f} of {theirs:.0f} MB/s" for ours, theirs in rates))
         bench.record(name, [ours / theirs for ours, theirs in rates])
+
+
+def partial(bench):
+    """Files behind a slow mount, of which the logs hold a part, on the local disk."""
+    source = staged.data(bench)
+    size = sum(os.path.getsize(path) for path in files_below(source))
+    common = {"memory": MEMORY}
+    variants = {"plain": None, "prefetch": common,
+                "lcache": {**common, "policy": "lcache", "packs": str(int(size * PARTIAL_SHARE))}}
+    found = {name: [] for name in variants}
+    with SlowMount(bench, "staged", source, "--latency", staged.PROFILES["busy"], "--bandwidth", str(staged.LINK)) as mount:
+        for number in range(min(ROUNDS, bench.request.rounds)):
+            for name in variants if number % 2 == 0 else reversed(variants):
+                found[name].append(partial_epochs(bench, mount, source, variants[name]))
+                bench.say(f"round {number + 1}: {name}: "
+                          + ", ".join(f"{one['seconds']:.2f} s" for one in found[name][-1])
+                          + f" {found[name][-1][-1].get('log') or ''}")
+    must_agree_on([[one["digest"] for one in passes] for many in found.values() for passes in many])
+    bench.save("lcache_partial", found)
+    for figure, name in zip(PARTIAL, ("plain", "prefetch")):
+        bench.record(figure, [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
+
+
+def partial_epochs(bench, mount, source, settings):
+    """Each epoch, nothing of the mount cached when it begins."""
+    touch_memory(1 << 30)
+    cache = os.path.join(bench.request.data, "log")
+    os.makedirs(cache, exist_ok=True)
+    try:
+        with contextlib.ExitStack() as stack:
+            sluice = stack.enter_context(jobs.Sluice(cache_dir=cache, **settings)) if settings else None
+            with Loader(job(mount.folder), sluice) as loader:
+                for _ in range(EPOCHS):
+                    loader.ready()
+                    staged.drop_cached(mount, source)
+                    loader.go()
+                passes = loader.passes()
+            if sluice:
+                passes[-1]["log"] = ((sluice.status() or {}).get("stage") or {}).get("log")
+                sluice.stop()
+    finally:
+        shutil.rmtree(cache)
+    return passes
 
 
 def remote_bytes(bench, source, sluice):

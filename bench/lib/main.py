@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (disk, docs, figures, icache_all, icache_packages, icache_prefetched, imports, lcache, link,
-                       noncached, opened_ahead, order, overhead, packs, pictures, pool, promises, runs, samples,
+from bench.lib import (chunk_training, disk, docs, figures, icache_all, icache_packages, icache_prefetched, imports,
+                       lcache, link, noncached, opened_ahead, order, overhead, packs, pictures, pool, promises, runs, samples,
                        scale, scan, slow, small, staged, sweep, torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
@@ -46,8 +46,10 @@ GROUPS = [
     ("chunks", lcache.CHUNKS, lcache.chunks),
     ("pool", pool.POOL, pool.pool),
     ("brand", pool.BRAND, pool.brand),
+    ("chunk_training", chunk_training.PROVIDES, chunk_training.run),
     ("icache_packages", icache_packages.PROVIDES, icache_packages.run),
     ("lcache remote", lcache.REMOTE, lcache.remote),
+    ("lcache partial", lcache.PARTIAL, lcache.partial),
     ("lcache", lcache.PROVIDES, lcache.run),
     ("promises", promises.PROVIDES, promises.run),
     ("icache", icache_all.PROVIDES, icache_all.run),

@@ -21,7 +21,7 @@ WORKERS = (("icache_workers_2", "2", 3.9), ("icache_workers_16", "16", 1.2))
 SIZES = {"iCache": ("icache_hit", (0.37, 0.55, 0.69, 0.83)), "Default": ("lru_hit", (0.02, 0.09, 0.23, 0.48))}
 
 
-def _beside(axes, rows, found, title, unit):
+def beside(axes, rows, found, title, unit):
     """Pairs of bars; nothing where a figure was not measured."""
     places = range(len(rows))
     axes.bar([at - 0.2 for at in places], [paper for _, _, paper in rows], 0.38, color=PAPER,
@@ -73,13 +73,13 @@ def draw(plot, folder, path):
     if "icache_hit_20" not in found and "icache_epoch_speedup_default" not in found:
         return False
     figure, axes = plot.subplots(2, 4, figsize=(18, 8))
-    _beside(axes[0][0], EPOCHS, found, "Figure 8: epochs of ... / of iCache", "ratio")
+    beside(axes[0][0], EPOCHS, found, "Figure 8: epochs of ... / of iCache", "ratio")
     _prefetched(axes[0][0], found)
-    _beside(axes[0][1], WAITING, found, "Figure 9: waiting for data, Default / ...", "ratio")
-    _beside(axes[0][2], PARTS, found, "Figure 10: epochs of Base / ...", "ratio")
-    _beside(axes[1][0], HITS, found, "Figure 11: hits at 20 % (here: simulated)", "hit ratio")
-    _beside(axes[1][1], JOBS, found, "Figure 14: two jobs (here: simulated)", "time of ... / of iCache")
-    _beside(axes[1][2], WORKERS, found, "Figure 15: by workers", "epochs of Default / of iCache")
+    beside(axes[0][1], WAITING, found, "Figure 9: waiting for data, Default / ...", "ratio")
+    beside(axes[0][2], PARTS, found, "Figure 10: epochs of Base / ...", "ratio")
+    beside(axes[1][0], HITS, found, "Figure 11: hits at 20 % (here: simulated)", "hit ratio")
+    beside(axes[1][1], JOBS, found, "Figure 14: two jobs (here: simulated)", "time of ... / of iCache")
+    beside(axes[1][2], WORKERS, found, "Figure 15: by workers", "epochs of Default / of iCache")
     _sizes(axes[1][3], found)
     axes[0][3].axis("off")
     axes[0][3].text(0, 0.9, "Published: CIFAR-10, A100, OrangeFS; the best model in\nFigure 8, the mean in"

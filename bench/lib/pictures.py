@@ -2,7 +2,7 @@
 import os
 import statistics
 
-from bench.lib import figures, icache_picture
+from bench.lib import chunk_picture, figures, icache_picture
 
 VARIANTS = ["baseline", "detect_only", "cold", "warm"]
 LABELS = ["baseline", "prefetch-off", "prefetch-on", "warm cache"]
@@ -121,8 +121,11 @@ def draw(folder):
     """Whatever there is data for. Says which pictures were made."""
     def icache(folder, path):
         return icache_picture.draw(plot(), folder, path)
+
+    def chunks(folder, path):
+        return chunk_picture.draw(plot(), folder, path)
     for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files),
-                       ("icache", icache)):
+                       ("icache", icache), ("chunks", chunks)):
         path = os.path.join(folder, name + ".png")
         if make(folder, path):
             print(f"bench: drew {os.path.relpath(path)}")

@@ -320,7 +320,7 @@ uint64_t Importance::capacity(DatasetId dataset) {
     return plans_->scheduler.retention().records().capacity(dataset);
   const size_t others = plans_->importance.datasets();
   if (!stage_->exists()) return 0;
-  const uint64_t beyond = plans_->samples.orders().beyond();
+  const uint64_t beyond = plans_->samples.orders().beyond(dataset);
   return plans_->stage.room().retainable(beyond, now_ns()) / std::max<size_t>(others, 1);
 }
 

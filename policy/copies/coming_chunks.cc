@@ -7,7 +7,8 @@ namespace sluice::policy {
 
 void ComingChunks::add(const Job& job, SampleFileId first, std::span<const SampleFileId> others,
                        bool package) {
-  drop(first, true);
+  drop(first);
+  with_.erase(first);
   chunks_[first] = {job, {{others.begin(), others.end()}, package}};
   for (const SampleFileId other : others) with_[other] = first;
 }
@@ -19,10 +20,16 @@ void ComingChunks::unlink(SampleFileId first, const Chunk& chunk) {
   }
 }
 
-void ComingChunks::drop(SampleFileId first, bool alone) {
+void ComingChunks::drop(SampleFileId first) {
   const auto known = chunks_.extract(first);
   if (!known.empty()) unlink(first, known.mapped());
-  if (alone) with_.erase(first);
+}
+
+void ComingChunks::drop(const Job& job, SampleFileId file) {
+  const auto first = chunks_.find(file);
+  if (first != chunks_.end() && first->second.job == job) drop(file);
+  const auto with = with_.find(file);
+  if (with != with_.end() && chunks_.at(with->second).job == job) with_.erase(with);
 }
 
 template <typename Test>

@@ -22,8 +22,8 @@ class ComingChunks {
   };
   // A chunk is read for `first`, and brings copies of `others`. Replaces what was to come with it.
   void add(const Job& job, SampleFileId first, std::span<const SampleFileId> others, bool package);
-  // Nothing comes with the file, as was decided; and it comes `alone`, with no other either.
-  void drop(SampleFileId first, bool alone);
+  // The job's file is fetched by itself, as was decided: nothing comes with it, nor it with others.
+  void drop(const Job& job, SampleFileId file);
   // The job begins an epoch: what it decided before and did not come to is of no use.
   void begin_epoch(const Job& job);
   void drop_session(SessionId session);
@@ -41,6 +41,7 @@ class ComingChunks {
     Job job;
     StagePlan::Companions others;
   };
+  void drop(SampleFileId first);
   void unlink(SampleFileId first, const Chunk& chunk);
   template <typename Test>
   void drop_if(Test test);

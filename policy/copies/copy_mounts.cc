@@ -5,8 +5,8 @@
 namespace sluice::policy {
 namespace {
 
-constexpr size_t kMostMounts = 64;  // with idle unknown ones
-constexpr uint64_t kDepths = 3;     // one link's content in flight, one arrived, one in reserve
+constexpr size_t kMostMounts = 64;    // with idle unknown ones
+constexpr double kMostBusyNs = 50e6;  // by a package: beyond that it is not the link that is slow
 
 }  // namespace
 
@@ -67,12 +67,22 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
   return sum;
 }
 
-uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns) const {
+void CopyMounts::begin_package(size_t files) {
+  const auto packages = mounts_.find(kPackages);
+  const double rate = packages == mounts_.end() ? 0 : packages->second.model.bandwidth();
+  if (rate <= 0) return;
+  const double busy_ns = std::min(static_cast<double>(files) * 1e9 / rate, kMostBusyNs);
+  for (auto& [device, mount] : mounts_) {
+    if (is_storage(device)) mount.model.set_busy(static_cast<uint64_t>(busy_ns));
+  }
+}
+
+uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns, uint64_t depths) const {
   uint64_t most = 0;
   for (const auto& [device, mount] : mounts_) {
     if (mount.files == 0 || device == kPackages) continue;
     const uint64_t mean = mount.charged / mount.files + 1;
-    most = std::max(most, (kDepths * mount.model.depth(now_ns) + spread) * mean);
+    most = std::max(most, (depths * mount.model.depth(now_ns) + spread) * mean);
   }
   return most;
 }

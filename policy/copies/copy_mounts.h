@@ -3,6 +3,7 @@
 // a FileTable.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -65,6 +66,9 @@ class CopyMounts {
            FetchTime time = {});
   void set_device(SampleFileId file, uint64_t device);
 
+  // A package that brings so many files is read: on the link of what may be the same storage.
+  void begin_package(size_t files);
+
   // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.
   struct Flow {
     unsigned in_flight = 0, depth = 0;
@@ -74,8 +78,10 @@ class CopyMounts {
   // Fetches and checks in flight.
   uint64_t in_flight() const { return flying_; }
   // Bytes, as charged, of so many files as keep a link busy while `spread` more are being read:
-  // the most of all mounts whose files orders wait for.
-  uint64_t window(uint64_t spread, uint64_t now_ns) const;
+  // the most of all mounts whose files orders wait for. `depths`: so many times what is in flight.
+  static constexpr uint64_t kLeastDepths = 2;  // it, and as much that has arrived
+  static constexpr uint64_t kDepths = 3;       // and a reserve
+  uint64_t window(uint64_t spread, uint64_t now_ns, uint64_t depths = kDepths) const;
   // The time that the storage takes to deliver a file. 0: of the mount that delivered most.
   Demand demand(uint64_t device) const;
   // The same, per file of many read in parallel, ns; 0: not known yet.

@@ -29,7 +29,7 @@ void CopyRoom::set_policy(PolicyKind kind) {
 
 void CopyRoom::make_policy(PolicyKind kind) {
   policy_kind_ = kind;
-  most_ahead_ = UINT64_MAX;
+  most_ahead_ = most_window_ = UINT64_MAX;
   policy_ = policy_info(kind).make(limit() - std::min(limit(), table_.ahead()), files_.size());
   for (const auto& [file, entry] : table_.all()) {
     const uint32_t at = number(file);
@@ -54,30 +54,33 @@ void CopyRoom::set_budget(uint64_t bytes, uint64_t copies) {
   max_copies_ = copies;
   limit_ = UINT64_MAX;
   if (limit() < before) {
-    most_ahead_ = UINT64_MAX;
+    most_ahead_ = most_window_ = UINT64_MAX;
   } else if (most_ahead_ != UINT64_MAX) {
     most_ahead_ += limit() - before;
+    most_window_ += limit() - before;
   }
   make_room(0);
 }
 
 void CopyRoom::on_full() {
   limit_ = table_.used() / 8 * 7;
-  most_ahead_ = UINT64_MAX;
+  most_ahead_ = most_window_ = UINT64_MAX;
   make_room(0);
 }
 
-uint64_t CopyRoom::keeps_busy(uint64_t spread, uint64_t now_ns) const {
-  return std::min({std::max(kMinWindow, mounts_.window(spread, now_ns)), kMaxWindow, limit() / 2});
+uint64_t CopyRoom::keeps_busy(uint64_t spread, uint64_t now_ns, uint64_t depths) const {
+  return std::min(
+      {std::max(kMinWindow, mounts_.window(spread, now_ns, depths)), kMaxWindow, limit() / 2});
 }
 
 uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
-  window_ = keeps_busy(spread, now_ns);
+  window_ = std::min(keeps_busy(spread, now_ns, CopyMounts::kDepths), most_window_);
   return std::min(window_, most_ahead_);
 }
 
 uint64_t CopyRoom::retainable(uint64_t beyond, uint64_t now_ns) {
-  const uint64_t window = keeps_busy(beyond, now_ns);
+  const uint64_t window = keeps_busy(beyond, now_ns, CopyMounts::kLeastDepths);
+  most_window_ = window;
   most_ahead_ = std::min(window + window / kSpareShare, limit());
   return limit() - most_ahead_;
 }

@@ -71,7 +71,7 @@ class CopyRoom {
   void evict(SampleFileId file);  // no effect without a copy
 
  private:
-  uint64_t keeps_busy(uint64_t spread, uint64_t now_ns) const;
+  uint64_t keeps_busy(uint64_t spread, uint64_t now_ns, uint64_t depths) const;
   void make_policy(PolicyKind kind);
   void decided(SampleFileId file, StagedCopy& copy, Decision decision);
   void release_victims();
@@ -83,9 +83,11 @@ class CopyRoom {
   PolicyKind policy_kind_ = PolicyKind::kAuto;
   std::vector<float> importance_;  // by file, as declared, whether or not the policy uses it
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
-  uint64_t window_ = 0;               // last result of window()
-  uint64_t most_ahead_ = UINT64_MAX;  // set by retainable()
-  std::vector<SampleId> victims_;     // numbers of files
+  uint64_t window_ = 0;  // last result of window()
+  // Set by retainable(): what copies that are ahead may take, with those of readers that are out of
+  // order, and without.
+  uint64_t most_ahead_ = UINT64_MAX, most_window_ = UINT64_MAX;
+  std::vector<SampleId> victims_;  // numbers of files
 };
 
 }  // namespace sluice::policy

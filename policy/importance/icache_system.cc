@@ -107,7 +107,7 @@ void ICacheSystem::end_job(uint32_t number) {
   jobs_.erase(number);
   // The remaining job may not have begun an epoch yet.
   if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
-    cache_.set_cache_list(jobs_.begin()->second.list, settings_.spares);
+    cache_.set_cache_list(jobs_.begin()->second.list);
 }
 
 void ICacheSystem::set_benefit(uint32_t number, double benefit) {

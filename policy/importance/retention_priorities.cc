@@ -8,6 +8,7 @@ void RetentionPriorities::decide(SampleId delivered, float priority, DeliveryKin
   decided.kind = kind;
   decided.number = ++decisions_;
   decided.reads_package = reads_package;
+  decided.evicted = false;
   decided.fetched |= kind == DeliveryKind::kMiss || kind == DeliveryKind::kMissOther;
   for (const SampleId sample : evicted) {
     if (sample != delivered) decided.priorities.push_back({sample, 0});
@@ -61,6 +62,7 @@ std::span<const RetentionPriorities::SamplePriority> RetentionPriorities::on_rea
 std::vector<SampleId> RetentionPriorities::end_epoch() {
   std::vector<SampleId> never_read;
   for (const auto& [sample, decided] : decided_) {
+    if (decided.evicted) overdue_.insert(sample);
     for (const SamplePriority& one : decided.priorities) {
       if (one.priority <= 0) {
         if (!brought_since(one.sample, decided)) overdue_.insert(one.sample);

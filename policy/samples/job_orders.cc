@@ -178,6 +178,7 @@ bool JobOrders::hand_out(const Key& key, Job& job, const Datasets::Dataset& data
                          uint32_t index) const {
   const auto parts = dataset.set.parts(index);
   job.whole_files = is_of_files(parts);
+  job.of_files |= job.whole_files;
   const size_t kind = job.whole_files ? 1 : 0;
   if (!parts.empty() && dataset.off[kind]) return false;
   job.last = {{},    key.first,          key.second,      job.order.epoch(),
@@ -197,9 +198,10 @@ bool JobOrders::is_ahead(const WantedExtent& wanted) const {
          at->second.order.is_ahead(wanted.epoch, wanted.position, wanted.sample);
 }
 
-uint64_t JobOrders::beyond() const {
+uint64_t JobOrders::beyond(DatasetId dataset) const {
   uint64_t sum = 0, most = 0;
   for (const auto& [key, job] : jobs_) {
+    if (!job.of_files || (key.second != dataset && !job.order.unfinished())) continue;
     const SampleOrder::Beyond beyond = job.order.beyond();
     sum += beyond.by_worker ? beyond.samples : 0;
     if (!beyond.by_worker) most = std::max(most, beyond.samples);

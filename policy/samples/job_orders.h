@@ -25,6 +25,7 @@ class JobOrders {
     WantedExtent last;            // of that sample
     uint64_t known = 0;           // known samples of the dataset when the order was last searched
     bool whole_files = false;     // the sample handed out last consists of whole files
+    bool of_files = false;        // any sample that was handed out did
     bool trial = false;           // a trial of the dataset was running at the last call
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
@@ -86,9 +87,10 @@ class JobOrders {
   void restart(DatasetId dataset);
   // The sample has not begun yet, and is still at the same position of the order.
   bool is_ahead(const WantedExtent& wanted) const;
-  // How many samples all orders together need ahead, beside those that keep the storage busy: those
-  // of orders whose workers are known, and the most of any other.
-  uint64_t beyond() const;
+  // How many samples of whole files the dataset's orders and all others that are being read need
+  // ahead together, beside those that keep the storage busy: those of orders whose workers are
+  // known, and the most of any other.
+  uint64_t beyond(DatasetId dataset) const;
   // Visits the extents of samples that next() has handed out or passed over and that have not begun
   // yet.
   void for_each_ahead(const std::function<void(const Extent&)>& visit) const;

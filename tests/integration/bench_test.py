@@ -54,8 +54,8 @@ def check_entry(name, entry):
 
 # Of the groups that take longest in their tiny size; the others are taken each time.
 LONG_GROUPS = ("icache", "icache_prefetched", "staged", "best_workers", "samples", "samples memory", "packs", "promises",
-               "train", "runs", "memory", "window", "opened_ahead", "exactness", "compile_step")
-PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache"}
+               "train", "runs", "memory", "window", "opened_ahead", "exactness", "compile_step", "chunk_training")
+PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache", "brand": "chunks"}
 
 
 def chosen():

@@ -21,7 +21,10 @@ Files sorted(StagePlan::Companions others) {
 class ComingChunksTest : public testing::Test {
  protected:
   void add(uint32_t first, const Files& others, uint32_t dataset = 1, uint64_t rank = 0) {
-    coming.add({SessionId{5}, DatasetId{dataset}, rank}, file(first), others, true);
+    coming.add(job(dataset, rank), file(first), others, true);
+  }
+  static ComingChunks::Job job(uint32_t dataset = 1, uint64_t rank = 0) {
+    return {SessionId{5}, DatasetId{dataset}, rank};
   }
   ComingChunks coming;
 };
@@ -49,9 +52,10 @@ TEST_F(ComingChunksTest, ComeWithAnyOfThemThatIsFetchedFirst) {
 
 TEST_F(ComingChunksTest, WhatIsReadByItselfBringsNothing) {
   add(1, {file(2)});
-  coming.drop(file(2), false);
-  EXPECT_TRUE(coming.brings(file(1)));
-  coming.drop(file(1), false);
+  coming.drop(job(1, 7), file(1));
+  coming.drop(job(2), file(2));
+  EXPECT_TRUE(coming.brings(file(1))) << "of another job";
+  coming.drop(job(), file(1));
   EXPECT_TRUE(coming.take(file(2)).files.empty());
   EXPECT_TRUE(coming.empty());
 }
@@ -68,7 +72,7 @@ TEST_F(ComingChunksTest, TheLastChunkThatNamesAFileHasIt) {
 
 TEST_F(ComingChunksTest, WhatComesAloneIsNotBroughtAndBringsNone) {
   add(1, {file(2), file(3)});
-  coming.drop(file(2), true);
+  coming.drop(job(), file(2));
   EXPECT_TRUE(coming.take(file(2)).files.empty());
   EXPECT_EQ(sorted(coming.take(file(1))), Files{file(3)});
 }
@@ -77,7 +81,7 @@ TEST_F(ComingChunksTest, WhatComesAloneIsNotBroughtAndBringsNone) {
 TEST_F(ComingChunksTest, AnEpochBeginsWithoutWhatWasDecidedInTheOneBefore) {
   add(1, {file(2)}, 1, 0);
   add(3, {file(4)}, 1, 1);
-  coming.begin_epoch({SessionId{5}, DatasetId{1}, 0});
+  coming.begin_epoch(job());
   EXPECT_TRUE(coming.take(file(2)).files.empty());
   EXPECT_EQ(sorted(coming.take(file(4))), (Files{file(3)})) << "another rank's";
   add(1, {file(2)});

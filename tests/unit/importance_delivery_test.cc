@@ -306,6 +306,15 @@ TEST(RetentionPriorities, WhatIsEvictedByALaterReadStaysForItsOwnThatIsLate) {
   ASSERT_EQ(own.size(), 2U);
   EXPECT_EQ(own[1].sample, 4U);
   EXPECT_EQ(own[1].priority, 0.0F);
+
+  priorities.on_read(5);
+  priorities.decide(6, 2.0F, DeliveryKind::kHHit, {});
+  priorities.decide(1, 3.0F, DeliveryKind::kMiss, std::vector<SampleId>{6});
+  priorities.on_read(1);
+  EXPECT_TRUE(priorities.end_epoch().empty());
+  const auto next = priorities.on_read(9);
+  ASSERT_EQ(next.size(), 1U) << "its own read did not come in that epoch";
+  EXPECT_EQ(next[0].sample, 6U);
 }
 
 TEST(RetentionPriorities, WhatIsBroughtOutlivesEvictionsThatWereDecidedBefore) {

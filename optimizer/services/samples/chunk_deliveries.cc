@@ -146,7 +146,7 @@ ChunkDeliveries::Job ChunkDeliveries::make(const Key& key, const Session& sessio
   for (SampleId number = 0; number < bytes.size(); ++number) {
     bytes[number] = (*map.bytes)[job.part->sample(number)];
   }
-  const uint64_t beyond = plans_->samples.orders().beyond();
+  const uint64_t beyond = plans_->samples.orders().beyond(key.dataset);
   const uint64_t capacity = plans_->stage.room().retainable(beyond, now_ns()) /
                             std::max<uint64_t>(request.ranks.on_host, 1);
   job.supply = std::make_unique<ChunkSupply>(*session.options.chunks, job.part->map(),

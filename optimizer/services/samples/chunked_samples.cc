@@ -110,8 +110,8 @@ void ChunkedSamples::deliver(const Job& job, SampleId sample, std::span<const Sa
   const DatasetId dataset = job.dataset;
   const SampleFileId first = file_of(dataset, sample);
   if (first == FileTable::kNone) return;
-  if (package.size() <= 1) {  // what was to come with it, in an epoch that was left, does not
-    coming_.drop(first, alone);
+  if (package.size() <= 1) {
+    if (alone) coming_.drop(job, first);
     return;
   }
   std::vector<SampleFileId> others;

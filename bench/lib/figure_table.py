@@ -295,8 +295,7 @@ FIGURES = {
     "brand_over_coordl_16": Figure(
         "ratio", 1.64, "CoorDL's cache (policy minio) with the same prefetcher, 16 % / with brand (published: 1.64)", True),
     "brand_over_coordl_35": Figure("ratio", 1.45, "the same with memory for 35 % (published: 1.45)", True),
-    **{f"{name}_top1_loss_points": Figure(
-        "points", 0.2, f"upper bound (95 %, one-sided) of the mean of {name}_top1_difference over its seeds and models")
+    **{f"{name}_top1_loss_points": Figure("points", 0.2, f"upper bound (95 %, one-sided) of the mean of {name}_top1_difference")
        for name in ("brand", "pool")},
     **{f"{name}_top1_difference": Figure(
         "points", None, "top-1 of a small ShuffleNet and a small ResNet on Fashion-MNIST, ten epochs, in the loader's own"
@@ -306,16 +305,14 @@ FIGURES = {
         "ratio", 9.4, "8,000 shuffled files of 100 KB on it, none cached as an epoch begins, 6 workers: third and later epochs"
         " without Sluice / with SLUICE_POLICY=lcache and memory for a fifth of them (published: 9.4)", True),
     "lcache_over_plain_ssd_bound": Figure(
-        "ratio", None, "the same epochs without Sluice / the time in which that disk reads, at its sequential rate, what"
-        " memory cannot hold"),
+        "ratio", None, "the same epochs without Sluice / the time in which that disk reads in sequence what memory cannot hold"),
     "lcache_over_nopfs_policy": Figure(
         "ratio", 7.8, "the same with the same prefetcher, where memory retains what was read first (NoPFS on one host) and"
         " the rest is read file by file, / with lcache (published, with NoPFS's own prefetcher: 7.8)", True),
     "lcache_partial_48": Figure(
         "ratio", 1.6, "10,000 shuffled files of 100 KB, 2 ms and 200 MB/s, 6 workers, both logs together 48 % of them, on the"
         " local disk, memory for a sixth: third and later epochs without Sluice / with policy lcache (published: 1.45)", True),
-    "lcache_partial_48_prefetch": Figure(
-        "ratio", None, "the same epochs as Sluice supplies them without a log / with it"),
+    "lcache_partial_48_prefetch": Figure("ratio", None, "the same epochs as Sluice supplies them without a log / with it"),
     "lcache_over_prefetch_ssd": Figure(
         "ratio", 2, "the same epochs as Sluice supplies them from the files, with the same prefetcher / with lcache", True),
     "lcache_ssd_share": Figure(

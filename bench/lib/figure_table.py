@@ -305,7 +305,7 @@ FIGURES = {
         "ratio", 9.4, "8,000 shuffled files of 100 KB on it, none cached as an epoch begins, 6 workers: third and later epochs"
         " without Sluice / with SLUICE_POLICY=lcache and memory for a fifth of them (published: 9.4)", True),
     "lcache_over_plain_ssd_bound": Figure(
-        "ratio", None, "the same epochs without Sluice / the time in which that disk reads in sequence what memory cannot hold"),
+        "ratio", None, "the same epochs without Sluice / the time in which it reads in sequence what memory cannot hold"),
     "lcache_over_nopfs_policy": Figure(
         "ratio", 7.8, "the same with the same prefetcher, where memory retains what was read first (NoPFS on one host) and"
         " the rest is read file by file, / with lcache (published, with NoPFS's own prefetcher: 7.8)", True),

@@ -1,7 +1,10 @@
 """What each figure was taken with: machine, commit and settings, for the document."""
+import errno
+import functools
 import glob
 import os
 import subprocess
+import time
 
 from bench.lib import figures
 from bench.lib.place import TOP
@@ -13,17 +16,31 @@ def _path(folder):
     return os.path.join(folder, "conditions.json")
 
 
+def kernel_setting(path, seconds=10):
+    """Empty if there is none any more. The kernel refuses (EBUSY) while it is at work on its settings itself."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with open(path, encoding="ascii") as setting:
+                return setting.read().strip()
+        except FileNotFoundError:
+            return ""
+        except OSError as why:
+            if why.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
 def _reclaims():
     """Whether the kernel takes pages that lie idle although memory is free (DAMON)."""
     for context in glob.glob("/sys/kernel/mm/damon/admin/kdamonds/*/"):
-        for action in glob.glob(context + "contexts/*/schemes/*/action"):
-            with open(context + "state", encoding="ascii") as state, \
-                    open(action, encoding="ascii") as what:
-                if state.read().strip() == "on" and what.read().strip() == "pageout":
-                    return True
+        actions = glob.glob(context + "contexts/*/schemes/*/action")
+        if kernel_setting(context + "state") == "on" and "pageout" in map(kernel_setting, actions):
+            return True
     return False
 
 
+@functools.cache
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as text:
         models = [li.split(":", 1)[1].strip() for li in text if li.startswith("model name")]

@@ -3,8 +3,10 @@
 """What docs/benchmarks.md says of a figure: met, not met, or not decided where runs spread wider than the
 goal is far; the longest where the longest is the figure; the commit that it is of; and which of two commits is
 worse."""
+import errno
 import os
 import sys
+import unittest.mock
 
 import harness
 from harness import claim
@@ -44,6 +46,25 @@ def main():
     said = conditions.sentences(folder, ["lmdb_link_share"])
     claim(len(said) == 1 and conditions.commit() in said[0] and "Linux" in said[0], f"{said}")
     parts(folder)
+    setting_that_is_busy(folder)
+
+
+def setting_that_is_busy(folder):
+    """A whole group was lost: the kernel refused for a moment to say whether it takes idle pages."""
+    refused = []
+
+    def busy_twice(path, **options):
+        if len(refused) < 2:
+            refused.append(path)
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return open(path, **options)
+
+    path = os.path.join(folder, "state")
+    with open(path, "w", encoding="ascii") as text:
+        text.write("on\n")
+    with unittest.mock.patch("bench.lib.conditions.open", busy_twice, create=True):
+        claim(conditions.kernel_setting(path) == "on" and len(refused) == 2, f"refused {len(refused)} times")
+    claim(conditions.kernel_setting(path + ".none") == "", "a setting that is gone")
 
 
 def parts(folder):

@@ -67,13 +67,13 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
   return sum;
 }
 
-void CopyMounts::begin_package(size_t files) {
+void CopyMounts::begin_package(size_t files, uint64_t now_ns) {
   const auto packages = mounts_.find(kPackages);
   const double rate = packages == mounts_.end() ? 0 : packages->second.model.bandwidth();
   if (rate <= 0) return;
   const double busy_ns = std::min(static_cast<double>(files) * 1e9 / rate, kMostBusyNs);
   for (auto& [device, mount] : mounts_) {
-    if (is_storage(device)) mount.model.set_busy(static_cast<uint64_t>(busy_ns));
+    if (is_storage(device)) mount.model.set_busy(static_cast<uint64_t>(busy_ns), now_ns);
   }
 }
 

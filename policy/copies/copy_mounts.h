@@ -67,7 +67,7 @@ class CopyMounts {
   void set_device(SampleFileId file, uint64_t device);
 
   // A package that brings so many files is read: on the link of what may be the same storage.
-  void begin_package(size_t files);
+  void begin_package(size_t files, uint64_t now_ns);
 
   // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.
   struct Flow {

@@ -96,7 +96,7 @@ void StagePlan::start_with_companions(SampleFileId file, SessionId session, uint
   const Companions others =
       companions && !first.check && !first.to_cache ? companions(file) : Companions();
   if (!others.files.empty()) first.chunk_for = first.token;
-  if (others.package) mounts_.begin_package(others.files.size());
+  if (others.package) mounts_.begin_package(others.files.size(), now_ns);
   fetches->push_back(first);
   for (const SampleFileId other : others.files) {
     if (table_.find(other) != nullptr || files_.refused(other) != FileTable::Refused::kNo) continue;

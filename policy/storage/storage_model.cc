@@ -167,8 +167,9 @@ uint64_t StorageModel::least_of(const Windowed<uint64_t>& least) {
 unsigned StorageModel::depth(uint64_t now_ns) const {
   unsigned depth = start_.depth;
   if (!start_.on && latency_ns() != 0) {
+    const uint64_t busy_ns = now_ns < busy_.until_ns ? busy_.ns : 0;
     const double seconds =
-        (2 * static_cast<double>(latency_ns()) + static_cast<double>(busy_ns_)) * 1e-9 +
+        (2 * static_cast<double>(latency_ns()) + static_cast<double>(busy_ns)) * 1e-9 +
         kReserveSeconds;
     const double rate = rate_ == Rate::kSustained ? sustained() : bandwidth();
     double requests = rate * seconds / block_;

@@ -41,8 +41,9 @@ class StorageModel {
                uint64_t took_ns = 0);
 
   // The link may be busy for so long with what this model knows nothing of: so much more is to be
-  // in flight then.
-  void set_busy(uint64_t ns) { busy_ns_ = ns; }
+  // in flight. Until the next call, or for kBusyForNs: that may end at any time.
+  void set_busy(uint64_t ns, uint64_t now_ns) { busy_ = {ns, now_ns + kBusyForNs}; }
+  static constexpr uint64_t kBusyForNs = 2'000'000'000;
   // A reader waits for data that was not prefetched: reduce the depth for a moment.
   void on_stall(uint64_t now_ns) { stalled_until_ns_ = now_ns + kStallNs; }
 
@@ -123,7 +124,10 @@ class StorageModel {
   Windowed<uint64_t> latency_;       // the lowest, of reads of a block or more
   Windowed<uint64_t> short_;         // the lowest, of shorter ones
   std::array<Usual, kQuiet> usual_;  // by the number of other reads in flight
-  uint64_t stalled_until_ns_ = 0, busy_ns_ = 0;
+  uint64_t stalled_until_ns_ = 0;
+  struct {
+    uint64_t ns = 0, until_ns = 0;
+  } busy_;
 };
 
 }  // namespace sluice::policy

@@ -61,6 +61,17 @@ TEST(StorageModel, FillsLinksOfVeryDifferentLatency) {
   }
 }
 
+// The link was taken to be busy with packages until the optimizer ended, long after the last one.
+TEST(StorageModel, WhatBusiedTheLinkIsNotCountedOnForEver) {
+  StorageModel model(128 * kKiB, 128);
+  Link{0.002, 200e6}.run(model, 2);
+  const uint64_t now = 3'000'000'000;
+  const unsigned usual = model.depth(now);
+  model.set_busy(20'000'000, now);
+  EXPECT_GE(model.depth(now), usual + static_cast<unsigned>(0.018 * 200e6 / (128 * kKiB)));
+  EXPECT_EQ(model.depth(now + StorageModel::kBusyForNs), usual);
+}
+
 // Four blocks that came together in one latency counted as four of a quarter, and the depth sank.
 TEST(StorageModel, ALongReadsBlocksTakeALatencyNotAShareOfIt) {
   StorageModel model(128 * kKiB, 48);

@@ -78,7 +78,7 @@ void Processes::find_unwatched() {
 
 void Processes::find_parents() {
   for (const auto& [id, session] : *sessions_) {
-    if (!samples_->orders().has_parent(id)) find_parent(*session);
+    if (samples_->orders().origin(id) == id) find_parent(*session);
   }
 }
 

@@ -6,11 +6,11 @@ namespace {
 using State = StagedCopy::State;
 
 constexpr uint64_t kMinWindow = 4 << 20;
-// Prefetching may take this much from copies that will be read again in the same epoch; beyond that
-// it waits until some of them were read, since each one evicted must be fetched again. This does
-// not apply where the window is a large part of the memory: an idle link costs more than what could
-// be retained.
-constexpr uint64_t kMayTake = 1 << 20;
+// Prefetching may take this much from copies that will be read again in the same epoch, or what the
+// link holds if that is but a small part of the memory; beyond that it waits until some of them
+// were read, since each one evicted must be fetched again. This does not apply where the window is
+// a large part of the memory: an idle link costs more than what could be retained.
+constexpr uint64_t kMayTake = 1 << 20, kInFlightShare = 32;
 constexpr uint64_t kLargeWindow = 4;  // times the window: with less memory, the window comes first
 constexpr uint64_t kMaxWindow = 512 << 20;
 constexpr uint64_t kSpareShare = 8;  // of the window, for readers that are out of order
@@ -73,9 +73,13 @@ uint64_t CopyRoom::keeps_busy(uint64_t spread, uint64_t now_ns, uint64_t depths)
       {std::max(kMinWindow, mounts_.window(spread, now_ns, depths)), kMaxWindow, limit() / 2});
 }
 
-uint64_t CopyRoom::window(uint64_t spread, uint64_t now_ns) {
-  window_ = std::min(keeps_busy(spread, now_ns, CopyMounts::kDepths), most_window_);
-  return std::min(window_, most_ahead_);
+uint64_t CopyRoom::window(uint64_t beyond, uint64_t head_start, uint64_t now_ns) {
+  const auto most = [&](uint64_t files) {
+    return std::min(keeps_busy(files, now_ns, CopyMounts::kDepths), most_window_);
+  };
+  in_flight_ = mounts_.window(0, now_ns, 1);
+  window_ = most(beyond);
+  return std::min(head_start == 0 ? window_ : most(beyond + head_start), most_ahead_);
 }
 
 uint64_t CopyRoom::retainable(uint64_t beyond, uint64_t now_ns) {
@@ -94,9 +98,11 @@ bool CopyRoom::may_be_ahead(uint64_t bytes) const {
 
 bool CopyRoom::make_room_ahead(uint64_t bytes) {
   const uint64_t ahead = table_.ahead() + bytes;
-  const bool spares_awaited =
-      ahead <= kMayTake || limit() < kLargeWindow * window_ || ahead + table_.awaited() <= limit();
-  return may_be_ahead(bytes) && spares_awaited && make_room(bytes);
+  const uint64_t may_take = std::max(kMayTake, std::min(in_flight_, limit() / kInFlightShare));
+  const bool window_first = limit() < kLargeWindow * window_ && ahead <= window_;
+  const bool spares_awaited = ahead + table_.awaited() <= limit();
+  return may_be_ahead(bytes) && (ahead <= may_take || window_first || spares_awaited) &&
+         make_room(bytes);
 }
 
 void CopyRoom::offer(SessionId session, SampleFileId file, StagedCopy& copy) {

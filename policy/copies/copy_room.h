@@ -44,9 +44,10 @@ class CopyRoom {
   // A copy that takes more is of no use.
   uint64_t limit() const { return std::min(budget_, limit_); }
   uint64_t retained() const { return policy_->used(); }
-  // How many bytes, as charged, should be ahead of the readers so that no link idles. `spread`: the
-  // number of samples between the first that was not read and the last that was.
-  uint64_t window(uint64_t spread, uint64_t now_ns);
+  // How many bytes, as charged, should be ahead of the readers so that no link idles. `beyond`:
+  // files that the readers need ahead besides. `head_start`: so many more are of use, as far as
+  // they do not evict what will be read again.
+  uint64_t window(uint64_t beyond, uint64_t head_start, uint64_t now_ns);
   // Bytes, as charged, that can be guaranteed to stay in memory until they are read again: from now
   // on prefetched copies take at most the rest of the limit, until the next call, a smaller budget
   // or a change of policy. `beyond`: of JobOrders.
@@ -83,7 +84,8 @@ class CopyRoom {
   PolicyKind policy_kind_ = PolicyKind::kAuto;
   std::vector<float> importance_;  // by file, as declared, whether or not the policy uses it
   uint64_t budget_ = 0, max_copies_ = 0, limit_ = UINT64_MAX;
-  uint64_t window_ = 0;  // last result of window()
+  uint64_t window_ = 0;     // last result of window() without a head start
+  uint64_t in_flight_ = 0;  // bytes that keep the link busy, at that time
   // Set by retainable(): what copies that are ahead may take, with those of readers that are out of
   // order, and without.
   uint64_t most_ahead_ = UINT64_MAX, most_window_ = UINT64_MAX;

@@ -35,7 +35,9 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
     if (needed_again && !room_.may_be_ahead(copy->charged)) return FetchVerdict::kLater;
     ++copy->readers;
     if (needed_again) table_.set_state(file, *copy, State::kAhead);
-    if (!check) return FetchVerdict::kNever;
+    if (!check) {
+      return copy->state == State::kFetching ? FetchVerdict::kNever : FetchVerdict::kHere;
+    }
     if (!mount.busy(now_ns)) return FetchVerdict::kTake;
     // It is not the order that waits for its mount: what comes after it may have another.
     auto& validated = validated_[copy->device];

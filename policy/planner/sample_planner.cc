@@ -28,7 +28,7 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
     return store_.judge(session, extent, now_ns);
   };
   const JobOrders::Window file_window = [&](const JobOrders::Ahead& ahead) {
-    return stage_->room().window(ahead.spread, now_ns);
+    return stage_->room().window(ahead.beyond, ahead.head_start, now_ns);
   };
   if (stage_ != nullptr) stage_->start_checks(now_ns, fetches);
   while (const auto wanted = samples_->orders().next(window, judge, file_window)) {

@@ -11,6 +11,9 @@ constexpr unsigned kMaxParents = 8;        // from a worker up to the session wi
 // An order is searched again when so many more samples are known, or this fraction of the order.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
+// What has a copy counts for this part of its bytes as ahead: where most have, the few that have
+// none are wanted soon enough to keep the storage busy; and yet not a whole epoch at once.
+constexpr uint32_t kHereShare = 4;
 
 // Interleaves the lists.
 template <typename Id>
@@ -114,8 +117,12 @@ bool JobOrders::is_random(SessionId session, DatasetId dataset) const {
 void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index, uint64_t reader,
                      bool at_once) {
   const auto at = job_of(session, dataset);
-  if (at != jobs_.end())
-    jobs_.at(at->first).order.take(static_cast<uint32_t>(index), reader, at_once);
+  if (at == jobs_.end()) return;
+  SampleOrder& order = jobs_.at(at->first).order;
+  const uint32_t before = order.epoch();
+  order.take(static_cast<uint32_t>(index), reader, at_once);
+  if (order.taken() == order.size()) order.peek();  // the next epoch begins, if it is known
+  turns_ += order.epoch() != before ? 1 : 0;
 }
 
 std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,
@@ -146,11 +153,22 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const W
       if (verdict == FetchVerdict::kLater) return std::nullopt;
       job.pending.pop_back();
       if (verdict == FetchVerdict::kTooLarge) job.order.lighten(extent.length);
+      if (verdict == FetchVerdict::kHere) {
+        const auto bytes =
+            static_cast<uint32_t>(std::min<uint64_t>(files_.charge({&extent, 1}), UINT32_MAX));
+        job.order.lighten(bytes - bytes / kHereShare);
+      }
       job.last.extent = extent;
       if (verdict == FetchVerdict::kTake) return job.last;
     }
     const bool files = job.whole_files && file_window != nullptr;
-    const Ahead ahead{key.first, key.second, job.order.spread()};
+    const uint64_t spread = job.order.spread();
+    const SampleOrder::Beyond beyond = job.order.beyond();
+    Ahead ahead{key.first, key.second, spread, spread * job.files, 0};
+    if (beyond.by_worker) {
+      ahead.beyond = beyond.samples * job.files;
+      ahead.head_start = beyond.begins ? spread * job.files : 0;
+    }
     const uint64_t most = files ? file_window(ahead) : window(ahead);
     if (job.order.ahead_bytes() >= most) return std::nullopt;
     if (const auto index = job.order.peek()) {
@@ -179,6 +197,7 @@ bool JobOrders::hand_out(const Key& key, Job& job, const Datasets::Dataset& data
   const auto parts = dataset.set.parts(index);
   job.whole_files = is_of_files(parts);
   job.of_files |= job.whole_files;
+  if (job.whole_files) job.files = parts.size();
   const size_t kind = job.whole_files ? 1 : 0;
   if (!parts.empty() && dataset.off[kind]) return false;
   job.last = {{},    key.first,          key.second,      job.order.epoch(),
@@ -203,8 +222,8 @@ uint64_t JobOrders::beyond(DatasetId dataset) const {
   for (const auto& [key, job] : jobs_) {
     if (!job.of_files || (key.second != dataset && !job.order.unfinished())) continue;
     const SampleOrder::Beyond beyond = job.order.beyond();
-    sum += beyond.by_worker ? beyond.samples : 0;
-    if (!beyond.by_worker) most = std::max(most, beyond.samples);
+    sum += beyond.by_worker ? beyond.samples * job.files : 0;
+    if (!beyond.by_worker) most = std::max(most, beyond.samples * job.files);
   }
   return sum + most;
 }

@@ -26,6 +26,7 @@ class JobOrders {
     uint64_t known = 0;           // known samples of the dataset when the order was last searched
     bool whole_files = false;     // the sample handed out last consists of whole files
     bool of_files = false;        // any sample that was handed out did
+    uint64_t files = 1;           // of the sample of whole files that was handed out last
     bool trial = false;           // a trial of the dataset was running at the last call
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
@@ -44,12 +45,13 @@ class JobOrders {
   void leave(SessionId session);
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
+  // How often an epoch began whose order had waited: other samples are read next from then on.
+  uint64_t turns() const { return turns_; }
   const Jobs& all() const { return jobs_; }
 
   // The session's first process was started by a process of `parent`: a spawned worker is a session
   // of its own, without an order, and reads its parent's.
   void set_parent(SessionId session, SessionId parent);
-  bool has_parent(SessionId session) const { return parents_.count(session) != 0; }
   // The topmost ancestor among the sessions that started this one, or the session itself: the same
   // for all workers and ranks of a job.
   SessionId origin(SessionId session) const;
@@ -71,10 +73,12 @@ class JobOrders {
   // bytes ahead of its readers as `window` returns, or `file_window` where samples are whole files.
   // `judge` decides about each extent.
   using Judge = std::function<FetchVerdict(SessionId session, const Extent&)>;
-  struct Ahead {  // the order whose window is requested; `spread` is the order's
+  struct Ahead {  // the order whose window is requested
     SessionId session{};
     DatasetId dataset{};
-    uint64_t spread = 0;
+    uint64_t spread = 0;      // positions that its workers are apart
+    uint64_t beyond = 0;      // files that they need ahead, beside those that keep the storage busy
+    uint64_t head_start = 0;  // files that they will read at about the same time, as they all begin
   };
   using Window = std::function<uint64_t(const Ahead&)>;
   // Samples of datasets of which this is true are given in the order's own sequence, although
@@ -87,7 +91,7 @@ class JobOrders {
   void restart(DatasetId dataset);
   // The sample has not begun yet, and is still at the same position of the order.
   bool is_ahead(const WantedExtent& wanted) const;
-  // How many samples of whole files the dataset's orders and all others that are being read need
+  // How many whole files the dataset's orders and all others that are being read need
   // ahead together, beside those that keep the storage busy: those of orders whose workers are
   // known, and the most of any other.
   uint64_t beyond(DatasetId dataset) const;
@@ -124,7 +128,7 @@ class JobOrders {
   const Datasets& datasets_;
   const FileTable& files_;
   BookMemory& memory_;
-  uint64_t changes_ = 0;
+  uint64_t changes_ = 0, turns_ = 0;
   Jobs jobs_;
   std::map<SessionId, SessionId> parents_;  // by session
   Key last_turn_;

@@ -29,6 +29,8 @@ class ReadingLanes {
   bool take(uint64_t reader, uint64_t position, uint64_t head);
 
   uint64_t count() const { return lanes_.size(); }
+  // The last batches that were begun are not as these lanes have them.
+  bool doubted() const { return doubted_ != 0; }
   uint64_t batch() const { return batches_.size; }  // 1 where there is one lane
   // The next position below `size` to be handed out, by the lane that has least ahead of its
   // worker; `size` if none is left. `is_taken` and `is_handed` say so of a position.

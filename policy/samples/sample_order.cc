@@ -135,11 +135,12 @@ void SampleOrder::set_sequence(bool own) {
 }
 
 SampleOrder::Beyond SampleOrder::beyond() const {
-  if (lanes_.count() > 1) {
-    return {lanes_.count() * (spread_.at_once != 0 ? 2 * lanes_.batch() : kEachLane), true};
+  const bool begins = taken_count_ < spread_.usual;
+  if (lanes_.count() > 1 && !lanes_.doubted()) {
+    return {lanes_.count() * (spread_.at_once != 0 ? 2 * lanes_.batch() : kEachLane), true, begins};
   }
   const uint64_t mean = spread_.count == 0 ? 0 : spread_.sum / spread_.count;
-  return {std::max({apart(), 2 * mean, spread_.usual}), false};
+  return {std::max({apart(), 2 * mean, spread_.usual}), false, begins};
 }
 
 void SampleOrder::begin_waiting() {

@@ -41,7 +41,7 @@ class SampleOrder {
     return any_ && epoch == epoch_ && position < current_.size() && current_[position] == index &&
            !taken_[position] && handed_[position] != 0;
   }
-  // This many bytes of the sample that was handed out last will never be ahead.
+  // This many bytes of the sample that was handed out last do not count as ahead.
   void lighten(uint32_t bytes);
   // Positions that were handed out with 0 bytes and not taken are handed out again.
   void rewind() { lanes_.return_to(head_); }
@@ -60,6 +60,7 @@ class SampleOrder {
   struct Beyond {
     uint64_t samples = 0;
     bool by_worker = false;
+    bool begins = false;  // fewer were taken than workers are usually apart: all begin at once
   };
   Beyond beyond() const;
   // Visits what is left of the running epoch, position by position.

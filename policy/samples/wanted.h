@@ -18,8 +18,9 @@ struct WantedExtent {
   uint64_t order = 0;     // samples of the epoch
 };
 
-// What is done about a coming sample's extent. kLater: there is no room yet. kNever: it is in
-// memory, in flight, or must not be fetched. kTooLarge: there will never be room.
-enum class FetchVerdict : uint8_t { kTake, kLater, kNever, kTooLarge };
+// What is done about a coming sample's extent. kLater: there is no room yet. kHere: it has a copy,
+// and no request is needed for it. kNever: it is in memory otherwise, in flight, or must not be
+// fetched. kTooLarge: there will never be room.
+enum class FetchVerdict : uint8_t { kTake, kLater, kHere, kNever, kTooLarge };
 
 }  // namespace sluice::policy

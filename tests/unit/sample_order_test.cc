@@ -94,9 +94,11 @@ TEST(SampleOrder, AnEpochBeginsAsSpreadAsTheOneBeforeWas) {
   }
   EXPECT_EQ(job.peek(), shuffled(kCount, 2)[0]);
   EXPECT_EQ(job.spread(), kApart);
+  EXPECT_TRUE(job.beyond().begins);
   const auto next = shuffled(kCount, 2);
   for (uint32_t at = 0; at < kApart; ++at) ASSERT_TRUE(job.take(next[at]));
   EXPECT_EQ(job.spread(), 0U) << "now it is known how far apart they are";
+  EXPECT_FALSE(job.beyond().begins);
 }
 
 TEST(SampleOrder, EventsThatWereLostDoNotHoldUpTheRest) {

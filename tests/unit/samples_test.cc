@@ -214,6 +214,77 @@ TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   EXPECT_GE(ahead.size(), 16U) << "some may be in both";
 }
 
+// Memory for all positions between the first worker and the last was set aside for what is ahead,
+// though samples are handed out by worker, so that few have to be ahead of each.
+TEST(SampleBook, TheWindowOfKnownWorkersDoesNotGrowWithTheirBatches) {
+  constexpr uint32_t kWorkers = 4, kBatch = 50;
+  Book book;
+  const auto order = shuffled(1000, 1);
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  JobOrders::Ahead seen;
+  const JobOrders::Window window = [&seen](const JobOrders::Ahead& ahead) {
+    seen = ahead;
+    return 0;
+  };
+  EXPECT_FALSE(book.orders().next(window, take_all));
+  EXPECT_EQ(seen.beyond, 0U);
+  for (uint32_t begun = 0; begun < 800; begun += kWorkers * kBatch) {
+    for (uint32_t within = 0; within < kBatch; ++within) {
+      for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+        const uint32_t index = order[begun + worker * kBatch + within];
+        book.read(1 + worker, index, {{index * 4096ULL, 4096, FileId{9}}});
+        if (begun != 0 || worker != kWorkers - 1 || within != 0) continue;
+        EXPECT_FALSE(book.orders().next(window, take_all));
+        EXPECT_EQ(seen.beyond, (kWorkers - 1) * kBatch) << "they are not known yet";
+      }
+    }
+  }
+  book.read(1, order[800], {{order[800] * 4096ULL, 4096, FileId{9}}});
+  book.read(kWorkers, order[999 - kBatch + 1],
+            {{order[999 - kBatch + 1] * 4096ULL, 4096, FileId{9}}});
+  EXPECT_FALSE(book.orders().next(window, take_all));
+  EXPECT_EQ(seen.spread, (kWorkers - 1) * kBatch);
+  EXPECT_GE(seen.beyond, kWorkers);
+  EXPECT_LE(seen.beyond, kWorkers * 8) << "about as many for each worker, whatever its batch";
+}
+
+// Where nearly all samples had copies, the window was full of them, and the storage of the others
+// idle: a sample that has a copy counted like one that is to be fetched.
+TEST(SampleBook, WhatHasACopyLeavesTheWindowToWhatIsToBeFetched) {
+  Book book;
+  const auto order = shuffled(1000, 1);
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  uint64_t here = 0;
+  const JobOrders::Judge judge = [&here](SessionId, const Extent& extent) {
+    if (extent.offset / 4096 % 20 == 0) return Verdict::kTake;
+    ++here;
+    return Verdict::kHere;
+  };
+  uint64_t taken = 0;
+  while (book.orders().next(bytes(40 * 4096), judge)) ++taken;
+  EXPECT_GE(taken * 4 + here, 40U * 4 - 4);
+  EXPECT_LE(taken * 4 + here, 40U * 4 + 4) << "four copies count as one that is to be fetched";
+  EXPECT_LT(here, 200U) << "and not the whole epoch is ahead";
+}
+
+// Nothing was predicted anew when an epoch began whose order had been known before: what memory had
+// retained for it made room for its first samples.
+TEST(SampleBook, AnEpochThatBeginsWithItsLastSampleIsNoticed) {
+  Book book;
+  const auto first = shuffled(100, 1), second = shuffled(100, 2);
+  for (uint32_t i = 0; i < 100; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  const uint64_t before = book.orders().turns();
+  book.publish(SessionId{1}, book.data, 0, 0, first);
+  book.publish(SessionId{1}, book.data, 1, 0, second);
+  for (const uint32_t index : first) {
+    EXPECT_EQ(book.orders().turns(), before);
+    book.read(1, index, {{index * 4096ULL, 4096, FileId{9}}});
+  }
+  EXPECT_EQ(book.orders().turns(), before + 1);
+  EXPECT_EQ(book.orders().upcoming(book.data), second);
+}
+
 TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
   Book book;
   book.begin(SessionId{1}, 1, book.data, 3);

@@ -25,7 +25,7 @@ class Promised : public StagePlanTest {
   uint64_t promise(uint64_t beyond = 0) {
     plan.room().set_policy(PolicyKind::kShade);
     plan.room().set_budget(100 * charge, 1000);
-    plan.room().window(0, now);
+    plan.room().window(0, 0, now);
     for (int i = 0; i < 100; ++i) {
       plan.room().set_importance(file(i), 1.0F);
       want(i);
@@ -40,14 +40,14 @@ TEST_F(Promised, MoreCanStayWhereWorkersNeedLessAhead) {
   promise();  // now it is known how large a file is, and how deep the queue
   const uint64_t in_order = promise(60), by_worker = promise(8);
   EXPECT_GT(by_worker, in_order + 5 * charge);
-  EXPECT_LE(plan.room().window(60, now), 100 * charge - by_worker);
+  EXPECT_LE(plan.room().window(60, 0, now), 100 * charge - by_worker);
 }
 
 TEST_F(Promised, WhatIsPromisedToStayIsNotTakenByWhatIsAhead) {
   const uint64_t retainable = promise();
   EXPECT_GT(retainable, 40 * charge);
   EXPECT_LT(retainable, 100 * charge);
-  EXPECT_LE(plan.room().window(1000, now), 100 * charge - retainable);
+  EXPECT_LE(plan.room().window(1000, 0, now), 100 * charge - retainable);
   int ahead = 0;
   while (ahead < 100 && want(1000 + ahead)) {
     ++ahead;
@@ -85,12 +85,44 @@ TEST_F(Promised, OutlivesTheSameBudgetAndALargerOne) {
 
 TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   plan.room().set_budget(16 << 20, 1000);
-  plan.room().window(0, now);
+  plan.room().window(0, 0, now);
   const uint64_t most = (16 << 20) - plan.room().retainable(0, now);
   for (const int i : {1, 2}) files.set_bytes(file(i), most + 1);
   EXPECT_TRUE(want(1));
   EXPECT_FALSE(want(2));
   EXPECT_EQ(flying.size(), 1U);
+}
+
+// As an epoch began, all that workers were usually apart was fetched at once, and what the epoch
+// would read again was evicted for it.
+TEST_F(StagePlanTest, AHeadStartEvictsNothingThatIsReadAgain) {
+  constexpr int kRoom = 1400, kAgain = kRoom - 10, kMany = 1000;
+  const uint64_t charge = FileTable::charge(kBytes);
+  plan.room().set_budget(kRoom * charge, 2 * kRoom);
+  std::vector<int> again(kAgain);
+  std::iota(again.begin(), again.end(), 0);
+  for (const int i : again) {
+    want(i);
+    arrive();
+    plan.on_read(SessionId{1}, file(i));
+  }
+  ASSERT_EQ(plan.room().retained(), kAgain * charge);
+  plan.predict(numbers(again));
+  EXPECT_GT(plan.room().window(8, kMany, now), plan.room().window(8, 0, now));
+  plan.room().window(8, kMany, now);
+  int ahead = 0;
+  while (ahead < kMany && want(kRoom + ahead)) {
+    ++ahead;
+    arrive();
+  }
+  EXPECT_GE(ahead, 10);
+  EXPECT_LE(ahead, 10 + kRoom / 32) << "but for what keeps the link busy";
+  plan.predict({});
+  while (ahead < kMany && want(kRoom + ahead)) {
+    ++ahead;
+    arrive();
+  }
+  EXPECT_EQ(ahead, kMany) << "nothing is read again";
 }
 
 // The window after a chunk has brought a hundred files.
@@ -113,7 +145,7 @@ uint64_t window_after(FileTable* files, bool package) {
     EXPECT_TRUE(
         plan.on_staged(fetch, kDevice, 10 * kBytes, FileTable::charge(10 * kBytes), now, false));
   }
-  return plan.room().window(0, now);
+  return plan.room().window(0, 0, now);
 }
 
 // No order waits for what packages bring: the memory of a window for them would retain nothing.

@@ -107,8 +107,7 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   }
   for (const int i : {1, 4, 2}) {
     EXPECT_EQ(plan.table().has(file(i)), CopyTable::Has::kStaged) << i;
-    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kNever)
-        << "it is fetched again";
+    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kHere) << "it is fetched again";
     const Hit hit = plan.on_read(SessionId{1}, file(i));
     EXPECT_GT(hit.first_bytes, 0U);
   }
@@ -127,7 +126,7 @@ TEST_F(StagePlanTest, AFileThatBringsOthersIsFetchedAlthoughItHasACopy) {
   want(1);
   arrive();
   plan.on_read(SessionId{1}, file(1));
-  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kNever);
+  ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kHere);
   EXPECT_TRUE(plan.table().retains(file(1)));
   plan.on_read(SessionId{1}, file(1));
   brings = true;
@@ -170,8 +169,7 @@ TEST_F(StagePlanTest, ThereIsRoomThoughAReaderNeedsWhatIsLeastImportant) {
     check();
   }
   ASSERT_EQ(plan.room().retained(), 8 * FileTable::charge(kBytes));
-  for (const int i : {1, 2})
-    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kNever);
+  for (const int i : {1, 2}) EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kHere);
   EXPECT_TRUE(plan.room().make_room(FileTable::charge(kBytes)));
   for (const int i : {1, 2}) EXPECT_NE(plan.table().find(file(i)), nullptr) << i;
   EXPECT_EQ(plan.table().find(file(3)), nullptr);

@@ -93,7 +93,10 @@ void StageRequests::handle(const Peer& peer, const SettleMessage& message,
 }
 
 void StageRequests::predict(uint64_t now) {
-  if (!plans_->orders_changed || now < next_prediction_ns_) return;
+  // What the epoch that begins reads again is not to make room for what it reads first.
+  const uint64_t turns = plans_->samples.orders().turns();
+  const bool turned = std::exchange(seen_turns_, turns) != turns;
+  if (!turned && (!plans_->orders_changed || now < next_prediction_ns_)) return;
   plans_->orders_changed = false;
   plans_->scheduler.retention().predict();
   if (stage_->exists()) {

@@ -106,8 +106,10 @@ void Sidecar::turn() {
 
 void Sidecar::pump(uint64_t now) {
   stage_requests_.predict(now);
-  in_.plans.scheduler.plan(now, &transfers_.planned());
-  in_.stage.carry_out(&in_.plans.scheduler.fetches());
+  for (bool more = true; more;) {
+    more = in_.plans.scheduler.plan(now, &transfers_.planned());
+    in_.stage.carry_out(&in_.plans.scheduler.fetches());
+  }
   transfers_.start(now);
   transfers_.start_drops(now);
 }

@@ -8,12 +8,15 @@ namespace {
 constexpr double kWindowSeconds = 0.5;
 constexpr uint64_t kMinWindow = 16 << 20;
 constexpr uint64_t kMaxWindow = 512 << 20;
+// Fetches of one plan. A reader waits for the copy only of what is known to be fetched: the first
+// of many are not to wait for the last one's planning.
+constexpr size_t kAtOnce = 32;
 
 }  // namespace
 
-void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
+bool SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
                          std::vector<PlannedFetch>* fetches) {
-  if (samples_ == nullptr) return;
+  if (samples_ == nullptr) return false;
   double rate = 0;
   for (const auto& [id, mount] : queue_.mounts()) rate = std::max(rate, mount.model.bandwidth());
   const uint64_t link =
@@ -31,10 +34,14 @@ void SamplePlanner::plan(uint64_t now_ns, std::vector<PlannedRead>* reads,
     return stage_->room().window(ahead.beyond, ahead.head_start, now_ns);
   };
   if (stage_ != nullptr) stage_->start_checks(now_ns, fetches);
-  while (const auto wanted = samples_->orders().next(window, judge, file_window)) {
+  bool more = false;
+  while (!(more = fetches->size() >= kAtOnce)) {
+    const auto wanted = samples_->orders().next(window, judge, file_window);
+    if (!wanted) break;
     store_.take(*wanted, now_ns, fetches);
   }
   records_.start(now_ns, reads);
+  return more;
 }
 
 void SamplePlanner::on_sample_begin(SessionId session, std::span<const Extent> parts,

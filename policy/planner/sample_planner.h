@@ -32,8 +32,9 @@ class SamplePlanner {
         retention_(*retention),
         runs_(*runs) {}
 
-  // Appends the records to read now, and the files to stage or revalidate.
-  void plan(uint64_t now_ns, std::vector<PlannedRead>* reads, std::vector<PlannedFetch>* fetches);
+  // Appends the records to read now, and the files to stage or revalidate. True: as
+  // Scheduler::plan().
+  bool plan(uint64_t now_ns, std::vector<PlannedRead>* reads, std::vector<PlannedFetch>* fetches);
 
   // A sample that consists of `parts` is about to be read. `own_order` false: it is read in the
   // file's order, and its storage time is that of a stream.

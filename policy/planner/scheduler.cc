@@ -109,9 +109,9 @@ void Scheduler::release_ready(PlannedFile& file, SessionId session) {
   accounts_.count(session, SessionMetric::precached_unused_bytes, bytes);
 }
 
-void Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
+bool Scheduler::plan(uint64_t now_ns, std::vector<PlannedRead>* reads) {
   streams_.plan(now_ns, reads);
-  sample_planner_.plan(now_ns, reads, &fetches_);
+  return sample_planner_.plan(now_ns, reads, &fetches_);
 }
 
 void Scheduler::on_staged(SessionId session, uint64_t bytes, bool packed) {

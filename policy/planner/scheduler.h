@@ -72,8 +72,9 @@ class Scheduler {
   void file_usable(FileId file, bool usable);  // may be prefetched; initially false
   void remove_file(FileId file);
 
-  // Appends to `reads` what to start now. Each must end in on_done().
-  void plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
+  // Appends to `reads` and to fetches() what to start now. Each of `reads` must end in on_done().
+  // True: there may be more, to be planned once these fetches have begun.
+  bool plan(uint64_t now_ns, std::vector<PlannedRead>* reads);
   // The files that the same call wants staged or revalidated; the caller empties it. Each must end
   // in a call of the StagePlan.
   std::vector<PlannedFetch>& fetches() { return fetches_; }

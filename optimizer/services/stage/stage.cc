@@ -77,6 +77,9 @@ CopyRules Stage::rules() const {
 
 void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
   remove_evicted();
+  // A reader that comes to one of them meanwhile waits for its copy.
+  const auto fails = [this](auto& one) { return !one.check && !one.to_cache && !announce(one); };
+  std::erase_if(*fetches, fails);
   for (auto at = fetches->begin(), next = at; at != fetches->end(); at = next) {
     const PlannedFetch& planned = *at;
     const auto is_apart = [&](const auto& one) { return one.chunk_for != planned.chunk_for; };
@@ -92,16 +95,21 @@ void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
   fetches->clear();
 }
 
-// What is to be done for a fetch; nullopt: the index has no room for it.
-std::optional<CopyJob> Stage::job_of(const PlannedFetch& planned) {
-  CopyJob job;
-  job.path = plans_->sample_files.path(planned.file);
-  const uint32_t record = index_.exists() ? index_.add(job.path) : StageIndex::kNone;
+// False: the index has no room for it.
+bool Stage::announce(const PlannedFetch& planned) {
+  const std::string path = plans_->sample_files.path(planned.file);
+  const uint32_t record = index_.exists() ? index_.add(path) : StageIndex::kNone;
   if (record == StageIndex::kNone) {
     plans_->stage.on_failed(planned, StagePlan::Failure::kError);
-    return std::nullopt;
+    return false;
   }
   copies_.by_file[planned.file] = {record, 0, 0, 0, false};
+  return true;
+}
+
+CopyJob Stage::job_of(const PlannedFetch& planned) {
+  CopyJob job;
+  job.path = plans_->sample_files.path(planned.file);
   job.above = plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
   job.name = next_name_++;
   job.rules = rules();
@@ -114,10 +122,9 @@ void Stage::fetch(std::span<const PlannedFetch> together) {
   std::vector<std::pair<PlannedFetch, CopyJob>> jobs;
   std::shared_ptr<ChunkRead> read;
   for (const PlannedFetch& planned : together) {
-    std::optional<CopyJob> job = job_of(planned);
-    if (!job) continue;
-    if (planned.chunk_for != 0) job->rules.chunk = disk_.chunks.find(job->path, &read);
-    jobs.emplace_back(planned, std::move(*job));
+    CopyJob job = job_of(planned);
+    if (planned.chunk_for != 0) job.rules.chunk = disk_.chunks.find(job.path, &read);
+    jobs.emplace_back(planned, std::move(job));
   }
   auto work = [this, jobs = std::move(jobs), mailbox = base_->loop.mailbox(), folder = folder_,
                watch = watch_] {
@@ -179,17 +186,12 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
 
 void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, CopyResult result) {
   if (result.damaged) disk_.log.damaged(planned.file, *result.damaged);
-  if (!result.good) {
-    failed(planned, result);
-    return;
-  }
+  if (!result.good) return failed(planned, result);
   see_changes();  // changes made during the copy
   ++view_.fetched_files;
   view_.fetched_bytes += result.stat.size;
-  if (result.packed) {
-    ++view_.packed_files;
-    view_.packed_bytes += result.stat.size;
-  }
+  view_.packed_files += result.packed ? 1 : 0;
+  view_.packed_bytes += result.packed ? result.stat.size : 0;
   view_.logged_files += result.logged ? 1 : 0;
   view_.logged_bytes += result.logged ? result.stat.size : 0;
   view_.chunked_files += result.chunked ? 1 : 0;
@@ -202,11 +204,7 @@ void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, 
                               now_ns(), !from_disk, result.time, result.validated_ns);
   if (!wanted || at == copies_.by_file.end()) {
     folder_->remove(name);
-    if (at != copies_.by_file.end() && at->second.name == 0 &&
-        plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
-      remove(planned.file);
-    }
-    remove_evicted();
+    give_up(planned.file);
     return;
   }
   Copy& copy = at->second;
@@ -232,7 +230,8 @@ void Stage::check(const PlannedFetch& planned) {
   const auto at = copies_.by_file.find(planned.file);
   protocol::StageCopy copy;
   protocol::StageState state;
-  if (at == copies_.by_file.end() || !index_.read(at->second.record, &copy, &state)) {
+  if (at == copies_.by_file.end() || !index_.read(at->second.record, &copy, &state) ||
+      state != protocol::StageState::kStaged) {
     plans_->stage.on_failed(planned, StagePlan::Failure::kChanged);
     return;
   }
@@ -263,11 +262,14 @@ void Stage::failed(const PlannedFetch& planned, const CopyResult& result) {
     say(Level::kWarn, "{} is full: staging within what fits", folder_->path());
   }
   plans_->stage.on_failed(planned, result.failure);
-  const auto at = copies_.by_file.find(planned.file);
-  if (at != copies_.by_file.end() && at->second.name == 0 &&
-      plans_->stage.table().has(planned.file) == CopyTable::Has::kNot) {
-    remove(planned.file);
-  }
+  give_up(planned.file);
+}
+
+// It was announced and has no copy, unless it is being fetched again.
+void Stage::give_up(SampleFileId file) {
+  const auto at = copies_.by_file.find(file);
+  const bool copied = at == copies_.by_file.end() || at->second.name != 0;
+  if (!copied && plans_->stage.table().has(file) == CopyTable::Has::kNot) remove(file);
   remove_evicted();
 }
 
@@ -362,7 +364,6 @@ void Stage::see_mounts() {
 }
 
 void Stage::mounts_changed() {
-  if (mounts_ == nullptr) return;
   std::vector<StageWatch::Change> changes;
   for (const std::string& point : mounts_->changed()) watch_->mounted(point, &changes);
   drop_changed(changes);

@@ -111,7 +111,8 @@ class Stage {
 
   CopyRules rules() const;
   void write_to_log(policy::SampleFileId file, const Copy& copy, bool leaves);
-  std::optional<CopyJob> job_of(const policy::PlannedFetch& planned);
+  bool announce(const policy::PlannedFetch& planned);
+  CopyJob job_of(const policy::PlannedFetch& planned);
   void fetch(std::span<const policy::PlannedFetch> together);
   void made(const policy::PlannedFetch& planned, const std::string& path, uint64_t name,
             CopyDone done);
@@ -121,6 +122,7 @@ class Stage {
                CopyResult result);
   void checked(const policy::PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
   void failed(const policy::PlannedFetch& fetch, const CopyResult& result);
+  void give_up(policy::SampleFileId file);
   void remove(policy::SampleFileId file);
   void drop_below(const std::string& path);
   void mounts_changed();

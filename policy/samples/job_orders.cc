@@ -117,12 +117,18 @@ bool JobOrders::is_random(SessionId session, DatasetId dataset) const {
 void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index, uint64_t reader,
                      bool at_once) {
   const auto at = job_of(session, dataset);
-  if (at == jobs_.end()) return;
-  SampleOrder& order = jobs_.at(at->first).order;
-  const uint32_t before = order.epoch();
-  order.take(static_cast<uint32_t>(index), reader, at_once);
-  if (order.taken() == order.size()) order.peek();  // the next epoch begins, if it is known
-  turns_ += order.epoch() != before ? 1 : 0;
+  if (at != jobs_.end())
+    jobs_.at(at->first).order.take(static_cast<uint32_t>(index), reader, at_once);
+}
+
+bool JobOrders::begin_epochs() {
+  bool began = false;
+  for (auto& [key, job] : jobs_) {
+    if (job.order.taken() == job.order.size()) job.order.peek();
+    const uint64_t running = uint64_t{job.order.epoch()} + 1;
+    began |= std::exchange(job.running, running) != running;
+  }
+  return began;
 }
 
 std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& judge,
@@ -146,6 +152,9 @@ std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const W
   if (std::exchange(job.trial, trial) && !trial) job.order.rewind();  // the control group, too
   // What is to be read of one range after another is joined, and a log is read whole.
   job.order.set_sequence(job.order.sequential() || (in_sequence && in_sequence(key.second)));
+  // Its reader was faster, and has read the original.
+  const WantedExtent& last = job.last;
+  if (!job.order.is_ahead(last.epoch, last.position, last.sample)) job.pending.clear();
   for (unsigned checked = 0; checked < kMaxChecked; ++checked) {
     while (!job.pending.empty()) {
       const Extent extent = job.pending.back();

@@ -28,6 +28,7 @@ class JobOrders {
     bool of_files = false;        // any sample that was handed out did
     uint64_t files = 1;           // of the sample of whole files that was handed out last
     bool trial = false;           // a trial of the dataset was running at the last call
+    uint64_t running = 0;         // the running epoch + 1 at the last call of begin_epochs()
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
   };
   using Key = std::pair<SessionId, DatasetId>;  // session and dataset
@@ -45,8 +46,9 @@ class JobOrders {
   void leave(SessionId session);
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
-  // How often an epoch began whose order had waited: other samples are read next from then on.
-  uint64_t turns() const { return turns_; }
+  // Epochs begin whose orders wait for the end of another that has ended. True: since the last call
+  // one began, in whatever way: other samples are read next from now on.
+  bool begin_epochs();
   const Jobs& all() const { return jobs_; }
 
   // The session's first process was started by a process of `parent`: a spawned worker is a session
@@ -128,7 +130,7 @@ class JobOrders {
   const Datasets& datasets_;
   const FileTable& files_;
   BookMemory& memory_;
-  uint64_t changes_ = 0, turns_ = 0;
+  uint64_t changes_ = 0;
   Jobs jobs_;
   std::map<SessionId, SessionId> parents_;  // by session
   Key last_turn_;

@@ -274,15 +274,32 @@ TEST(SampleBook, AnEpochThatBeginsWithItsLastSampleIsNoticed) {
   Book book;
   const auto first = shuffled(100, 1), second = shuffled(100, 2);
   for (uint32_t i = 0; i < 100; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  const uint64_t before = book.orders().turns();
   book.publish(SessionId{1}, book.data, 0, 0, first);
+  EXPECT_TRUE(book.orders().begin_epochs()) << "the first";
   book.publish(SessionId{1}, book.data, 1, 0, second);
   for (const uint32_t index : first) {
-    EXPECT_EQ(book.orders().turns(), before);
+    EXPECT_FALSE(book.orders().begin_epochs());
     book.read(1, index, {{index * 4096ULL, 4096, FileId{9}}});
+    EXPECT_EQ(book.orders().running(SessionId{1}, book.data)->epoch, 0U) << "its last one, too";
   }
-  EXPECT_EQ(book.orders().turns(), before + 1);
+  EXPECT_TRUE(book.orders().begin_epochs());
+  EXPECT_EQ(book.orders().running(SessionId{1}, book.data)->epoch, 1U);
   EXPECT_EQ(book.orders().upcoming(book.data), second);
+  EXPECT_FALSE(book.orders().begin_epochs());
+}
+
+// There was no room for a sample; its reader came and read the original, and then it was fetched.
+TEST(SampleBook, WhatWasReadMeanwhileIsNotFetched) {
+  Book book;
+  const auto order = shuffled(1000, 1);
+  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto full = [](SessionId, const Extent&) { return Verdict::kLater; };
+  EXPECT_FALSE(book.orders().next(bytes(1 << 20), full));
+  book.read(1, order[0], {{order[0] * 4096ULL, 4096, FileId{9}}});
+  const auto next = book.orders().next(bytes(1 << 20), take_all);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->sample, order[1]);
 }
 
 TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {

@@ -13,6 +13,7 @@ using protocol::MessageKind;
 
 constexpr uint64_t kPredictShare = 20;  // predictions take at most 1/20 of the core thread's time
 constexpr uint64_t kPredictNs = 50 * kMillisecond;  // least time between two predictions
+constexpr uint64_t kTurnShare = 4;                  // as kPredictShare, as epochs begin
 
 }  // namespace
 
@@ -94,9 +95,9 @@ void StageRequests::handle(const Peer& peer, const SettleMessage& message,
 
 void StageRequests::predict(uint64_t now) {
   // What the epoch that begins reads again is not to make room for what it reads first.
-  const uint64_t turns = plans_->samples.orders().turns();
-  const bool turned = std::exchange(seen_turns_, turns) != turns;
-  if (!turned && (!plans_->orders_changed || now < next_prediction_ns_)) return;
+  const bool began = plans_->samples.orders().begin_epochs();
+  plans_->orders_changed |= began;
+  if (!plans_->orders_changed || now < (began ? next_turn_ns_ : next_prediction_ns_)) return;
   plans_->orders_changed = false;
   plans_->scheduler.retention().predict();
   if (stage_->exists()) {
@@ -105,6 +106,7 @@ void StageRequests::predict(uint64_t now) {
   }
   const uint64_t took = now_ns() - now;
   next_prediction_ns_ = now + std::max(kPredictNs, kPredictShare * took);
+  next_turn_ns_ = now + kTurnShare * took;
 }
 
 }  // namespace sluice::optimizer

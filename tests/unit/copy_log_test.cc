@@ -113,6 +113,25 @@ class CopyLogTest : public ::testing::Test {
   CopyLog log_{mailbox_, &plans_};
 };
 
+// As many copies were made at once for what waits to be written as there are threads, each of any
+// size, before the first of them counted.
+TEST_F(CopyLogTest, CopiesThatAreBeingMadeAreAmongWhatWaits) {
+  std::vector<uint64_t> begun;
+  for (uint32_t sample = 0; log_.may_write(); ++sample) {
+    plans_.sample_files.set_bytes(file_[sample], 10 << 20);
+    begun.push_back(log_.begin_copy(file_[sample]));
+    ASSERT_EQ(begun.back(), 10U << 20) << "and no more than that may be copied";
+  }
+  EXPECT_EQ(begun.size(), CopyLog::kMostWaiting / (10 << 20) + 1);
+  for (const uint64_t bytes : begun) log_.end_copy(bytes);
+  const SampleFileId unknown = plans_.sample_files.intern("/data/unknown");
+  const uint64_t most = log_.begin_copy(unknown);
+  EXPECT_GE(most, 1U << 20) << "of a size that is not known";
+  EXPECT_LE(most, policy::FollowedJob::kMostBytes);
+  log_.end_copy(most);
+  EXPECT_TRUE(log_.may_write());
+}
+
 // A chunk has at least sixteen samples, of up to 64 MiB: all of it at once would be a gigabyte.
 TEST_F(CopyLogTest, ChunksThatAreTooLargeAreReadSampleBySample) {
   bytes_ = 2 << 20;

@@ -19,6 +19,8 @@ namespace {
 // Bytes of a chunk, about: one request of at least 1 MiB; chunks that wait for their fetches take a
 // small part of the memory for copies.
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20, kChunkShare = 64;
+// Of a file whose size is not known: times what is usual, and at least.
+constexpr uint64_t kUnknownTimes = 4, kLeastUnknown = 1 << 20;
 constexpr uint64_t kFewWaiting = 4 << 20;  // bytes that wait to be written: the writer has time
 // Bytes that are moved after the epoch turned, beyond the budget as long as the old log is there.
 constexpr uint64_t kMostTurned = 256 << 20;
@@ -219,6 +221,15 @@ bool CopyLog::move(SampleFileId file) {
   if (!sample || !followed_->job->plan().is_ahead() || !put_off(*sample)) return false;
   move_later();
   return true;
+}
+
+uint64_t CopyLog::begin_copy(SampleFileId file) {
+  const policy::FileTable& files = plans_->sample_files;
+  const uint64_t about = files.bytes(file);
+  const uint64_t most =
+      files.knows_bytes(file) ? about : std::max(kUnknownTimes * about, kLeastUnknown);
+  waiting_ += std::min(most, FollowedJob::kMostBytes);
+  return std::min(most, FollowedJob::kMostBytes);
 }
 
 void CopyLog::write(SampleFileId file, UniqueFd copy, const protocol::StageStat& stat,

@@ -54,6 +54,10 @@ class CopyLog {
   // The file was read. If it is in the log that is read, it is written to the next one from there.
   bool move(policy::SampleFileId file);
   bool may_write() const { return files_ != nullptr && waiting_ < kMostWaiting; }
+  // A copy of the file is about to be made for write(): of how many bytes at most. They count among
+  // what waits until end_copy().
+  uint64_t begin_copy(policy::SampleFileId file);
+  void end_copy(uint64_t bytes) { waiting_ -= bytes; }
   bool follows(policy::DatasetId dataset) const {
     return followed_ != nullptr && followed_->job->dataset() == dataset;
   }

@@ -245,10 +245,7 @@ void Stage::check(const PlannedFetch& planned) {
 }
 
 void Stage::checked(const PlannedFetch& planned, uint64_t begun, const CopyResult& result) {
-  if (!result.good) {
-    failed(planned, result);
-    return;
-  }
+  if (!result.good) return failed(planned, result);
   const auto at = copies_.by_file.find(planned.file);
   if (plans_->stage.on_valid(planned) && at != copies_.by_file.end())
     index_.validated(at->second.record, begun);
@@ -288,12 +285,15 @@ void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> 
   if (at != copies_.by_file.end() && at->second.name != 0) write_to_log(file, at->second, false);
   if (plans_->stage.table().has(file) != CopyTable::Has::kNot) return;
   if (disk_.log.move(file) || !disk_.log.may_write()) return;
-  auto work = [this, file, path = plans_->sample_files.path(file), rules = rules(),
-               mailbox = base_->loop.mailbox()] {
+  auto work = [this, file, path = plans_->sample_files.path(file), any = mounts_seen_.any,
+               most = disk_.log.begin_copy(file), mailbox = base_->loop.mailbox()] {
     protocol::StageStat stat;
     auto copy = std::make_shared<UniqueFd>();
-    if (!copy_cached(path, rules, copy.get(), &stat)) return;
-    mailbox->post([=, this] { disk_.log.write(file, std::move(*copy), stat, false); });
+    copy_cached(path, {.any_mount = any, .most_bytes = most}, copy.get(), &stat);
+    mailbox->post([=, this] {
+      disk_.log.end_copy(most);
+      disk_.log.write(file, std::move(*copy), stat, false);  // or there is none
+    });
   };
   executor_.run(plans_->stage.mounts().device_of(file, policy::kNoSession), std::move(work));
 }

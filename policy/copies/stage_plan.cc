@@ -36,7 +36,9 @@ FetchVerdict StagePlan::judge(SampleFileId file, uint64_t now_ns, SessionId sess
     ++copy->readers;
     if (needed_again) table_.set_state(file, *copy, State::kAhead);
     if (!check) {
-      return copy->state == State::kFetching ? FetchVerdict::kNever : FetchVerdict::kHere;
+      // What a chunk brought is ahead, too: further chunks would displace it.
+      const bool ahead = copy->state == State::kFetching || copy->brought;
+      return ahead ? FetchVerdict::kNever : FetchVerdict::kHere;
     }
     if (!mount.busy(now_ns)) return FetchVerdict::kTake;
     // It is not the order that waits for its mount: what comes after it may have another.

@@ -34,6 +34,13 @@ struct Book : SampleBook {
     for (const Extent& extent : parts) part(reader, data, index, extent);
     end(reader, data, index);
   }
+  // All samples are known, and are read in the order that is returned.
+  std::vector<uint32_t> all_in_an_order() {
+    const auto order = shuffled(1000, 1);
+    for (uint32_t i = 0; i < 1000; ++i) read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
+    publish(SessionId{1}, data, 0, 0, order);
+    return order;
+  }
 };
 
 Verdict take_all(SessionId, const Extent&) { return Verdict::kTake; }
@@ -79,9 +86,7 @@ TEST(SampleBook, WhatIsLearnedAfterTheOrderWasPublishedIsWantedToo) {
 
 TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
   Book book;
-  const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   int handed = 0;
   while (book.orders().next(bytes(16 * 4096), take_all)) ++handed;
   EXPECT_EQ(handed, 16);
@@ -93,9 +98,7 @@ TEST(SampleBook, StaysWithinTheWindowAheadOfItsReaders) {
 // It lies behind what was handed out meanwhile, and is read sooner.
 TEST(SampleBook, TheControlGroupIsWantedOnceItsTrialIsOver) {
   Book book;
-  const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   book.datasets().set_trial(book.data, false, true);
   std::set<uint32_t> wanted;
   while (const auto one = book.orders().next(bytes(200 * 4096), take_all)) {
@@ -117,9 +120,7 @@ TEST(SampleBook, TheControlGroupIsWantedOnceItsTrialIsOver) {
 
 TEST(SampleBook, WhatIsToBeBroughtInAnotherWayIsWantedOnceMore) {
   Book book;
-  const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   int before = 0, after = 0;
   while (book.orders().next(bytes(200 * 4096), take_all)) ++before;
   EXPECT_EQ(before, 200);
@@ -252,9 +253,7 @@ TEST(SampleBook, TheWindowOfKnownWorkersDoesNotGrowWithTheirBatches) {
 // idle: a sample that has a copy counted like one that is to be fetched.
 TEST(SampleBook, WhatHasACopyLeavesTheWindowToWhatIsToBeFetched) {
   Book book;
-  const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   uint64_t here = 0;
   const JobOrders::Judge judge = [&here](SessionId, const Extent& extent) {
     if (extent.offset / 4096 % 20 == 0) return Verdict::kTake;
@@ -268,8 +267,8 @@ TEST(SampleBook, WhatHasACopyLeavesTheWindowToWhatIsToBeFetched) {
   EXPECT_LT(here, 200U) << "and not the whole epoch is ahead";
 }
 
-// Nothing was predicted anew when an epoch began whose order had been known before: what memory had
-// retained for it made room for its first samples.
+// Nothing was predicted again when an epoch began whose order had been known before: what memory
+// had retained for it made room for its first samples.
 TEST(SampleBook, AnEpochThatBeginsWithItsLastSampleIsNoticed) {
   Book book;
   const auto first = shuffled(100, 1), second = shuffled(100, 2);
@@ -291,9 +290,7 @@ TEST(SampleBook, AnEpochThatBeginsWithItsLastSampleIsNoticed) {
 // There was no room for a sample; its reader came and read the original, and then it was fetched.
 TEST(SampleBook, WhatWasReadMeanwhileIsNotFetched) {
   Book book;
-  const auto order = shuffled(1000, 1);
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   const auto full = [](SessionId, const Extent&) { return Verdict::kLater; };
   EXPECT_FALSE(book.orders().next(bytes(1 << 20), full));
   book.read(1, order[0], {{order[0] * 4096ULL, 4096, FileId{9}}});
@@ -317,9 +314,7 @@ TEST(SampleBook, ReadsOfSamplesThatOverlapBelongToNone) {
 // more, and was read from storage one sample after the other.
 TEST(SampleBook, SamplesOfOneCallAreWantedUntilTheyEnd) {
   Book book;
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  const auto order = shuffled(1000, 1);
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   for (uint32_t at = 0; at < 8; ++at) book.begin(SessionId{1}, 1, book.data, order[at]);
   const auto first = book.orders().next(bytes(4 * 4096), take_all);
   ASSERT_TRUE(first);
@@ -336,9 +331,7 @@ TEST(SampleBook, SamplesOfOneCallAreWantedUntilTheyEnd) {
 
 TEST(SampleBook, SamplesOfOneCallAreNotWantedWhenTheirReaderIsGone) {
   Book book;
-  for (uint32_t i = 0; i < 1000; ++i) book.read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
-  const auto order = shuffled(1000, 1);
-  book.publish(SessionId{1}, book.data, 0, 0, order);
+  const auto order = book.all_in_an_order();
   constexpr uint64_t kReader = 77ULL << 32 | 1;
   for (uint32_t at = 0; at < 8; ++at) book.begin(SessionId{1}, kReader, book.data, order[at]);
   book.remove_process(77);

@@ -165,7 +165,7 @@ void Retention::choose_policy(DatasetId dataset, std::vector<FilePages>* freed) 
                                        : PolicyKind::kAuto;
   if (wanted == now) return;
   records_.change_policy(dataset, wanted, samples_->set(dataset)->reach(), freed);
-  if (wanted != PolicyKind::kFileOrder) predict(dataset);
+  if (wanted != PolicyKind::kFileOrder) predict(dataset, 1);
 }
 
 // The record's pages; its files belong to the dataset from now on.
@@ -216,12 +216,15 @@ void Retention::on_read(SessionId session, DatasetId dataset, uint64_t index,
 }
 
 void Retention::predict() {
-  for (const DatasetId dataset : records_.tracked()) predict(dataset);
+  const std::vector<DatasetId> tracked = records_.tracked();
+  for (const DatasetId dataset : tracked) predict(dataset, tracked.size());
 }
 
-// Samples whose indices are too high for a policy's tables are left out.
-void Retention::predict(DatasetId dataset) {
-  std::vector<uint32_t> order = samples_->orders().upcoming(dataset);
+// Samples whose indices are too high for a policy's tables are left out. `datasets` share in how
+// much is predicted.
+void Retention::predict(DatasetId dataset, size_t datasets) {
+  std::vector<uint32_t> order =
+      samples_->orders().upcoming(dataset, JobOrders::kMostUpcoming / datasets);
   const uint64_t end = limit(dataset) / kEntryBytes;
   std::erase_if(order, [end](uint32_t sample) { return sample >= end; });
   records_.predict(dataset, order);

@@ -95,7 +95,7 @@ class Retention {
   void set_capacity(DatasetId dataset, uint64_t capacity, std::vector<FilePages>* freed);
   std::optional<PolicyKind> requested_policy(DatasetId dataset) const;
   void choose_policy(DatasetId dataset, std::vector<FilePages>* freed);
-  void predict(DatasetId dataset);
+  void predict(DatasetId dataset, size_t datasets);
   void untrack(DatasetId dataset);
 
   SampleBook* const samples_;

@@ -263,26 +263,42 @@ bool JobOrders::lacks_locations(SessionId session) const {
   });
 }
 
-std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset) const {
+// Among how many running epochs, of the dataset or of all, what is predicted is divided.
+size_t JobOrders::unfinished(std::optional<DatasetId> dataset) const {
+  const auto count = std::count_if(jobs_.begin(), jobs_.end(), [dataset](const auto& entry) {
+    const SampleOrder& order = entry.second.order;
+    return (!dataset || entry.first.second == *dataset) && order.taken() < order.size();
+  });
+  return std::max<size_t>(static_cast<size_t>(count), 1);
+}
+
+std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset, size_t most) const {
+  const size_t share = most / unfinished(dataset);
   std::vector<std::vector<uint32_t>> each;
   for (const auto& [key, job] : jobs_) {
     if (key.second != dataset) continue;
     std::vector<uint32_t>& samples = each.emplace_back();
-    job.order.for_each_left([&](uint32_t index) { samples.push_back(index); });
+    job.order.for_each_left([&](uint32_t index) {
+      if (samples.size() < share) samples.push_back(index);
+      return samples.size() < share;
+    });
   }
   return in_turns(std::move(each));
 }
 
-std::vector<SampleFileId> JobOrders::upcoming_files() const {
+std::vector<SampleFileId> JobOrders::upcoming_files(size_t most) const {
+  const size_t share = most / unfinished(std::nullopt);
   std::vector<std::vector<SampleFileId>> each;
   for (const auto& [key, job] : jobs_) {
     const Datasets::Dataset* dataset = datasets_.find(key.second);
     if (dataset == nullptr) continue;
     std::vector<SampleFileId>& files = each.emplace_back();
+    size_t seen = 0;
     job.order.for_each_left([&](uint32_t index) {
       for (const Extent& part : dataset->set.parts(index)) {
-        if (part.file.is_whole()) files.push_back(part.file.whole());
+        if (part.file.is_whole() && files.size() < share) files.push_back(part.file.whole());
       }
+      return files.size() < share && ++seen < share;
     });
   }
   return in_turns(std::move(each));

@@ -106,10 +106,14 @@ class JobOrders {
   // Whether there is an order, other than the file's, over a dataset of the session of which too
   // few samples are known.
   bool lacks_locations(SessionId session) const;
-  // Whole files in the order in which all jobs together will read them, as far as it is known.
-  std::vector<SampleFileId> upcoming_files() const;
+  // Whole files in the order in which all jobs together will read them, as far as it is known; of
+  // more than `most` those that come first, as many of each running epoch.
+  std::vector<SampleFileId> upcoming_files(size_t most = kMostUpcoming) const;
   // Samples of the dataset, likewise.
-  std::vector<uint32_t> upcoming(DatasetId dataset) const;
+  std::vector<uint32_t> upcoming(DatasetId dataset, size_t most = kMostUpcoming) const;
+  // A job that makes a dataset for each epoch and leaves the epochs early has orders without number
+  // whose rest is never read; a prediction is to hold up the core thread for 0.1 s at most.
+  static constexpr size_t kMostUpcoming = 2'000'000;
   // Whole files of the next `samples` samples of each of the session's orders, which take turns.
   std::vector<SampleFileId> next_files(SessionId session, size_t samples) const;
   // How many samples of its running epochs the session has begun to read.
@@ -121,6 +125,7 @@ class JobOrders {
 
  private:
   void erase(const std::function<bool(const Key&)>& which);
+  size_t unfinished(std::optional<DatasetId> dataset) const;
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
   Jobs::const_iterator job_of(SessionId session, DatasetId dataset) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;

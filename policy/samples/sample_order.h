@@ -63,11 +63,11 @@ class SampleOrder {
     bool begins = false;  // fewer were taken than workers are usually apart: all begin at once
   };
   Beyond beyond() const;
-  // Visits what is left of the running epoch, position by position.
+  // Visits what is left of the running epoch, position by position, while `visit` returns true.
   template <typename Visit>
   void for_each_left(Visit visit) const {
     for (uint64_t at = head_; at < current_.size(); ++at) {
-      if (!taken_[at]) visit(current_[at]);
+      if (!taken_[at] && !visit(current_[at])) return;
     }
   }
 

@@ -287,6 +287,35 @@ TEST(SampleBook, AnEpochThatBeginsWithItsLastSampleIsNoticed) {
   EXPECT_FALSE(book.orders().begin_epochs());
 }
 
+// 128 datasets of a job that left each epoch early: one prediction took 0.3 s, and so long the
+// optimizer answered no question.
+TEST(SampleBook, APredictionIsBounded) {
+  Book book;
+  std::vector<uint32_t> order(50);
+  std::iota(order.begin(), order.end(), 0U);
+  const DatasetId both[] = {book.use(SessionId{1}, "first", 50),
+                            book.use(SessionId{1}, "next", 50)};
+  uint32_t file = 0;
+  for (const DatasetId dataset : both) {
+    for (const uint32_t sample : order) {
+      book.datasets().locate(SessionId{1}, dataset, sample,
+                             {policy::whole_file(policy::SampleFileId{++file})},
+                             policy::Source::kDeclared);
+    }
+    book.publish(SessionId{1}, dataset, 0, 0, order);
+  }
+  std::vector<policy::SampleFileId> first;
+  for (uint32_t i = 1; i <= 10; ++i) {
+    first.push_back(policy::SampleFileId{i});
+    first.push_back(policy::SampleFileId{50 + i});
+  }
+  EXPECT_EQ(book.orders().upcoming_files(20), first) << "of each the nearest";
+  EXPECT_EQ(book.orders().upcoming(both[1], 30), std::vector(order.begin(), order.begin() + 30));
+  EXPECT_EQ(book.orders().upcoming(both[1]), order);
+  for (const uint32_t sample : order) book.begin(SessionId{1}, 1, both[0], sample);
+  EXPECT_EQ(book.orders().upcoming_files(20).size(), 20U) << "one that was read takes no share";
+}
+
 // There was no room for a sample; its reader came and read the original, and then it was fetched.
 TEST(SampleBook, WhatWasReadMeanwhileIsNotFetched) {
   Book book;

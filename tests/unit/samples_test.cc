@@ -36,7 +36,7 @@ struct Book : SampleBook {
   }
   // All samples are known, and are read in the order that is returned.
   std::vector<uint32_t> all_in_an_order() {
-    const auto order = shuffled(1000, 1);
+    auto order = shuffled(1000, 1);
     for (uint32_t i = 0; i < 1000; ++i) read(1, i, {{i * 4096ULL, 4096, FileId{9}}});
     publish(SessionId{1}, data, 0, 0, order);
     return order;

@@ -1,5 +1,7 @@
 #include "policy/copies/copy_room.h"
 
+#include <unordered_map>
+
 namespace sluice::policy {
 namespace {
 
@@ -150,18 +152,21 @@ bool CopyRoom::make_room(uint64_t bytes) {
   return table_.used() + bytes <= limit();
 }
 
-void CopyRoom::predict(std::span<const SampleFileId> order) {
+void CopyRoom::predict(const UpcomingFiles& coming) {
   std::vector<bool> wanted(files_.size() + 1);
   std::vector<SampleId> numbers;
-  numbers.reserve(order.size());
-  for (const SampleFileId file : order) {
+  numbers.reserve(coming.order.size());
+  for (const SampleFileId file : coming.order) {
     wanted[number(file)] = true;
     numbers.push_back(number(file));
   }
   policy_->clear_order();
-  if (!order.empty()) policy_->append_order(numbers);
-  table_.await(wanted);
+  if (!numbers.empty()) policy_->append_order(numbers);
+  std::unordered_map<SampleFileId, uint32_t> readers;
+  for (const SampleFileId file : coming.readers) ++readers[file];
+  const std::vector<SampleFileId> left = table_.await(wanted, readers);
   fit_policy();
+  for (const SampleFileId file : left) offer_unread(file, *table_.find(file));
 }
 
 void CopyRoom::evict(SampleFileId file) {

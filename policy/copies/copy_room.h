@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "policy/copies/copy_mounts.h"
@@ -17,6 +16,7 @@
 #include "policy/replacement/policy.h"
 #include "policy/replacement/table.h"
 #include "policy/samples/file_table.h"
+#include "policy/samples/wanted.h"
 #include "policy/util/ids.h"
 
 namespace sluice::policy {
@@ -37,9 +37,9 @@ class CopyRoom {
   // The file's importance, for policies that use it.
   void set_importance(SampleFileId file, float importance);
   void end_session(SessionId session) { policy_->end_job(number(session)); }
-  // The order of the coming reads of all jobs; replaces the previous one. Copies that are ahead and
-  // not in it become spent.
-  void predict(std::span<const SampleFileId> order);
+  // The coming reads of all jobs; they replace the previous ones. A copy that is ahead and has no
+  // reader any more is retained if the policy retains it, or spent.
+  void predict(const UpcomingFiles& coming);
 
   // A copy that takes more is of no use.
   uint64_t limit() const { return std::min(budget_, limit_); }

@@ -65,15 +65,23 @@ void CopyTable::set_awaited(StagedCopy& copy, bool awaited) {
   count(copy, true);
 }
 
-void CopyTable::await(const std::vector<bool>& wanted) {
+std::vector<SampleFileId> CopyTable::await(
+    const std::vector<bool>& wanted, const std::unordered_map<SampleFileId, uint32_t>& readers) {
+  std::vector<SampleFileId> left;
   for (auto& [file, copy] : copies_) {
     set_awaited(copy, wanted[number(file)]);
-    if (wanted[number(file)]) continue;
-    copy.readers = 0;
-    if (copy.state != State::kAhead) continue;
-    waste(copy);
-    set_state(file, copy, State::kSpent);
+    const auto coming = readers.find(file);
+    copy.readers = coming == readers.end() ? 0 : coming->second;
+    if (copy.readers > 0 || copy.state != State::kAhead) continue;
+    if (copy.awaited && !copy.to_cache) {
+      set_state(file, copy, State::kRead);
+      left.push_back(file);
+    } else {
+      if (!copy.awaited) waste(copy);
+      set_state(file, copy, State::kSpent);
+    }
   }
+  return left;
 }
 
 // If the copy was not read, it will not be.

@@ -64,8 +64,11 @@ class CopyTable {
   void set_charged(StagedCopy& copy, uint64_t bytes);
   void set_state(SampleFileId file, StagedCopy& copy, State state);
   void set_awaited(StagedCopy& copy, bool awaited);
-  // Awaited is what `wanted` is true of, by file. What is not and was ahead becomes spent.
-  void await(const std::vector<bool>& wanted);
+  // Awaited is what `wanted` is true of, by file, and each copy has as many coming readers as
+  // `readers` says. What was ahead and has none is spent if it is not awaited; if it is, it counts
+  // as read and is returned, for the policy to decide.
+  std::vector<SampleFileId> await(const std::vector<bool>& wanted,
+                                  const std::unordered_map<SampleFileId, uint32_t>& readers);
   void remove(SampleFileId file);  // a fetch that brought no copy
   void evict(SampleFileId file);   // the copy must be removed
   // The spent copy that was spent first, which is no longer among them; zero: none.

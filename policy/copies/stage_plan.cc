@@ -157,7 +157,8 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   }
   table_.set_charged(*copy, charged);
   copy->brought = std::exchange(copy->companion, false);
-  if (copy->readers == 0 && copy->brought) {
+  // It came with another's chunk, or its reader's epoch was left and a later one reads it.
+  if (copy->readers == 0 && !copy->to_cache && (copy->brought || copy->awaited)) {
     table_.set_state(fetch.file, *copy, State::kRead);
     room_.fit_policy();
     room_.offer_unread(fetch.file, *copy);
@@ -237,7 +238,10 @@ Hit StagePlan::on_read(SessionId session, SampleFileId file) {
   if (copy == nullptr ||
       copy->state == State::kFetching) {  // its reader did not wait for the fetch
     room_.passed(file);
-    if (copy != nullptr && copy->readers > 0) --copy->readers;
+    if (copy != nullptr) {
+      table_.set_awaited(*copy, false);
+      if (copy->readers > 0) --copy->readers;
+    }
     return {};
   }
   Hit hit;
@@ -290,9 +294,9 @@ void StagePlan::drop_dataset(DatasetId dataset) {
   drop_if([dataset](const StagedCopy& copy) { return copy.dataset == dataset; });
 }
 
-void StagePlan::predict(std::span<const SampleFileId> order) {
+void StagePlan::predict(const UpcomingFiles& coming) {
   files_.retry_refused();
-  room_.predict(order);
+  room_.predict(coming);
 }
 
 void StagePlan::need_originals(DatasetId dataset) {

@@ -15,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -107,8 +106,9 @@ class StagePlan {
   void drop_all();
   void drop_dataset(DatasetId dataset);  // the copies that were made for it
 
-  // A new order is known, as CopyRoom::predict(): files that could not be staged are tried again.
-  void predict(std::span<const SampleFileId> order);
+  // Other files are read next, as CopyRoom::predict(): files that could not be staged are tried
+  // again.
+  void predict(const UpcomingFiles& coming);
   // The dataset's samples are read from the originals: copies that were made for it are dropped.
   void need_originals(DatasetId dataset);
   void remove_dataset(DatasetId dataset) { originals_.erase(dataset); }

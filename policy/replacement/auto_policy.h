@@ -2,6 +2,7 @@
 // bytes a sample more than the chosen policy.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,7 @@ class AutoPolicy : public Policy {
   Decision access(uint32_t job, SampleId sample, uint64_t bytes,
                   std::vector<SampleId>* evicted) override;
   Decision offer(SampleId sample, uint64_t bytes, std::vector<SampleId>* evicted) override {
+    end_ = std::max(end_, sample + 1);
     return now_->offer(sample, bytes, evicted);
   }
   void passed(SampleId sample) override { now_->passed(sample); }

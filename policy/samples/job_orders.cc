@@ -11,6 +11,9 @@ constexpr unsigned kMaxParents = 8;        // from a worker up to the session wi
 // An order is searched again when so many more samples are known, or this fraction of the order.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
+// An epoch is left when a later one of its session has read so many samples: several batches, since
+// a job may read two datasets by turns.
+constexpr uint64_t kLeftBehind = 256;
 // What has a copy counts for this part of its bytes as ahead: where most have, the few that have
 // none are wanted soon enough to keep the storage busy; and yet not a whole epoch at once.
 constexpr uint32_t kHereShare = 4;
@@ -65,6 +68,7 @@ void JobOrders::remove_dataset(DatasetId dataset) {
 
 void JobOrders::leave(SessionId session) {
   erase([session](const Key& key) { return key.first == session; });
+  takes_.erase(session);
   std::erase_if(parents_, [&](const auto& entry) {
     return entry.first == session || entry.second == session;
   });
@@ -117,8 +121,11 @@ bool JobOrders::is_random(SessionId session, DatasetId dataset) const {
 void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index, uint64_t reader,
                      bool at_once) {
   const auto at = job_of(session, dataset);
-  if (at != jobs_.end())
-    jobs_.at(at->first).order.take(static_cast<uint32_t>(index), reader, at_once);
+  if (at == jobs_.end()) return;
+  Job& job = jobs_.at(at->first);
+  job.passed_at.reset();
+  ++takes_[at->first.first];
+  job.order.take(static_cast<uint32_t>(index), reader, at_once);
 }
 
 bool JobOrders::begin_epochs() {
@@ -126,7 +133,17 @@ bool JobOrders::begin_epochs() {
   for (auto& [key, job] : jobs_) {
     if (job.order.taken() == job.order.size()) job.order.peek();
     const uint64_t running = uint64_t{job.order.epoch()} + 1;
-    began |= std::exchange(job.running, running) != running;
+    if (std::exchange(job.running, running) == running) continue;
+    began = true;
+    for (auto at = jobs_.lower_bound({key.first, DatasetId{}});
+         at != jobs_.end() && at->first.first == key.first; ++at) {
+      if (!at->second.passed_at) at->second.passed_at = takes_[key.first];
+    }
+    job.passed_at.reset();
+  }
+  for (auto& [key, job] : jobs_) {
+    const bool left = job.passed_at && takes_[key.first] >= *job.passed_at + kLeftBehind;
+    began |= std::exchange(job.left, left) != left;
   }
   return began;
 }
@@ -229,7 +246,8 @@ bool JobOrders::is_ahead(const WantedExtent& wanted) const {
 uint64_t JobOrders::beyond(DatasetId dataset) const {
   uint64_t sum = 0, most = 0;
   for (const auto& [key, job] : jobs_) {
-    if (!job.of_files || (key.second != dataset && !job.order.unfinished())) continue;
+    const bool reads = job.order.unfinished() && !job.left;
+    if (!job.of_files || (key.second != dataset && !reads)) continue;
     const SampleOrder::Beyond beyond = job.order.beyond();
     sum += beyond.by_worker ? beyond.samples * job.files : 0;
     if (!beyond.by_worker) most = std::max(most, beyond.samples * job.files);
@@ -237,12 +255,17 @@ uint64_t JobOrders::beyond(DatasetId dataset) const {
   return sum + most;
 }
 
-void JobOrders::for_each_ahead(const std::function<void(const Extent&)>& visit) const {
+void JobOrders::for_each_ahead(const Visit& visit) const {
   for (const auto& [key, job] : jobs_) {
     const Datasets::Dataset* dataset = datasets_.find(key.second);
     if (dataset == nullptr) continue;
-    job.order.for_each_ahead([&](uint32_t index) {
-      for (const Extent& part : dataset->set.parts(index)) visit(part);
+    const bool pending = !job.pending.empty() &&
+                         job.order.is_ahead(job.last.epoch, job.last.position, job.last.sample);
+    job.order.for_each_ahead([&](uint32_t index, uint64_t position) {
+      const auto parts = dataset->set.parts(index);
+      const size_t left = pending && position == job.last.position ? job.pending.size() : 0;
+      for (size_t at = 0; at < parts.size(); ++at)
+        visit(parts[at], at + left < parts.size() && !job.left);
     });
   }
 }
@@ -263,22 +286,24 @@ bool JobOrders::lacks_locations(SessionId session) const {
   });
 }
 
-// Among how many running epochs, of the dataset or of all, what is predicted is divided.
-size_t JobOrders::unfinished(std::optional<DatasetId> dataset) const {
-  const auto count = std::count_if(jobs_.begin(), jobs_.end(), [dataset](const auto& entry) {
+// Those with samples left in their running epochs, among which what is predicted is divided.
+std::vector<const JobOrders::Jobs::value_type*> JobOrders::unfinished(const Which& which) const {
+  std::vector<const Jobs::value_type*> found;
+  for (const auto& entry : jobs_) {
     const SampleOrder& order = entry.second.order;
-    return (!dataset || entry.first.second == *dataset) && order.taken() < order.size();
-  });
-  return std::max<size_t>(static_cast<size_t>(count), 1);
+    if (order.taken() < order.size() && which(entry.first, entry.second)) found.push_back(&entry);
+  }
+  return found;
 }
 
 std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset, size_t most) const {
-  const size_t share = most / unfinished(dataset);
+  const auto jobs =
+      unfinished([dataset](const Key& key, const Job&) { return key.second == dataset; });
+  const size_t share = most / std::max<size_t>(jobs.size(), 1);
   std::vector<std::vector<uint32_t>> each;
-  for (const auto& [key, job] : jobs_) {
-    if (key.second != dataset) continue;
+  for (const auto* entry : jobs) {
     std::vector<uint32_t>& samples = each.emplace_back();
-    job.order.for_each_left([&](uint32_t index) {
+    entry->second.order.for_each_left([&](uint32_t index) {
       if (samples.size() < share) samples.push_back(index);
       return samples.size() < share;
     });
@@ -286,15 +311,16 @@ std::vector<uint32_t> JobOrders::upcoming(DatasetId dataset, size_t most) const 
   return in_turns(std::move(each));
 }
 
-std::vector<SampleFileId> JobOrders::upcoming_files(size_t most) const {
-  const size_t share = most / unfinished(std::nullopt);
+std::vector<SampleFileId> JobOrders::files(bool left, size_t most) const {
+  const auto jobs = unfinished([left](const Key&, const Job& job) { return job.left == left; });
+  const size_t share = most / std::max<size_t>(jobs.size(), 1);
   std::vector<std::vector<SampleFileId>> each;
-  for (const auto& [key, job] : jobs_) {
-    const Datasets::Dataset* dataset = datasets_.find(key.second);
+  for (const auto* entry : jobs) {
+    const Datasets::Dataset* dataset = datasets_.find(entry->first.second);
     if (dataset == nullptr) continue;
     std::vector<SampleFileId>& files = each.emplace_back();
     size_t seen = 0;
-    job.order.for_each_left([&](uint32_t index) {
+    entry->second.order.for_each_left([&](uint32_t index) {
       for (const Extent& part : dataset->set.parts(index)) {
         if (part.file.is_whole() && files.size() < share) files.push_back(part.file.whole());
       }
@@ -302,6 +328,13 @@ std::vector<SampleFileId> JobOrders::upcoming_files(size_t most) const {
     });
   }
   return in_turns(std::move(each));
+}
+
+std::vector<SampleFileId> JobOrders::upcoming_files(size_t most) const {
+  std::vector<SampleFileId> all = files(false, most);
+  const std::vector<SampleFileId> left = files(true, most - std::min(most, all.size()));
+  all.insert(all.end(), left.begin(), left.end());
+  return all;
 }
 
 uint64_t JobOrders::taken(SessionId session) const {

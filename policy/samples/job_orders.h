@@ -30,6 +30,9 @@ class JobOrders {
     bool trial = false;           // a trial of the dataset was running at the last call
     uint64_t running = 0;         // the running epoch + 1 at the last call of begin_epochs()
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
+    // Another epoch has begun since a sample of this one did: the session's taken samples then.
+    std::optional<uint64_t> passed_at;
+    bool left = false;  // and it has read enough: this one was left early, or the job validates
   };
   using Key = std::pair<SessionId, DatasetId>;  // session and dataset
   using Jobs = std::map<Key, Job>;
@@ -47,7 +50,8 @@ class JobOrders {
   // How often an order was published or discarded.
   uint64_t changes() const { return changes_; }
   // Epochs begin whose orders wait for the end of another that has ended. True: since the last call
-  // one began, in whatever way: other samples are read next from now on.
+  // one began, in whatever way, or one seems to be left, or is read again: other samples are read
+  // next from now on.
   bool begin_epochs();
   const Jobs& all() const { return jobs_; }
 
@@ -98,8 +102,9 @@ class JobOrders {
   // known, and the most of any other.
   uint64_t beyond(DatasetId dataset) const;
   // Visits the extents of samples that next() has handed out or passed over and that have not begun
-  // yet.
-  void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
+  // yet. `judged`: what is done about the extent has been decided, and its order is being read.
+  using Visit = std::function<void(const Extent&, bool judged)>;
+  void for_each_ahead(const Visit& visit) const;
 
   // A job reads the dataset in an order that is not the file's, and has not finished.
   bool is_shuffled(DatasetId dataset) const;
@@ -107,7 +112,8 @@ class JobOrders {
   // few samples are known.
   bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known; of
-  // more than `most` those that come first, as many of each running epoch.
+  // more than `most` those that come first, as many of each running epoch. Orders that seem to be
+  // left come last.
   std::vector<SampleFileId> upcoming_files(size_t most = kMostUpcoming) const;
   // Samples of the dataset, likewise.
   std::vector<uint32_t> upcoming(DatasetId dataset, size_t most = kMostUpcoming) const;
@@ -125,7 +131,9 @@ class JobOrders {
 
  private:
   void erase(const std::function<bool(const Key&)>& which);
-  size_t unfinished(std::optional<DatasetId> dataset) const;
+  using Which = std::function<bool(const Key&, const Job&)>;
+  std::vector<const Jobs::value_type*> unfinished(const Which& which) const;
+  std::vector<SampleFileId> files(bool left, size_t most) const;
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
   Jobs::const_iterator job_of(SessionId session, DatasetId dataset) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
@@ -138,6 +146,7 @@ class JobOrders {
   uint64_t changes_ = 0;
   Jobs jobs_;
   std::map<SessionId, SessionId> parents_;  // by session
+  std::map<SessionId, uint64_t> takes_;     // samples that were taken of all its orders
   Key last_turn_;
 };
 

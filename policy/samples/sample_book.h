@@ -83,8 +83,10 @@ class SampleBook {
   // The reader is in a sample of a known order that is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const { return begun_.reads_at_random(reader); }
 
-  // As JobOrders::for_each_ahead(), and visits the known extents of samples that are being read.
-  void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
+  // As JobOrders::for_each_ahead(), and visits the known extents of samples that are being read;
+  // `judged` is false of those that are still ahead.
+  void for_each_ahead(const JobOrders::Visit& visit) const;
+  UpcomingFiles upcoming_files() const;
 
   // The dataset, the session whose order this session's reads follow (kNoSession: none), and that
   // order's running epoch. `name` is valid until a session leaves. nullopt: no such dataset.
@@ -116,6 +118,8 @@ class SampleBook {
     bool unfinished = false;  // some order over it is
   };
   std::vector<Holder> holders() const;  // least recently used first
+  // The begun sample is still ahead in its order, whose epoch has not been left.
+  bool is_ahead(const BegunSamples::Begun& begun) const;
 
   BookMemory memory_;
   Datasets datasets_{&memory_};

@@ -75,11 +75,11 @@ class SampleOrder {
   // are the first ones behind each taken one, by turns.
   std::vector<uint32_t> next(size_t most) const;
 
-  // Visits what was handed out and not taken.
+  // Visits what was handed out and not taken, each with its position.
   template <typename Visit>
   void for_each_ahead(Visit visit) const {
     for (uint64_t at = head_; at < handed_end_ && at < current_.size(); ++at) {
-      if (!taken_[at] && handed_[at] != 0) visit(current_[at]);
+      if (!taken_[at] && handed_[at] != 0) visit(current_[at], at);
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "policy/samples/extent.h"
 #include "policy/util/ids.h"
@@ -22,5 +23,12 @@ struct WantedExtent {
 // and no request is needed for it. kNever: it is in memory otherwise, in flight, or must not be
 // fetched. kTooLarge: there will never be room.
 enum class FetchVerdict : uint8_t { kTake, kLater, kHere, kNever, kTooLarge };
+
+// Whole files that samples are read from next, each as often as samples have it.
+struct UpcomingFiles {
+  std::vector<SampleFileId> order;    // nearest first; samples that are being read come first
+  std::vector<SampleFileId> readers;  // of samples that are being read, and of those before their
+                                      // readers for which next() was answered
+};
 
 }  // namespace sluice::policy

@@ -250,6 +250,20 @@ TEST(Auto, RetainsAllWhenItsRuleChanges) {
   EXPECT_EQ(policy.used(), 50);
 }
 
+// What was only offered was not passed on to the next policy: it was retained by none, and stayed.
+TEST(Auto, RetainsWhatWasOfferedWhenItsRuleChanges) {
+  AutoPolicy policy(50, 100);
+  std::vector<SampleId> evicted, order(100);
+  std::iota(order.begin(), order.end(), 0);
+  policy.append_order(order);
+  for (SampleId sample = 60; sample < 70; ++sample) policy.offer(sample, 1, &evicted);
+  EXPECT_EQ(policy.used(), 10);
+  policy.clear_order();
+  policy.access(0, 0, 1, &evicted);
+  EXPECT_STREQ(policy.chosen(), "minio");
+  EXPECT_EQ(policy.used(), 11);
+}
+
 // What lies first in the file is retained, in whatever order it is read, and a change of place
 // counts.
 TEST(FileOrder, RetainsTheBeginningOfTheFile) {

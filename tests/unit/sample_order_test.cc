@@ -206,7 +206,7 @@ TEST(SampleOrder, WhatWasHandedOutIsAheadWhenTheOrderIsGoneThroughAgain) {
     order.hand_out(turn >= 20 && turn < 36 ? 4096 : 0);
   }
   std::set<uint32_t> ahead;
-  const auto see = [&ahead](uint32_t index) { ahead.insert(index); };
+  const auto see = [&ahead](uint32_t index, uint64_t) { ahead.insert(index); };
   order.rewind();
   order.for_each_ahead(see);
   EXPECT_EQ(ahead, (std::set<uint32_t>(indices.begin() + 20, indices.begin() + 36)));

@@ -210,7 +210,7 @@ TEST(SampleBook, EachSessionHasAWindowOfItsOwn) {
   EXPECT_EQ(handed[1], 8);
   EXPECT_EQ(handed[2], 16);
   std::set<uint64_t> ahead;
-  book.for_each_ahead([&ahead](const Extent& extent) { ahead.insert(extent.offset); });
+  book.for_each_ahead([&ahead](const Extent& extent, bool) { ahead.insert(extent.offset); });
   EXPECT_LE(ahead.size(), 24U);
   EXPECT_GE(ahead.size(), 16U) << "some may be in both";
 }
@@ -314,6 +314,108 @@ TEST(SampleBook, APredictionIsBounded) {
   EXPECT_EQ(book.orders().upcoming(both[1]), order);
   for (const uint32_t sample : order) book.begin(SessionId{1}, 1, both[0], sample);
   EXPECT_EQ(book.orders().upcoming_files(20).size(), 20U) << "one that was read takes no share";
+}
+
+// The place of a sample in the coming epoch was used up by the one that was being read as it began.
+TEST(SampleBook, WhatIsBeingReadComesFirst) {
+  policy::FileTable files;
+  SampleBook book(&files);
+  std::vector<uint32_t> order(20);
+  std::iota(order.begin(), order.end(), 0U);
+  const DatasetId data = book.use(SessionId{1}, "files", 20);
+  const auto file = [&files](uint32_t number) {
+    return files.intern("/" + std::to_string(number));
+  };
+  for (const uint32_t sample : order) {
+    book.datasets().locate(
+        SessionId{1}, data, sample,
+        {policy::whole_file(file(100 + sample)), policy::whole_file(file(200 + sample))},
+        policy::Source::kDeclared);
+  }
+  book.publish(SessionId{1}, data, 0, 0, order);
+  int judged = 0;
+  // Of the third, the first file only.
+  const JobOrders::Judge judge = [&judged](SessionId, const Extent&) {
+    return ++judged > 5 ? Verdict::kLater : Verdict::kHere;
+  };
+  EXPECT_FALSE(book.orders().next(bytes(1 << 20), judge));
+  book.begin(SessionId{1}, 1, data, 0);
+  book.begin(SessionId{1}, 2, data, 9);
+  auto coming = book.upcoming_files();
+  std::vector<policy::SampleFileId> readers = {file(100), file(200), file(109), file(209),
+                                               file(101), file(201), file(102)};
+  std::ranges::sort(readers);
+  std::ranges::sort(coming.readers);
+  EXPECT_EQ(coming.readers, readers);
+  ASSERT_EQ(coming.order.size(), 40U) << "none twice";
+  std::vector first(coming.order.begin(), coming.order.begin() + 6);
+  std::vector begun = {file(100), file(200), file(109), file(209), file(101), file(201)};
+  std::sort(first.begin(), first.begin() + 4);
+  std::sort(begun.begin(), begun.begin() + 4);
+  EXPECT_EQ(first, begun);
+}
+
+// A dataset for each epoch, over the same files, and each left early: what was ahead as they were
+// left had readers for ever.
+TEST(SampleBook, OrdersThatWereLeftHaveNoReaders) {
+  constexpr uint32_t kSets = 4, kSamples = 1000, kAhead = 4, kRead = 300;
+  policy::FileTable files;
+  SampleBook book(&files);
+  std::vector<uint32_t> order(kSamples);
+  std::iota(order.begin(), order.end(), 0U);
+  DatasetId sets[kSets];
+  for (uint32_t set = 0; set < kSets; ++set) {
+    sets[set] = book.use(SessionId{1}, std::to_string(set), kSamples);
+    for (const uint32_t sample : order) {
+      const auto file = policy::whole_file(files.intern("/" + std::to_string(sample)));
+      book.datasets().locate(SessionId{1}, sets[set], sample, {file}, policy::Source::kDeclared);
+    }
+    std::ranges::reverse(order);
+    book.publish(SessionId{1}, sets[set], 0, 0, order);
+    EXPECT_TRUE(book.orders().begin_epochs());
+    for (uint32_t i = 0; i < kRead; ++i) {
+      book.begin(SessionId{1}, 1, sets[set], order[i]);
+      book.end(1, sets[set], order[i]);
+      EXPECT_EQ(book.orders().begin_epochs(), set > 0 && i == 255) << "the one before is left";
+    }
+    const auto window = [&](const JobOrders::Ahead& ahead) -> uint64_t {
+      return ahead.dataset == sets[set] ? 1 << 20 : 0;
+    };
+    for (uint32_t i = 0; i < kAhead; ++i) EXPECT_TRUE(book.orders().next(window, take_all));
+    EXPECT_EQ(book.upcoming_files().readers.size(), kAhead);
+  }
+  const auto coming = book.upcoming_files().order;
+  ASSERT_EQ(coming.size(), kSets * (kSamples - kRead));
+  for (uint32_t i = kRead; i < kSamples; ++i) {
+    EXPECT_EQ(coming[i - kRead], files.intern("/" + std::to_string(order[i]))) << "the others last";
+  }
+  book.begin(SessionId{1}, 1, sets[0], 1);
+  EXPECT_TRUE(book.orders().begin_epochs()) << "it was not left after all";
+}
+
+// Two iterators over one dataset: the batch that the first one's worker is in was taken from the
+// order of the second.
+TEST(SampleBook, ABatchOutlastsItsEpoch) {
+  policy::FileTable files;
+  SampleBook book(&files);
+  const DatasetId data = book.use(SessionId{1}, "files", 20);
+  for (uint32_t sample = 0; sample < 20; ++sample) {
+    const auto file = policy::whole_file(files.intern("/" + std::to_string(sample)));
+    book.datasets().locate(SessionId{1}, data, sample, {file}, policy::Source::kDeclared);
+  }
+  const auto first = shuffled(20, 1);
+  auto second = first;
+  std::reverse(second.begin() + 1, second.end());
+  book.publish(SessionId{1}, data, 0, 0, first);
+  for (int i = 0; i < 3; ++i) book.begin(SessionId{1}, 1, data, first[i]);
+  EXPECT_EQ(book.upcoming_files().readers.size(), 1U) << "the others are in the order";
+  book.publish(SessionId{1}, data, 1, 0, second);
+  book.begin(SessionId{1}, 2, data, second[0]);
+  ASSERT_EQ(book.orders().running(SessionId{1}, data)->epoch, 1U);
+  EXPECT_EQ(book.upcoming_files().readers.size(), 4U);
+  EXPECT_EQ(book.upcoming_files().order.size(), 4U + 19);
+  book.end(1, data, first[1]);
+  EXPECT_EQ(book.orders().upcoming(data).size(), 19U) << "it is read again in the next epoch";
 }
 
 // There was no room for a sample; its reader came and read the original, and then it was fetched.

@@ -107,7 +107,7 @@ TEST_F(StagePlanTest, AHeadStartEvictsNothingThatIsReadAgain) {
     plan.on_read(SessionId{1}, file(i));
   }
   ASSERT_EQ(plan.room().retained(), kAgain * charge);
-  plan.predict(numbers(again));
+  predict(again);
   EXPECT_GT(plan.room().window(8, kMany, now), plan.room().window(8, 0, now));
   plan.room().window(8, kMany, now);
   int ahead = 0;
@@ -117,7 +117,7 @@ TEST_F(StagePlanTest, AHeadStartEvictsNothingThatIsReadAgain) {
   }
   EXPECT_GE(ahead, 10);
   EXPECT_LE(ahead, 10 + kRoom / 32) << "but for what keeps the link busy";
-  plan.predict({});
+  predict({});
   while (ahead < kMany && want(kRoom + ahead)) {
     ++ahead;
     arrive();
@@ -208,15 +208,62 @@ TEST_F(StagePlanTest, ASmallerBudgetHoldsAtOnce) {
 
 TEST_F(StagePlanTest, CopiesOfAnAbandonedOrderAreSpent) {
   plan.room().set_budget(kMuch, 1000);
-  plan.predict(numbers({1, 2, 3}));
+  predict({1, 2, 3});
   for (int i = 1; i <= 3; ++i) want(i);
   arrive();
   EXPECT_EQ(plan.table().ahead(), 3 * FileTable::charge(kBytes));
-  plan.predict(numbers({3, 4}));
+  predict({3, 4}, {3});
   EXPECT_EQ(plan.table().ahead(), FileTable::charge(kBytes));
   plan.drop_all();
   check();
   EXPECT_EQ(plan.table().used(), 0U);
+}
+
+// Copies that were ahead stayed so when their epoch was left, each time a window more, until
+// nothing could be fetched.
+TEST_F(StagePlanTest, EpochsThatAreLeftEarlyLeaveNothingAhead) {
+  constexpr int kFiles = 100, kWindow = 16, kRead = 6;
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(kFiles / 2 * FileTable::charge(kBytes), 1000);
+  std::mt19937 draw(7);
+  std::vector<int> order(kFiles);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<int> in_flight;
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    std::shuffle(order.begin(), order.end(), draw);
+    std::vector<int> next = in_flight;
+    next.insert(next.end(), order.begin(), order.end());
+    predict(next, in_flight);
+    EXPECT_LE(plan.table().ahead(), (flying.size() + 1) * FileTable::charge(kBytes));
+    plan.room().window(kWindow, 0, now);
+    for (int i = 0; i < kWindow; ++i) {
+      if (want(order[i])) continue;
+      arrive();
+      EXPECT_TRUE(want(order[i])) << "in epoch " << epoch;
+    }
+    // The last one begins, and ends within the next epoch.
+    for (const int i : in_flight) plan.on_read(SessionId{1}, file(i));
+    if (epoch % 2 == 0) arrive();  // or they arrive when they are not needed any more
+    for (int i = 0; i < kRead; ++i) plan.on_read(SessionId{1}, file(order[i]));
+    in_flight = {order[kRead]};
+  }
+  predict(order);
+  arrive();
+  EXPECT_EQ(plan.table().ahead(), 0U);
+  EXPECT_GT(plan.room().retained(), 10 * FileTable::charge(kBytes)) << "all are read again";
+}
+
+// What was on its way as its epoch was left, and what its reader read meanwhile.
+TEST_F(StagePlanTest, WhatArrivesWithoutAReaderStaysIfItIsReadAgain) {
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(kMuch, 1000);
+  for (int i = 1; i <= 3; ++i) want(i);
+  predict({1, 2}, {2, 3});
+  plan.on_read(SessionId{1}, file(2));
+  arrive();
+  EXPECT_EQ(plan.table().find(file(1))->state, StagedCopy::State::kRetained);
+  EXPECT_EQ(plan.table().find(file(2))->state, StagedCopy::State::kSpent);
+  EXPECT_EQ(plan.table().find(file(3))->state, StagedCopy::State::kAhead);
 }
 
 // Whole epochs in shuffled order, one reader: how much is fetched anew with memory for a part.
@@ -234,7 +281,7 @@ class Epochs : public StagePlanTest, public testing::WithParamInterface<PolicyKi
     std::iota(order.begin(), order.end(), 0);
     for (int epoch = 0; epoch < count; ++epoch) {
       std::shuffle(order.begin(), order.end(), draw);
-      plan.predict(numbers(order));
+      predict(order);
       fetched = 0;
       size_t ahead = 0;
       for (size_t at = 0; at < order.size(); ++at) {

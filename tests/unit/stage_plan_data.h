@@ -29,6 +29,12 @@ class StagePlanTest : public testing::Test {
     return out;
   }
 
+  // `order` is read next; `readers` are those that were wanted for a sample that is not read yet.
+  void predict(const std::vector<int>& order, const std::vector<int>& readers = {}) {
+    plan.predict({numbers(order), numbers(readers)});
+    check();
+  }
+
   // True if the copy is there, or on its way, afterwards.
   bool want(int i) {
     now += kMillisecond;

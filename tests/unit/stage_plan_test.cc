@@ -88,7 +88,7 @@ TEST_F(StagePlanTest, CompanionsOfAFetchStayUntilTheyAreRead) {
   want(3);
   arrive();
   plan.on_read(SessionId{1}, file(3));
-  plan.predict(numbers({1, 4, 2, 5}));
+  predict({1, 4, 2, 5});
   ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kTake);
   plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
   ASSERT_EQ(flying.size(), 3U) << "a copy that is there comes again, or one does not come";
@@ -147,7 +147,7 @@ TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   plan.companions = [this](SampleFileId first) {
     return StagePlan::Companions{first == file(1) ? numbers({2, 3, 4, 5, 6}) : numbers({})};
   };
-  plan.predict(numbers({1, 2, 3, 4, 5, 6}));
+  predict({1, 2, 3, 4, 5, 6});
   for (int i = 1; i <= 6; ++i) files.set_bytes(file(i), kBytes);
   ASSERT_EQ(plan.judge(file(1), now, SessionId{1}), FetchVerdict::kTake);
   plan.start_with_companions(file(1), SessionId{1}, now, DatasetId{1}, &flying);
@@ -204,7 +204,7 @@ TEST_F(StagePlanTest, AnotherPolicyUsesWhatTheOneBeforeKnew) {
 TEST_F(StagePlanTest, WhatBothHaveReadIsNotNeededAnyMore) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(2 * FileTable::charge(kBytes), 1000);
-  plan.predict(numbers({1, 1, 2, 2, 3, 3}));
+  predict({1, 1, 2, 2, 3, 3});
   want(1);
   want(1);  // for the second job
   arrive();
@@ -362,12 +362,12 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   flying.clear();
   EXPECT_TRUE(want(1));
   EXPECT_TRUE(flying.empty());
-  plan.predict(numbers({1}));
+  predict({1});
   want(1);
   EXPECT_EQ(flying.size(), 1U);
   plan.on_failed(flying.front(), StagePlan::Failure::kMount);
   flying.clear();
-  plan.predict(numbers({1, 2}));
+  predict({1, 2});
   want(1);
   want(2);
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";

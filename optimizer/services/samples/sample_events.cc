@@ -166,6 +166,7 @@ void SampleEvents::note_uptake(SessionId owner, uint64_t reader, DatasetId datas
   }
   plans_->stage.need_originals(dataset);
   plans_->samples.orders().restart(dataset);
+  plans_->orders_changed = true;  // other copies have readers now
   stage_->remove_evicted();
 }
 

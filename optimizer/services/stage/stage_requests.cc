@@ -95,13 +95,13 @@ void StageRequests::handle(const Peer& peer, const SettleMessage& message,
 
 void StageRequests::predict(uint64_t now) {
   // What the epoch that begins reads again is not to make room for what it reads first.
-  const bool began = plans_->samples.orders().begin_epochs();
-  plans_->orders_changed |= began;
-  if (!plans_->orders_changed || now < (began ? next_turn_ns_ : next_prediction_ns_)) return;
-  plans_->orders_changed = false;
+  began_ |= plans_->samples.orders().begin_epochs();
+  plans_->orders_changed |= began_;
+  if (!plans_->orders_changed || now < (began_ ? next_turn_ns_ : next_prediction_ns_)) return;
+  plans_->orders_changed = began_ = false;
   plans_->scheduler.retention().predict();
   if (stage_->exists()) {
-    plans_->stage.predict(plans_->samples.orders().upcoming_files());
+    plans_->stage.predict(plans_->samples.upcoming_files());
     stage_->remove_evicted();
   }
   const uint64_t took = now_ns() - now;

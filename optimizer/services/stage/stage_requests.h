@@ -28,6 +28,7 @@ class StageRequests : Service {
   Importance* const importance_;
   Limits* const limits_;
   uint64_t next_prediction_ns_ = 0, next_turn_ns_ = 0;
+  bool began_ = false;  // an epoch, for which nothing was predicted yet
   bool warned_no_stage_ = false, warned_no_log_ = false, warned_no_chunks_ = false;
 };
 

@@ -72,6 +72,7 @@ std::vector<SampleFileId> CopyTable::await(
     set_awaited(copy, wanted[number(file)]);
     const auto coming = readers.find(file);
     copy.readers = coming == readers.end() ? 0 : coming->second;
+    if (copy.readers > 0 && copy.state == State::kSpent) set_state(file, copy, State::kAhead);
     if (copy.readers > 0 || copy.state != State::kAhead) continue;
     if (copy.awaited && !copy.to_cache) {
       set_state(file, copy, State::kRead);

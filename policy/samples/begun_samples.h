@@ -20,7 +20,6 @@ class BegunSamples {
     uint64_t index = 0;
     bool random = false;        // in a known order that is not the file's
     bool ahead = false;         // not taken from its order yet: another one is being read
-    uint32_t epoch = 0;         // of that order
     std::vector<Extent> parts;  // observed; neighbours are not joined yet
   };
   static constexpr size_t kMaxReaders = 4096;

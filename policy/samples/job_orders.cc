@@ -11,9 +11,12 @@ constexpr unsigned kMaxParents = 8;        // from a worker up to the session wi
 // An order is searched again when so many more samples are known, or this fraction of the order.
 constexpr uint64_t kWorthwhile = 16;
 constexpr uint64_t kWorthwhileShare = 64;
-// An epoch is left when a later one of its session has read so many samples: several batches, since
-// a job may read two datasets by turns.
-constexpr uint64_t kLeftBehind = 256;
+// An epoch seems to be left when so many epochs of its session's other orders have begun since it
+// was read, two since a job may validate within it, or more if it has not been begun, and so many
+// samples were read since: several batches of all workers, since a job may read two datasets by
+// turns. It is read if it was so many times, which late events are not.
+constexpr unsigned kPasses = 2, kPassesUnread = 3;
+constexpr uint64_t kLeftBehind = 256, kLeftBehindSpread = 4, kReturns = 64;
 // What has a copy counts for this part of its bytes as ahead: where most have, the few that have
 // none are wanted soon enough to keep the storage busy; and yet not a whole epoch at once.
 constexpr uint32_t kHereShare = 4;
@@ -123,9 +126,31 @@ void JobOrders::take(SessionId session, DatasetId dataset, uint64_t index, uint6
   const auto at = job_of(session, dataset);
   if (at == jobs_.end()) return;
   Job& job = jobs_.at(at->first);
-  job.passed_at.reset();
-  ++takes_[at->first.first];
+  job.passed_at = ++takes_[at->first.first];
+  ++job.returned;
   job.order.take(static_cast<uint32_t>(index), reader, at_once);
+}
+
+// An epoch of the order began.
+void JobOrders::pass_by(const Key& begun) {
+  const SessionId session = begun.first;
+  for (auto at = jobs_.lower_bound({session, DatasetId{}});
+       at != jobs_.end() && at->first.first == session; ++at) {
+    Job& job = at->second;
+    const bool read = at->first == begun || job.returned >= kReturns;
+    job.passes = at->first == begun ? 0 : read ? 1 : job.passes + 1;
+    job.passed_at = takes_[session];
+    job.returned = 0;
+  }
+}
+
+bool JobOrders::is_left(const Key& key, const Job& job, uint64_t spread) const {
+  const SampleOrder& order = job.order;
+  const unsigned passes = order.taken() == 0 ? kPassesUnread : kPasses;
+  if (!job.of_files || order.taken() == order.size() || job.passes < passes) return false;
+  const auto takes = takes_.find(key.first);
+  return takes != takes_.end() &&
+         takes->second - job.passed_at >= std::max(kLeftBehind, kLeftBehindSpread * spread);
 }
 
 bool JobOrders::begin_epochs() {
@@ -135,15 +160,23 @@ bool JobOrders::begin_epochs() {
     const uint64_t running = uint64_t{job.order.epoch()} + 1;
     if (std::exchange(job.running, running) == running) continue;
     began = true;
-    for (auto at = jobs_.lower_bound({key.first, DatasetId{}});
-         at != jobs_.end() && at->first.first == key.first; ++at) {
-      if (!at->second.passed_at) at->second.passed_at = takes_[key.first];
-    }
-    job.passed_at.reset();
+    pass_by(key);
   }
+  SessionId session{};
+  uint64_t spread = 0;  // the most of the session's
   for (auto& [key, job] : jobs_) {
-    const bool left = job.passed_at && takes_[key.first] >= *job.passed_at + kLeftBehind;
-    began |= std::exchange(job.left, left) != left;
+    if (key.first != session) {
+      session = key.first;
+      spread = 0;
+      for (auto at = jobs_.find(key); at != jobs_.end() && at->first.first == session; ++at)
+        spread = std::max(spread, at->second.order.spread());
+    }
+    const bool left = is_left(key, job, spread);
+    if (std::exchange(job.left, left) == left) continue;
+    began = true;
+    if (left) continue;
+    job.pending.clear();
+    job.order.restart();  // what it had may be gone
   }
   return began;
 }
@@ -164,7 +197,7 @@ std::optional<WantedExtent> JobOrders::next(const Window& window, const Judge& j
 std::optional<WantedExtent> JobOrders::next_of(const Key& key, Job& job, const Window& window,
                                                const Judge& judge, const Window& file_window) {
   const Datasets::Dataset* dataset = datasets_.find(key.second);
-  if (dataset == nullptr) return std::nullopt;
+  if (dataset == nullptr || job.left) return std::nullopt;
   const bool trial = dataset->trial[0] || dataset->trial[1];
   if (std::exchange(job.trial, trial) && !trial) job.order.rewind();  // the control group, too
   // What is to be read of one range after another is joined, and a log is read whole.
@@ -259,13 +292,14 @@ void JobOrders::for_each_ahead(const Visit& visit) const {
   for (const auto& [key, job] : jobs_) {
     const Datasets::Dataset* dataset = datasets_.find(key.second);
     if (dataset == nullptr) continue;
-    const bool pending = !job.pending.empty() &&
-                         job.order.is_ahead(job.last.epoch, job.last.position, job.last.sample);
-    job.order.for_each_ahead([&](uint32_t index, uint64_t position) {
+    const Job& one = job;
+    const bool pending = !one.pending.empty() &&
+                         one.order.is_ahead(one.last.epoch, one.last.position, one.last.sample);
+    one.order.for_each_ahead([&](uint32_t index, uint64_t position) {
       const auto parts = dataset->set.parts(index);
-      const size_t left = pending && position == job.last.position ? job.pending.size() : 0;
+      const size_t left = pending && position == one.last.position ? one.pending.size() : 0;
       for (size_t at = 0; at < parts.size(); ++at)
-        visit(parts[at], at + left < parts.size() && !job.left);
+        visit(parts[at], at + left < parts.size() && !one.left);
     });
   }
 }

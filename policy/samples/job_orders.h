@@ -30,9 +30,11 @@ class JobOrders {
     bool trial = false;           // a trial of the dataset was running at the last call
     uint64_t running = 0;         // the running epoch + 1 at the last call of begin_epochs()
     uint64_t held = 0;            // bytes of the order, included in BookMemory::held
-    // Another epoch has begun since a sample of this one did: the session's taken samples then.
-    std::optional<uint64_t> passed_at;
-    bool left = false;  // and it has read enough: this one was left early, or the job validates
+    // Epochs of the session's other orders that have begun while this one's was not being read, the
+    // session's taken samples when one did or a sample of this one began, and how many have since.
+    unsigned passes = 0;
+    uint64_t passed_at = 0, returned = 0;
+    bool left = false;  // it seems to be left: its copies have no readers, nothing is handed out
   };
   using Key = std::pair<SessionId, DatasetId>;  // session and dataset
   using Jobs = std::map<Key, Job>;
@@ -136,6 +138,8 @@ class JobOrders {
   std::vector<SampleFileId> files(bool left, size_t most) const;
   // The order that the session's reads of the dataset follow; end(): none, or it is ambiguous.
   Jobs::const_iterator job_of(SessionId session, DatasetId dataset) const;
+  void pass_by(const Key& begun);
+  bool is_left(const Key& key, const Job& job, uint64_t spread) const;
   bool hand_out(const Key& key, Job& job, const Datasets::Dataset& dataset, uint32_t index) const;
   std::optional<WantedExtent> next_of(const Key& key, Job& job, const Window& window,
                                       const Judge& judge, const Window& file_window);

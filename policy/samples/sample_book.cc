@@ -20,7 +20,7 @@ const FileTable* no_files() {
 
 SampleBook::SampleBook(const FileTable* files) : orders_(&datasets_, files, &memory_) {
   begun_.on_lost = [this](const BegunSamples::Begun& begun) {
-    if (is_ahead(begun)) orders_.take(begun.session, begun.dataset, begun.index);
+    if (begun.ahead) orders_.take(begun.session, begun.dataset, begun.index);
   };
 }
 
@@ -141,20 +141,14 @@ std::span<const Extent> SampleBook::begin(SessionId session, uint64_t reader, Da
   const bool random = orders_.is_random(session, dataset);
   const bool ahead = begun_.reads(reader);
   if (!ahead) orders_.take(session, dataset, index, reader);
-  const auto running = orders_.running(session, dataset);
-  begun_.begin(reader, {session, dataset, index, random, ahead, running ? running->epoch : 0, {}});
+  begun_.begin(reader, {session, dataset, index, random, ahead, {}});
   return entry->set.parts(index);
-}
-
-bool SampleBook::is_ahead(const BegunSamples::Begun& begun) const {
-  const auto running = orders_.running(begun.session, begun.dataset);
-  return begun.ahead && running && running->epoch == begun.epoch;
 }
 
 bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
   BegunSamples::Begun begun;
   if (!begun_.end(reader, dataset, index, &begun)) return false;
-  if (is_ahead(begun)) orders_.take(begun.session, dataset, index, reader, true);
+  if (begun.ahead) orders_.take(begun.session, dataset, index, reader, true);
   const SampleSet* known = set(dataset);
   // Nothing seen: the sample came from the job's own memory, or from files that are not followed.
   // What was learned before stays valid.
@@ -172,7 +166,7 @@ bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
 void SampleBook::for_each_ahead(const JobOrders::Visit& visit) const {
   orders_.for_each_ahead(visit);
   begun_.for_each([&](const BegunSamples::Begun& begun) {
-    for (const Extent& part : parts(begun.dataset, begun.index)) visit(part, !is_ahead(begun));
+    for (const Extent& part : parts(begun.dataset, begun.index)) visit(part, !begun.ahead);
   });
 }
 
@@ -183,7 +177,7 @@ UpcomingFiles SampleBook::upcoming_files() const {
   };
   orders_.for_each_ahead(add);
   begun_.for_each([&](const BegunSamples::Begun& begun) {
-    if (is_ahead(begun)) return;  // it is in the order, and counted there
+    if (begun.ahead) return;  // it is in the order, and counted there
     for (const Extent& part : parts(begun.dataset, begun.index)) {
       add(part, true);
       if (part.file.is_whole()) files.order.push_back(part.file.whole());

@@ -118,8 +118,6 @@ class SampleBook {
     bool unfinished = false;  // some order over it is
   };
   std::vector<Holder> holders() const;  // least recently used first
-  // The begun sample is still ahead in its order, whose epoch has not been left.
-  bool is_ahead(const BegunSamples::Begun& begun) const;
 
   BookMemory memory_;
   Datasets datasets_{&memory_};

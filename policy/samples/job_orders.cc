@@ -17,6 +17,7 @@ constexpr uint64_t kWorthwhileShare = 64;
 // turns. It is read if it was so many times, which late events are not.
 constexpr unsigned kPasses = 2, kPassesUnread = 3;
 constexpr uint64_t kLeftBehind = 256, kLeftBehindSpread = 4, kReturns = 64;
+constexpr size_t kLeftShare = 8;  // of a prediction, at most, for what may never be read
 // What has a copy counts for this part of its bytes as ahead: where most have, the few that have
 // none are wanted soon enough to keep the storage busy; and yet not a whole epoch at once.
 constexpr uint32_t kHereShare = 4;
@@ -288,18 +289,17 @@ uint64_t JobOrders::beyond(DatasetId dataset) const {
   return sum + most;
 }
 
-void JobOrders::for_each_ahead(const Visit& visit) const {
+void JobOrders::for_each_ahead(const Visit& visit, bool of_left) const {
   for (const auto& [key, job] : jobs_) {
     const Datasets::Dataset* dataset = datasets_.find(key.second);
-    if (dataset == nullptr) continue;
+    if (dataset == nullptr || (job.left && !of_left)) continue;
     const Job& one = job;
     const bool pending = !one.pending.empty() &&
                          one.order.is_ahead(one.last.epoch, one.last.position, one.last.sample);
     one.order.for_each_ahead([&](uint32_t index, uint64_t position) {
       const auto parts = dataset->set.parts(index);
       const size_t left = pending && position == one.last.position ? one.pending.size() : 0;
-      for (size_t at = 0; at < parts.size(); ++at)
-        visit(parts[at], at + left < parts.size() && !one.left);
+      for (size_t at = 0; at < parts.size(); ++at) visit(parts[at], at + left < parts.size());
     });
   }
 }
@@ -366,7 +366,8 @@ std::vector<SampleFileId> JobOrders::files(bool left, size_t most) const {
 
 std::vector<SampleFileId> JobOrders::upcoming_files(size_t most) const {
   std::vector<SampleFileId> all = files(false, most);
-  const std::vector<SampleFileId> left = files(true, most - std::min(most, all.size()));
+  const std::vector<SampleFileId> left =
+      files(true, std::min(most / kLeftShare, most - std::min(most, all.size())));
   all.insert(all.end(), left.begin(), left.end());
   return all;
 }

@@ -104,9 +104,10 @@ class JobOrders {
   // known, and the most of any other.
   uint64_t beyond(DatasetId dataset) const;
   // Visits the extents of samples that next() has handed out or passed over and that have not begun
-  // yet. `judged`: what is done about the extent has been decided, and its order is being read.
+  // yet. `judged`: what is done about the extent has been decided. `of_left`: also of orders that
+  // seem to be left.
   using Visit = std::function<void(const Extent&, bool judged)>;
-  void for_each_ahead(const Visit& visit) const;
+  void for_each_ahead(const Visit& visit, bool of_left = true) const;
 
   // A job reads the dataset in an order that is not the file's, and has not finished.
   bool is_shuffled(DatasetId dataset) const;
@@ -115,7 +116,7 @@ class JobOrders {
   bool lacks_locations(SessionId session) const;
   // Whole files in the order in which all jobs together will read them, as far as it is known; of
   // more than `most` those that come first, as many of each running epoch. Orders that seem to be
-  // left come last.
+  // left come last, and less of them.
   std::vector<SampleFileId> upcoming_files(size_t most = kMostUpcoming) const;
   // Samples of the dataset, likewise.
   std::vector<uint32_t> upcoming(DatasetId dataset, size_t most = kMostUpcoming) const;

@@ -175,7 +175,7 @@ UpcomingFiles SampleBook::upcoming_files() const {
   const auto add = [&files](const Extent& part, bool judged) {
     if (judged && part.file.is_whole()) files.readers.push_back(part.file.whole());
   };
-  orders_.for_each_ahead(add);
+  orders_.for_each_ahead(add, false);
   begun_.for_each([&](const BegunSamples::Begun& begun) {
     if (begun.ahead) return;  // it is in the order, and counted there
     for (const Extent& part : parts(begun.dataset, begun.index)) {

@@ -315,8 +315,8 @@ FIGURES = {
     "lcache_partial_48_prefetch": Figure("ratio", None, "the same epochs as Sluice supplies them without a log / with it"),
     "lcache_over_prefetch_ssd": Figure(
         "ratio", 2, "the same epochs as Sluice supplies them from the files, with the same prefetcher / with lcache", True),
-    "lcache_ssd_share": Figure(
-        "ratio", 0.90, "rate of lcache's epochs / fio's sequential rate", True),
+    "lcache_ssd_share": Figure("ratio", 0.90, "rate of lcache's epochs / fio's sequential rate", True),
+    "lcache_ssd_share_cached": Figure("ratio", None, "the same without Sluice, all files in the page cache: the job's own"),
     "lcache_remote_bytes_epoch2": Figure(
         "bytes", 0, "10,000 shuffled files of 100 KB, 2 ms and 200 MB/s, policy lcache with room for all of them on the local"
         " disk, memory for a sixth: read from their storage in the second epoch"),

@@ -2,7 +2,7 @@
 import os
 import statistics
 
-from bench.lib import chunk_picture, figures, icache_picture
+from bench.lib import chunk_picture, figures, icache_picture, sample_sizes
 
 VARIANTS = ["baseline", "detect_only", "cold", "warm"]
 LABELS = ["baseline", "prefetch-off", "prefetch-on", "warm cache"]
@@ -124,8 +124,11 @@ def draw(folder):
 
     def chunks(folder, path):
         return chunk_picture.draw(plot(), folder, path)
+
+    def sizes(folder, path):
+        return sample_sizes.draw(plot(), folder, path)
     for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files),
-                       ("icache", icache), ("chunks", chunks)):
+                       ("icache", icache), ("chunks", chunks), ("sample_sizes", sizes)):
         path = os.path.join(folder, name + ".png")
         if make(folder, path):
             print(f"bench: drew {os.path.relpath(path)}")

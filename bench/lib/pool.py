@@ -77,6 +77,14 @@ def so_far(mount):
     return stats["counted"], stats["totals"]["read_bytes"]
 
 
+def run_variant(mount, source, name, common):
+    if VARIANTS[name] is None:
+        return epochs(mount, source, None)
+    cache = {"cache_dir": os.path.join(mount.folder, "cache")} if name in CHUNKED else {}
+    with jobs.Sluice(**common, **VARIANTS[name], **cache) as sluice:
+        return epochs(mount, source, sluice)
+
+
 def measure(bench, ground, percent, names):
     """By variant, the passes of each round; memory for so many percent of the samples."""
     source, count = data(bench)
@@ -87,12 +95,7 @@ def measure(bench, ground, percent, names):
         common = {"memory": str(max(count * CHARGED * percent // 100, 1 << 20)), "stale": STALE}
         for number in range(min(ROUNDS, bench.request.rounds)):
             for name in names if number % 2 == 0 else reversed(names):
-                cache = {"cache_dir": os.path.join(mount.folder, "cache")} if name in CHUNKED else {}
-                if VARIANTS[name] is None:
-                    found[name].append(epochs(mount, source, None))
-                else:
-                    with jobs.Sluice(**common, **VARIANTS[name], **cache) as sluice:
-                        found[name].append(epochs(mount, source, sluice))
+                found[name].append(run_variant(mount, source, name, common))
                 bench.say(f"{ground}, {percent} %, round {number + 1}: {name}: " + ", ".join(
                     f"{one['seconds']:.2f} s ({one['requests']} requests)" for one in found[name][-1]))
     bench.save(f"pool-{ground}-{percent}", found)

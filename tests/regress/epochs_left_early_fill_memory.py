@@ -33,7 +33,7 @@ read = 0
 for epoch in range(int(sys.argv[2])):
     print("epoch", epoch, flush=True)
     sys.stdin.readline()
-    if sys.argv[4] == "anew":
+    if sys.argv[4] == "another":
         loader = loader_of(torch.utils.data.Subset(files, range(epoch, len(files))))
     for batch in itertools.islice(loader, int(sys.argv[3])):
         read += int(batch.sum())
@@ -54,7 +54,7 @@ def test(place):
         for number in range(FILES):
             with open(os.path.join(ground.source, f"{number:04d}"), "wb") as file:
                 file.write(os.urandom(BYTES))
-        for datasets in ("same", "anew"):
+        for datasets in ("same", "another"):
             leave_early(place, ground, datasets)
             harness.drive.end_optimizer(place.sockets)
 

@@ -21,7 +21,7 @@ constexpr size_t kMostStuck = 4096;
 std::map<FileId, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited) {
   std::map<FileId, IntervalSet> wanted;
   if (samples == nullptr) return wanted;
-  samples->for_each_ahead([&](const Extent& part, bool) {
+  samples->for_each_ahead([&](const Extent& part) {
     ++*visited;
     if (const FileId file = part.file.followed(); file != kNoFile) {
       wanted[file].add(pages_of(part, UINT64_MAX));

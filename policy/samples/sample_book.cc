@@ -163,10 +163,10 @@ bool SampleBook::end(uint64_t reader, DatasetId dataset, uint64_t index) {
   return true;
 }
 
-void SampleBook::for_each_ahead(const JobOrders::Visit& visit) const {
-  orders_.for_each_ahead(visit);
+void SampleBook::for_each_ahead(const std::function<void(const Extent&)>& visit) const {
+  orders_.for_each_ahead([&visit](const Extent& part, bool) { visit(part); });
   begun_.for_each([&](const BegunSamples::Begun& begun) {
-    for (const Extent& part : parts(begun.dataset, begun.index)) visit(part, !begun.ahead);
+    for (const Extent& part : parts(begun.dataset, begun.index)) visit(part);
   });
 }
 
@@ -175,12 +175,13 @@ UpcomingFiles SampleBook::upcoming_files() const {
   const auto add = [&files](const Extent& part, bool judged) {
     if (judged && part.file.is_whole()) files.readers.push_back(part.file.whole());
   };
-  orders_.for_each_ahead(add, false);
+  orders_.for_each_ahead(add, false);  // an order that was left has none
   begun_.for_each([&](const BegunSamples::Begun& begun) {
     if (begun.ahead) return;  // it is in the order, and counted there
     for (const Extent& part : parts(begun.dataset, begun.index)) {
-      add(part, true);
-      if (part.file.is_whole()) files.order.push_back(part.file.whole());
+      if (!part.file.is_whole()) continue;
+      files.readers.push_back(part.file.whole());
+      files.order.push_back(part.file.whole());
     }
   });
   const std::vector<SampleFileId> order = orders_.upcoming_files();

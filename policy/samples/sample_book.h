@@ -83,9 +83,9 @@ class SampleBook {
   // The reader is in a sample of a known order that is not the file's: its reads are no stream.
   bool reads_at_random(uint64_t reader) const { return begun_.reads_at_random(reader); }
 
-  // As JobOrders::for_each_ahead(), and visits the known extents of samples that are being read;
-  // `judged` is false of those that are still ahead.
-  void for_each_ahead(const JobOrders::Visit& visit) const;
+  // As JobOrders::for_each_ahead(), and visits the known extents of samples that are being read.
+  void for_each_ahead(const std::function<void(const Extent&)>& visit) const;
+  // As JobOrders::upcoming_files(), with the samples that are being read, and the coming readers.
   UpcomingFiles upcoming_files() const;
 
   // The dataset, the session whose order this session's reads follow (kNoSession: none), and that

@@ -24,11 +24,11 @@ struct WantedExtent {
 // fetched. kTooLarge: there will never be room.
 enum class FetchVerdict : uint8_t { kTake, kLater, kHere, kNever, kTooLarge };
 
-// Whole files that samples are read from next, each as often as samples have it.
+// Whole files that are read next, each as often as it will be. `order`: nearest first, those of
+// samples that are being read before all. `readers`: of samples that are being read, and of those
+// that were handed out and judged and have not begun: the coming readers that copies know of.
 struct UpcomingFiles {
-  std::vector<SampleFileId> order;    // nearest first; samples that are being read come first
-  std::vector<SampleFileId> readers;  // of samples that are being read, and of those before their
-                                      // readers for which next() was answered
+  std::vector<SampleFileId> order, readers;
 };
 
 }  // namespace sluice::policy

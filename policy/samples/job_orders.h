@@ -122,7 +122,7 @@ class JobOrders {
   std::vector<uint32_t> upcoming(DatasetId dataset, size_t most = kMostUpcoming) const;
   // A job that makes a dataset for each epoch and leaves the epochs early has orders without number
   // whose rest is never read; a prediction is to hold up the core thread for 0.1 s at most.
-  static constexpr size_t kMostUpcoming = 2'000'000;
+  static constexpr size_t kMostUpcoming = 1'000'000;
   // Whole files of the next `samples` samples of each of the session's orders, which take turns.
   std::vector<SampleFileId> next_files(SessionId session, size_t samples) const;
   // How many samples of its running epochs the session has begun to read.

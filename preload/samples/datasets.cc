@@ -144,6 +144,7 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
                   uint64_t count, bool whole) {
   if (dataset <= 0 || (indices == nullptr && count != 0)) return -EINVAL;
   if (!session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
+  if (const int error = may_ask(); error != 0) return error;
   MemoryFile memory;
   if (const int error = put(indices, count, memory); error != 0) return error;
   protocol::Samples about = {};

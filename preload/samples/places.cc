@@ -106,6 +106,7 @@ int locate_files(int dataset, uint64_t first, const char* const* paths, uint64_t
   const size_t folder_length = got > 0 ? static_cast<size_t>(got) - 1 : 0;
   char absolute[protocol::kStagePath];
   for (uint64_t at = 0; at < count;) {
+    if (const int error = may_ask(); error != 0) return error;
     MemoryFile piece;
     const uint64_t begin = at;
     for (; at < count && piece.bytes() < kMostBytes; ++at) {

@@ -128,11 +128,17 @@ bool follows_any() { return g_follows_any.load(std::memory_order_relaxed); }
 
 namespace {
 
+// 0, or -EAGAIN, counted: no question may be asked now. REQUIRES: g_session_lock.
+int refuse_put_off() {
+  if (!is_put_off()) return 0;
+  count(protocol::ClientMetric::passed_no_optimizer);
+  return -EAGAIN;
+}
+
 // begin_question() before a question, end_question() after it. REQUIRES: g_session_lock.
 int begin_question(const Question& question) {
-  if (!question.insist && is_put_off()) {
-    count(protocol::ClientMetric::passed_no_optimizer);
-    return -EAGAIN;
+  if (!question.insist) {
+    if (const int error = refuse_put_off(); error != 0) return error;
   }
   if (session_is_lost()) {
     const int error = enter(question.start ? Wanted::kStarted : Wanted::kRunning, question.insist);
@@ -167,6 +173,11 @@ int end_question(const Question& question, Asked asked, const Answer& answer) {
 }
 
 }  // namespace
+
+int may_ask() {
+  Locked locked(g_session_lock);
+  return refuse_put_off();
+}
 
 int ask_in_session(const Question& question) {
   Locked locked(g_session_lock);

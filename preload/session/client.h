@@ -55,6 +55,9 @@ struct Question {
   bool insist = false;       // ask and wait regardless of g_patience and of late answers before
   bool start = true;         // without an optimizer: start one
 };
+// 0, or -EAGAIN, which a question would be answered with now that nothing makes ask: before work
+// that only a question needs. Counts as such a question. Any thread, as ask_in_session().
+int may_ask();
 // 0, or a negative errno: no optimizer, refused, or late. Not from a signal handler; any thread;
 // blocks every signal meanwhile.
 int ask_in_session(const Question& question);

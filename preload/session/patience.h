@@ -1,7 +1,9 @@
 // How long a process may wait for an optimizer that does not answer: a budget that waiting uses up
 // and that refills with time. While answers come in time it regains 1/32 of the time that passes,
-// else so little that a job whose optimizer is stopped for good loses less than half a percent. No
-// system calls; the owner provides lock and clock. Nanoseconds.
+// else so little that a job whose optimizer is stopped for good loses less than half a percent.
+// Each wait in vain doubles what the next question needs at least: an optimizer whose answers take
+// 100 ms, however much of the budget is used up, has them waited for in the end. No system calls;
+// the owner provides lock and clock. Nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +13,21 @@ namespace sluice::preload {
 class Patience {
  public:
   static constexpr uint64_t kMost = 500'000'000;
-  // With less left nothing is asked: an optimizer needs some time to answer.
+  // With less left nothing is asked: an optimizer needs some time to answer. Doubled up to half of
+  // the budget by waits in vain, until the budget is full again.
   static constexpr uint64_t kLeast = 20'000'000;
 
   // How long one question may wait, at most `most`; 0: do not ask.
   uint64_t left(uint64_t now_ns, uint64_t most) {
     grow(now_ns);
-    if (left_ < kLeast) return 0;
+    if (left_ < least_) return 0;
     return left_ < most ? left_ : most;
   }
   // A question was waited for `waited_ns` without an answer.
   void wasted(uint64_t now_ns, uint64_t waited_ns) {
     grow(now_ns);
     left_ -= waited_ns < left_ ? waited_ns : left_;
+    least_ = least_ < kMost / 4 ? 2 * least_ : kMost / 2;
     prompt_ = false;
   }
   // An answer came in time.
@@ -41,10 +45,11 @@ class Patience {
     const uint64_t share = prompt_ ? kPromptShare : kShare;
     const uint64_t more = (now_ns - seen_ns_) / share;
     left_ = more < kMost - left_ ? left_ + more : kMost;
+    if (left_ == kMost) least_ = kLeast;
     seen_ns_ += more * share;  // the remainder of the division is not lost
   }
 
-  uint64_t left_ = kMost, seen_ns_ = 0;
+  uint64_t left_ = kMost, least_ = kLeast, seen_ns_ = 0;
   bool prompt_ = true;
 };
 

@@ -42,6 +42,27 @@ TEST(Patience, AStoppedOptimizerCostsLessThanHalfAPercentForHours) {
   EXPECT_LT(waited, Patience::kMost + 3600 * kSecond / 200);
 }
 
+TEST(Patience, AnOptimizerThatTakesLongIsHeardAgainAfterItWasUsedUp) {
+  constexpr uint64_t kTakes = 100 * kMillisecond;
+  Patience patience;
+  uint64_t now = kSecond;
+  patience.wasted(now, Patience::kMost);
+  const uint64_t begin = now;
+  for (uint64_t left = 0; left < kTakes; now += left + kMillisecond) {
+    ASSERT_LT(now - begin, 120 * kSecond) << "every question was given less than it needs";
+    left = patience.left(now, kMost);
+    if (left != 0 && left < kTakes) patience.wasted(now + left, left);
+  }
+  patience.answered(now);
+  for (int question = 0; question < 1000; ++question, now += kMillisecond) {
+    EXPECT_GE(patience.left(now, kMost), kTakes) << "the next one is given as much";
+  }
+  now += 64 * kSecond;  // the budget is full, and then used up but for some
+  patience.left(now, kMost);
+  patience.wasted(now, Patience::kMost - 2 * Patience::kLeast);
+  EXPECT_EQ(patience.left(now, kMost), 2 * Patience::kLeast) << "as at the start, then once doubled";
+}
+
 TEST(Patience, PromptAnswersBringItBackSooner) {
   const auto left_after = [](bool prompt) {
     Patience patience;

@@ -60,7 +60,8 @@ TEST(Patience, AnOptimizerThatTakesLongIsHeardAgainAfterItWasUsedUp) {
   now += 64 * kSecond;  // the budget is full, and then used up but for some
   patience.left(now, kMost);
   patience.wasted(now, Patience::kMost - 2 * Patience::kLeast);
-  EXPECT_EQ(patience.left(now, kMost), 2 * Patience::kLeast) << "as at the start, then once doubled";
+  EXPECT_EQ(patience.left(now, kMost), 2 * Patience::kLeast)
+      << "as at the start, then once doubled";
 }
 
 TEST(Patience, PromptAnswersBringItBackSooner) {

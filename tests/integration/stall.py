@@ -129,20 +129,27 @@ class Run:
                 self.report = json.load(text)
 
 
-def check(place, name, source, argv, mount=LATE, paired=False, **settings):
-    """The hard bounds, which hold on a busy machine as well. `paired`: the caller compares what is claimed."""
+def pair(place, name, source, argv, mount, settings):
+    """A run without and one under Sluice; and what that reports to have waited, and to have saved."""
     plain = Run(place, source, argv, None, mount)
-    under = Run(place, source, argv, harness.LIBRARY, mount, SLUICE_DATASET=settings.pop("dataset", None),
-                SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None, **settings)
+    under = Run(place, source, argv, harness.LIBRARY, mount, **settings)
     stall, avoided = (under.report[key] / SECOND for key in ("stall_ns", "stall_avoided_ns"))
     print(f"{name}: plain {plain.wall:.2f} s, with {under.wall:.2f} s of which it waited {under.waited:.2f};"
           f" {stall:.2f} s reported, and {avoided:.2f} s saved")
     claim(stall <= under.wall + 0.5, f"{name}: {stall} s of waiting reported in {under.wall} s")
-    # A scan waits nearly all of its time, and both runs' latencies are the machine's: up to three plain ones.
-    walls = [plain.wall]
-    while not paired and avoided > max(walls) and len(walls) < 3:
-        walls.append(Run(place, source, argv, None, mount).wall)
-    claim(paired or avoided <= max(walls), f"{name}: {avoided} s saved reported of {walls} s")
+    return plain, under, stall, avoided
+
+
+def check(place, name, source, argv, mount=LATE, paired=False, dataset=None, **settings):
+    """The hard bounds, which hold on a busy machine as well. `paired`: the caller compares what is claimed."""
+    settings = {"SLUICE_DATASET": dataset, "SLUICE_CHECKPOINT": None, "SLUICE_DISTANCE": None, **settings}
+    said = []
+    # A scan waits nearly all of its time, and each run's latencies are the machine's then: one pair of runs decides
+    # nothing on a busy machine, but more than all of the time is not claimed three times.
+    while not said or (not paired and len(said) < 3 and said[-1][1] > said[-1][0]):
+        plain, under, stall, avoided = pair(place, name, source, argv, mount, settings)
+        said.append((plain.wall, avoided))
+    claim(paired or avoided <= plain.wall, f"{name}: seconds without Sluice, and saved as reported: {said}")
     line = [text for text in under.stderr.splitlines() if "waited" in text]
     claim(len(line) == 1 and "checkpoint" not in under.stderr, under.stderr)
     return plain, under, stall, avoided

@@ -1,21 +1,59 @@
 """What the order of chunks costs in accuracy: trainings whose samples are delivered by policy brand or pool, against the
-same trainings in the order that the loader's own generator draws."""
+same trainings in the order that the loader's own generator draws.
+
+All trainings take longer than a group may: each is stored as it ends, under a digest of the programs that it ran, and a
+later run goes on with what is missing."""
 import concurrent.futures
+import hashlib
+import json
 import math
 import os
 import shutil
 import statistics
 import subprocess
+import time
 
-from bench.lib import icache_training, jobs
+from bench.lib import figures, icache_training, jobs
 from bench.lib.icache_training import BYTES_IN_MEMORY, MODELS
-from bench.lib.place import Failed, program
+from bench.lib.place import BUILD, TOP, Failed, program
 
 POLICIES = ("brand", "pool")
 PROVIDES = [f"{name}_top1_{what}" for name in POLICIES for what in ("loss_points", "difference")]
-SEEDS, EPOCHS, MEMORY, EACH = 10, 10, 20, 64
+SEEDS, EPOCHS, MEMORY, EACH = 10, 5, 20, 64
 # Student's t, 95 %, one-sided, by degrees of freedom: of SEEDS, and of the smoke test's two.
 QUANTILES = {9: 1.833, 1: 6.314}
+BEGIN_SECONDS = 1800  # no training is begun after so many
+READERS = ("train_accuracy.py", "fashion.py")
+
+
+def digest(policy):
+    """Of what decides how such a training ends: with Sluice another build is another training."""
+    readers = [os.path.join(TOP, "bench/reader", name) for name in READERS]
+    ours = [os.path.join(BUILD, name) for name in ("sluice-optimizer", "libsluice.so")]
+    digest_of = hashlib.sha256()
+    for path in readers + (ours if policy else []):
+        with open(path, "rb") as file:
+            digest_of.update(file.read())
+    return digest_of.hexdigest()[:16]
+
+
+class Trainings:
+    """Results by (policy, model, seed), in a file that outlives this run."""
+
+    def __init__(self, path, settings):
+        self.path, self.settings = path, settings
+        self.digests = {policy: digest(policy) for policy in (None, *POLICIES)}
+        self.stored = figures.load(path)
+
+    def _key(self, wanted):
+        return json.dumps([*wanted, *self.settings, self.digests[wanted[0]]])
+
+    def get(self, wanted):
+        return self.stored.get(self._key(wanted))
+
+    def put(self, wanted, result):
+        self.stored[self._key(wanted)] = result.raw()
+        figures.store(self.path, self.stored)
 
 
 def make_chunks(bench, folder):
@@ -52,21 +90,40 @@ def upper_bound(values):
     return statistics.mean(values) + QUANTILES[len(values) - 1] * spread
 
 
-def run(bench):
+def train_missing(bench, wanted, trainings, epochs):
+    """As many of those that are not stored as fit into BEGIN_SECONDS; how many are left."""
+    missing = [one for one in wanted if trainings.get(one) is None]
     folder, count = icache_training.data(bench)
     cache = make_chunks(bench, folder)
-    seeds, epochs = (2, 2) if bench.request.small else (SEEDS, EPOCHS)
-    policies = [name for name in POLICIES if bench.wants(f"{name}_top1_loss_points", f"{name}_top1_difference")]
-    wanted = [(policy, model, seed) for seed in range(1, seeds + 1) for model in MODELS for policy in (None, *policies)]
+    ends = time.monotonic() + BEGIN_SECONDS
+
+    def begin(one):
+        return train(folder, count, cache, epochs, one) if time.monotonic() < ends else None
     try:
         # Nothing is timed: as many at a time as there are processors.
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = dict(zip(wanted, pool.map(lambda one: train(folder, count, cache, epochs, one), wanted)))
+            begun = {pool.submit(begin, one): one for one in missing}
+            for done in concurrent.futures.as_completed(begun):
+                if done.exception():
+                    pool.shutdown(wait=False, cancel_futures=True)
+                if done.result() is not None:
+                    trainings.put(begun[done], done.result())
+                    bench.say(f"{begun[done]}: top-1 {done.result().reader['top1']:.2f}")
     finally:
         shutil.rmtree(cache)
-    bench.save("chunk_training", [{"policy": policy, "model": model, "seed": seed, **result.raw()}
-                                  for (policy, model, seed), result in results.items()])
-    top1 = {key: result.reader["top1"] for key, result in results.items()}
+    return sum(trainings.get(one) is None for one in wanted)
+
+
+def run(bench):
+    seeds, epochs = (2, 2) if bench.request.small else (SEEDS, EPOCHS)
+    policies = [name for name in POLICIES if bench.wants(f"{name}_top1_loss_points", f"{name}_top1_difference")]
+    wanted = [(policy, model, seed) for seed in range(1, seeds + 1) for model in MODELS for policy in (None, *policies)]
+    trainings = Trainings(os.path.join(bench.request.raw, "chunk_training.json"), [epochs, bench.request.small])
+    left = train_missing(bench, wanted, trainings, epochs)
+    if left:
+        bench.say(f"{left} of {len(wanted)} trainings are left for the next run; no figure yet")
+        return
+    top1 = {one: trainings.get(one)["ranks"][0]["top1"] for one in wanted}
     for policy in policies:
         lost = [statistics.mean(top1[None, model, seed] - top1[policy, model, seed] for model in MODELS)
                 for seed in range(1, seeds + 1)]

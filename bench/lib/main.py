@@ -7,8 +7,8 @@ import sys
 import time
 import traceback
 
-from bench.lib import (chunk_training, disk, docs, figures, icache_all, icache_packages, icache_prefetched, imports,
-                       lcache, link, noncached, opened_ahead, order, overhead, packs, pictures, pool, promises, runs,
+from bench.lib import (chunk_sizes, chunk_training, disk, docs, figures, icache_all, icache_packages, icache_prefetched,
+                       imports, lcache, link, noncached, opened_ahead, order, overhead, packs, pictures, pool, promises, runs,
                        sample_sizes, samples, scale, scan, slow, small, staged, sweep, torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
@@ -47,6 +47,7 @@ GROUPS = [
     ("pool", pool.POOL, pool.pool),
     ("brand", pool.BRAND, pool.brand),
     ("sample_sizes", sample_sizes.PROVIDES, sample_sizes.run),
+    ("chunk_sizes", chunk_sizes.PROVIDES, chunk_sizes.run),
     ("chunk_training", chunk_training.PROVIDES, chunk_training.run),
     ("icache_packages", icache_packages.PROVIDES, icache_packages.run),
     ("lcache remote", lcache.REMOTE, lcache.remote),

@@ -2,7 +2,7 @@
 import os
 import statistics
 
-from bench.lib import chunk_picture, figures, icache_picture, sample_sizes
+from bench.lib import chunk_picture, chunk_sizes, figures, icache_picture, lcache_picture, sample_sizes
 
 VARIANTS = ["baseline", "detect_only", "cold", "warm"]
 LABELS = ["baseline", "prefetch-off", "prefetch-on", "warm cache"]
@@ -119,16 +119,10 @@ def separate_files(folder, path):
 
 def draw(folder):
     """Whatever there is data for. Says which pictures were made."""
-    def icache(folder, path):
-        return icache_picture.draw(plot(), folder, path)
-
-    def chunks(folder, path):
-        return chunk_picture.draw(plot(), folder, path)
-
-    def sizes(folder, path):
-        return sample_sizes.draw(plot(), folder, path)
-    for name, make in (("figure7", figure7), ("figure8", figure8), ("files", separate_files),
-                       ("icache", icache), ("chunks", chunks), ("sample_sizes", sizes)):
+    own = {"figure7": figure7, "figure8": figure8, "files": separate_files}
+    others = {"icache": icache_picture, "chunks": chunk_picture, "sample_sizes": sample_sizes, "chunk_sizes": chunk_sizes,
+              "lcache": lcache_picture}
+    for name in (*own, *others):
         path = os.path.join(folder, name + ".png")
-        if make(folder, path):
+        if own[name](folder, path) if name in own else others[name].draw(plot(), folder, path):
             print(f"bench: drew {os.path.relpath(path)}")

@@ -42,11 +42,11 @@ def data(bench):
     return path, count
 
 
-def make_chunks(source, mount):
+def make_chunks(source, mount, each=EACH):
     """Through the mount, by whose paths the job names the files; it shows the chunks, too."""
     cache = os.path.join(source, "cache")
     os.makedirs(cache, exist_ok=True)
-    done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", cache, "--samples", str(EACH), "--depth", "64",
+    done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", cache, "--samples", str(each), "--depth", "64",
                            os.path.join(mount.folder, "files")], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(done.stderr.strip())

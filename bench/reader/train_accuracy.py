@@ -102,7 +102,8 @@ def main():
     folder, name, epochs, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    model = model_of(name)
+    # On a processor in half the time of the other layout.
+    model = model_of(name).to(memory_format=torch.channels_last)
     descent = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9, weight_decay=5e-4)
     # By epochs, which has as many steps whatever an epoch fetches.
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(descent, epochs)

@@ -57,8 +57,8 @@ LONG_GROUPS = ("icache", "icache_prefetched", "staged", "best_workers", "samples
                "train", "runs", "memory", "window", "opened_ahead", "exactness", "compile_step", "chunk_training",
                "sample_sizes", "chunk_sizes", "chunks", "pool", "brand", "icache_packages", "lcache remote", "lcache partial",
                "lcache", "imports")
-PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache", "brand": "chunks", "lcache": "lcache",
-            "sample_sizes": "sample_sizes", "chunk_sizes": "chunk_sizes"}
+PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache", "brand": "chunks",
+            "lcache": "lcache", "sample_sizes": "sample_sizes", "chunk_sizes": "chunk_sizes"}
 
 
 def chosen():

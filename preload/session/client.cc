@@ -66,6 +66,7 @@ int enter(Wanted wanted, bool insist) {
   if (asked != Asked::kAnswered) return asked == Asked::kLate ? -ETIMEDOUT : -ENOTCONN;
   g_file_count = 0;
   g_retry_ns = kRetryNs;
+  g_not_before_ns = 0;
   g_no_files_before_ns = 0;
   return 0;
 }
@@ -167,6 +168,7 @@ int end_question(const Question& question, Asked asked, const Answer& answer) {
     return -ETIMEDOUT;
   }
   g_retry_ns = kRetryNs;
+  g_not_before_ns = 0;
   if (answer.kind != question.expected || answer.size != question.answer_size) return -EINVAL;
   if (question.answer_size != 0) memcpy(question.answer, answer.body, question.answer_size);
   return 0;
@@ -272,11 +274,10 @@ void end_session() {
   Locked locked(g_session_lock);
   if (session_is_lost() || others_live(*connection->shared)) return;
   const protocol::Bye body = {g_session.id, g_session.token};
-  if (ask_patiently(protocol::MessageKind::kBye, &body, sizeof body, "", 0, -1, kGoodbyeNs) ==
-          Asked::kAnswered &&
-      g_answer.fd >= 0) {
-    sys::close(g_answer.fd);
-  }
+  const uint64_t rest = g_patience.rest(sys::now_ns());
+  const Asked asked = ask_patiently(protocol::MessageKind::kBye, &body, sizeof body, "", 0, -1,
+                                    rest < kGoodbyeNs ? rest : kGoodbyeNs, true);
+  if (asked == Asked::kAnswered && g_answer.fd >= 0) sys::close(g_answer.fd);
 }
 
 }  // namespace sluice::preload

@@ -1,9 +1,9 @@
 // How long a process may wait for an optimizer that does not answer: a budget that waiting uses up
 // and that refills with time. While answers come in time it regains 1/32 of the time that passes,
 // else so little that a job whose optimizer is stopped for good loses less than half a percent.
-// Each wait in vain doubles what the next question needs at least: an optimizer whose answers take
-// 100 ms, however much of the budget is used up, has them waited for in the end. No system calls;
-// the owner provides lock and clock. Nanoseconds.
+// Each wait in vain that the budget cut short doubles what the next question needs at least: an
+// optimizer whose answers take 100 ms, however much of the budget is used up, has them waited for
+// in the end. No system calls; the owner provides lock and clock. Nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Patience {
  public:
   static constexpr uint64_t kMost = 500'000'000;
   // With less left nothing is asked: an optimizer needs some time to answer. Doubled up to half of
-  // the budget by waits in vain, until the budget is full again.
+  // the budget, which no wait exceeds, until the budget is full again.
   static constexpr uint64_t kLeast = 20'000'000;
 
   // How long one question may wait, at most `most`; 0: do not ask.
@@ -23,11 +23,16 @@ class Patience {
     if (left_ < least_) return 0;
     return left_ < most ? left_ : most;
   }
+  // What the last question of a process may wait, after which nothing needs the budget.
+  uint64_t rest(uint64_t now_ns) {
+    grow(now_ns);
+    return left_;
+  }
   // A question was waited for `waited_ns` without an answer.
   void wasted(uint64_t now_ns, uint64_t waited_ns) {
     grow(now_ns);
     left_ -= waited_ns < left_ ? waited_ns : left_;
-    least_ = least_ < kMost / 4 ? 2 * least_ : kMost / 2;
+    if (waited_ns < kMost / 2) least_ = least_ < kMost / 4 ? 2 * least_ : kMost / 2;
     prompt_ = false;
   }
   // An answer came in time.

@@ -59,9 +59,24 @@ TEST(Patience, AnOptimizerThatTakesLongIsHeardAgainAfterItWasUsedUp) {
   }
   now += 64 * kSecond;  // the budget is full, and then used up but for some
   patience.left(now, kMost);
-  patience.wasted(now, Patience::kMost - 2 * Patience::kLeast);
-  EXPECT_EQ(patience.left(now, kMost), 2 * Patience::kLeast)
-      << "as at the start, then once doubled";
+  patience.wasted(now, Patience::kMost - Patience::kLeast);
+  EXPECT_EQ(patience.left(now, kMost), Patience::kLeast) << "as at the start";
+}
+
+TEST(Patience, WaitsThatAreNotCutShortMakeTheNextQuestionWaitNoLonger) {
+  Patience patience;
+  uint64_t now = kSecond;
+  for (int question = 0; question < 2; ++question) patience.wasted(now += kMost, kMost);
+  EXPECT_EQ(patience.left(now, kMost), 0U);
+  EXPECT_GT(patience.left(now + 6 * kSecond, kMost), 0U);
+}
+
+TEST(Patience, TheLastQuestionHasAllThatIsLeft) {
+  Patience patience;
+  const uint64_t now = kSecond;
+  patience.wasted(now, Patience::kMost - Patience::kLeast / 2);
+  EXPECT_EQ(patience.left(now, kMost), 0U);
+  EXPECT_EQ(patience.rest(now), Patience::kLeast / 2);
 }
 
 TEST(Patience, PromptAnswersBringItBackSooner) {

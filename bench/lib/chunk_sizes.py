@@ -48,7 +48,7 @@ def draw(pyplot, folder, path):
         return False
     sizes = [one["samples"] for one in raw[1:]]
     panels = (("read from storage, MB/s (as Brand's Figure 13)", lambda one: one["asked"] / one["seconds"] / 1e6),
-              ("reads of each chunk in an epoch (Figure 14)", lambda one: one.get("loads")),
+              ("reads of each chunk in an epoch, the first included (Figure 14)", lambda one: one.get("loads")),
               ("seconds of an epoch (Figure 14)", lambda one: one["seconds"]))
     figure, axes = pyplot.subplots(1, len(panels), figsize=(14, 4.5))
     for panel, (title, of) in zip(axes, panels):

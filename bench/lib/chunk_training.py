@@ -4,6 +4,7 @@ same trainings in the order that the loader's own generator draws.
 All trainings take longer than a group may: each is stored as it ends, under a digest of the programs that it ran, and a
 later run goes on with what is missing."""
 import concurrent.futures
+import glob
 import hashlib
 import json
 import math
@@ -11,39 +12,44 @@ import os
 import shutil
 import statistics
 import subprocess
+import threading
 import time
 
 from bench.lib import figures, icache_training, jobs
-from bench.lib.icache_training import BYTES_IN_MEMORY, MODELS
-from bench.lib.place import BUILD, TOP, Failed, program
+from bench.lib.icache_training import BYTES_IN_MEMORY
+from bench.lib.place import TOP, Failed, program
 
 POLICIES = ("brand", "pool")
 PROVIDES = [f"{name}_top1_{what}" for name in POLICIES for what in ("loss_points", "difference")]
+MODELS = ("resnet", "vgg")  # in a third of the time that the ShuffleNet takes
 SEEDS, EPOCHS, MEMORY, EACH = 10, 5, 20, 64
 # Student's t, 95 %, one-sided, by degrees of freedom: of SEEDS, and of the smoke test's two.
 QUANTILES = {9: 1.833, 1: 6.314}
-BEGIN_SECONDS = 1800  # no training is begun after so many
-READERS = ("train_accuracy.py", "fashion.py")
+BEGIN_SECONDS = 2280  # no training is begun after so many
+READERS = ("bench/reader/train_accuracy.py", "bench/reader/fashion.py")
 
 
 def digest(policy):
     """Of what decides how such a training ends: with Sluice another build is another training."""
-    readers = [os.path.join(TOP, "bench/reader", name) for name in READERS]
-    ours = [os.path.join(BUILD, name) for name in ("sluice-optimizer", "libsluice.so")]
-    digest_of = hashlib.sha256()
-    for path in readers + (ours if policy else []):
+    paths = [os.path.join(TOP, name) for name in READERS]
+    if policy:
+        paths += [program(name) for name in ("sluice", "sluice-optimizer", "libsluice.so")]
+        paths += sorted(glob.glob(os.path.join(TOP, "adapters/**/*.py"), recursive=True))
+    digest_of = hashlib.sha256(f"{MEMORY} {EACH}".encode())
+    for path in paths:
         with open(path, "rb") as file:
             digest_of.update(file.read())
     return digest_of.hexdigest()[:16]
 
 
 class Trainings:
-    """Results by (policy, model, seed), in a file that outlives this run."""
+    """Results by (policy, model, seed), in a file that outlives this run. Any thread."""
 
     def __init__(self, path, settings):
         self.path, self.settings = path, settings
         self.digests = {policy: digest(policy) for policy in (None, *POLICIES)}
         self.stored = figures.load(path)
+        self.lock = threading.Lock()
 
     def _key(self, wanted):
         return json.dumps([*wanted, *self.settings, self.digests[wanted[0]]])
@@ -52,8 +58,9 @@ class Trainings:
         return self.stored.get(self._key(wanted))
 
     def put(self, wanted, result):
-        self.stored[self._key(wanted)] = result.raw()
-        figures.store(self.path, self.stored)
+        with self.lock:
+            self.stored[self._key(wanted)] = result.raw()
+            figures.store(self.path, self.stored)
 
 
 def make_chunks(bench, folder):
@@ -98,17 +105,19 @@ def train_missing(bench, wanted, trainings, epochs):
     ends = time.monotonic() + BEGIN_SECONDS
 
     def begin(one):
-        return train(folder, count, cache, epochs, one) if time.monotonic() < ends else None
+        if time.monotonic() >= ends:
+            return
+        result = train(folder, count, cache, epochs, one)
+        trainings.put(one, result)
+        bench.say(f"{one}: top-1 {result.reader['top1']:.2f}")
     try:
         # Nothing is timed: as many at a time as there are processors.
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            begun = {pool.submit(begin, one): one for one in missing}
-            for done in concurrent.futures.as_completed(begun):
-                if done.exception():
-                    pool.shutdown(wait=False, cancel_futures=True)
-                if done.result() is not None:
-                    trainings.put(begun[done], done.result())
-                    bench.say(f"{begun[done]}: top-1 {done.result().reader['top1']:.2f}")
+            try:
+                list(pool.map(begin, missing))
+            except BaseException:
+                ends = 0  # those that run are stored, no other begins
+                raise
     finally:
         shutil.rmtree(cache)
     return sum(trainings.get(one) is None for one in wanted)

@@ -298,7 +298,7 @@ FIGURES = {
     **{f"{name}_top1_loss_points": Figure("points", 0.2, f"upper bound (95 %, one-sided) of the mean of {name}_top1_difference")
        for name in ("brand", "pool")},
     **{f"{name}_top1_difference": Figure(
-        "points", None, "top-1 of a small ShuffleNet and a small ResNet on Fashion-MNIST, five epochs, in the loader's own"
+        "points", None, "top-1 of a small ResNet and a small VGG on Fashion-MNIST, five epochs, in the loader's own"
         f" order - in that of policy {name} with memory for a fifth; mean of both, by seed")
        for name in ("brand", "pool")},
     "lcache_over_plain_ssd": Figure(

@@ -1,7 +1,6 @@
 """How many samples a chunk should hold (Brand's Figures 13 and 14): epochs of policy brand and pool over chunks of 2 to
 256 files, beside the job without Sluice, which reads file by file."""
 import os
-import shutil
 import statistics
 
 from bench.lib import figures, pool
@@ -11,7 +10,7 @@ PROVIDES = ["chunk_sizes"]
 SIZES, SMALL = (2, 8, 32, 64, 128, 256), (8, 64)
 PERCENT = 25
 LABELS = {"brand": "Brand", "pool": "pool"}
-COLOURS = {"plain": "#bbbbbb", "brand": "#ccbb44", "pool": "#cc6677"}
+COLOURS = {"brand": "#ccbb44", "pool": "#cc6677"}
 
 
 def point(passes, chunks=None):
@@ -32,13 +31,11 @@ def run(bench):
             return [point(pool.run_variant(mount, source, name, common), chunks) for _ in range(bench.request.sweep_rounds)]
         found.append({"samples": 1, "plain": measure("plain")})
         for size in SMALL if bench.request.small else SIZES:
-            shutil.rmtree(os.path.join(source, "cache"), ignore_errors=True)
             pool.make_chunks(source, mount, size)
             found.append({"samples": size, **{name: measure(name, -(-count // size)) for name in LABELS}})
             bench.say(f"{size} samples: " + ", ".join(
                 f"{name} {one['seconds']:.2f} s, {one['loads']:.2f} loads a chunk"
                 for name in LABELS for one in found[-1][name]))
-    shutil.rmtree(os.path.join(source, "cache"), ignore_errors=True)
     bench.save("chunk_sizes", found)
 
 

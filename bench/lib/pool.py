@@ -43,9 +43,11 @@ def data(bench):
 
 
 def make_chunks(source, mount, each=EACH):
-    """Through the mount, by whose paths the job names the files; it shows the chunks, too."""
+    """Through the mount, by whose paths the job names the files; it shows the chunks, too. Those of an earlier run, which
+    may have been interrupted, or have had another size, are removed: complete ones would stay as they are."""
     cache = os.path.join(source, "cache")
-    os.makedirs(cache, exist_ok=True)
+    shutil.rmtree(cache, ignore_errors=True)
+    os.makedirs(cache)
     done = subprocess.run([program("sluice"), "chunks", "make", "--cache-dir", cache, "--samples", str(each), "--depth", "64",
                            os.path.join(mount.folder, "files")], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -5,6 +5,7 @@ import functools
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -14,9 +15,9 @@ import machine_time  # noqa: E402
 import waiting  # noqa: E402
 
 
-def seconds_until_expired(limit_seconds, share):
+def seconds_until_expired(limit_seconds, share, stolen=0.0):
     now = [0.0]
-    limit = machine_time.Limit(limit_seconds, share=lambda: share, clock=lambda: now[0])
+    limit = machine_time.Limit(limit_seconds, share=lambda: share, clock=lambda: now[0], stolen=lambda: stolen)
     while not limit.expired():
         now[0] += 1
     return now[0]
@@ -34,6 +35,20 @@ class Limits(unittest.TestCase):
 
     def test_a_load_of_six_on_two_processors_triples_it(self):
         self.assertAlmostEqual(seconds_until_expired(30, 1 / 3), 90, delta=1)
+
+    def test_what_a_hypervisor_takes_does_not_count(self):
+        self.assertAlmostEqual(seconds_until_expired(30, 1.0, stolen=0.5), 60, delta=1)
+
+    def test_the_stolen_part_is_that_since_the_last_look(self):
+        with tempfile.NamedTemporaryFile("w+") as stat:
+            for times, part in (("100 0 50 1000 0 0 0 1000 0 0", 0.0), ("110 0 60 1000 0 0 0 1020 0 0", 0.5),
+                                ("110 0 60 1020 0 0 0 1020 0 0", 0.0)):
+                stat.seek(0)
+                print("cpu ", times, file=stat, flush=True)
+                if times.startswith("100"):
+                    stolen = machine_time.Stolen(stat.name)
+                self.assertAlmostEqual(stolen(), part)
+        self.assertEqual(machine_time.Stolen("/nowhere")(), 0.0)
 
     def test_what_hangs_ends_on_any_machine(self):
         self.assertEqual(seconds_until_expired(30, 0.0), 30 * machine_time.MOST_TIMES)

@@ -141,7 +141,9 @@ PageLedger::Changed PageLedger::on(PageEvent event, Range range, SessionId owner
 }
 
 void PageLedger::limit_size() {
-  if (size() > kMostPieces) on(PageEvent::kSeemsEvicted, {0, UINT64_MAX});
+  if (size() <= scans_above_) return;
+  on(PageEvent::kSeemsEvicted, {0, UINT64_MAX});
+  scans_above_ = std::max(kMostPieces, size() + kMostPieces / 2);
 }
 
 PageLedger::Pieces::const_iterator PageLedger::first_in(uint64_t begin) const {

@@ -96,6 +96,7 @@ class PageLedger {
 
   size_t size() const { return pieces_.size(); }  // entries of the map
   // Beyond kMostPieces entries: drops what may still be cached and is not charged to a session.
+  // Where more are charged, again after so many further entries that each pays for a few others.
   void limit_size();
   static constexpr size_t kMostPieces = 1 << 17;
 
@@ -121,6 +122,7 @@ class PageLedger {
   Pieces pieces_;
   std::array<uint64_t, kPageFacts> totals_{};
   std::map<SessionId, uint64_t> ready_;  // bytes by owner
+  size_t scans_above_ = kMostPieces;     // entries
 };
 
 }  // namespace sluice::policy

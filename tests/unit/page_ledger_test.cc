@@ -255,5 +255,27 @@ TEST(PageLedger, ForgetsWhatIsNotChargedWhenItIsLarge) {
   EXPECT_EQ(ledger.ready(SessionId{1}), 4U);
 }
 
+TEST(PageLedger, WhereMoreIsChargedNotEachReadScansIt) {
+  constexpr uint64_t kCharged = PageLedger::kMostPieces + 10;
+  PageLedger ledger;
+  auto read_next = [&ledger, at = kCharged]() mutable {
+    const Range range{at * 8, at * 8 + 4};
+    ++at;
+    ledger.on(PageEvent::kSampleRead, range);
+    ledger.limit_size();
+    return ledger.covered(range, kRead) != 0;  // else it was scanned, and discarded
+  };
+  for (uint64_t at = 0; at < kCharged; ++at) {
+    ledger.on(PageEvent::kPrefetched, {at * 8, at * 8 + 4}, SessionId{1});
+  }
+  EXPECT_FALSE(read_next());
+  uint64_t scans = 0;
+  for (uint64_t i = 0; i < kCharged; ++i) scans += read_next() ? 0 : 1;
+  EXPECT_EQ(ledger.ready(SessionId{1}), kCharged * 4);
+  EXPECT_GE(scans, 1U);
+  EXPECT_LE(scans, 4U);
+  EXPECT_LT(ledger.size(), kCharged + PageLedger::kMostPieces);
+}
+
 }  // namespace
 }  // namespace sluice::policy

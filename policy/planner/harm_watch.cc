@@ -13,16 +13,28 @@ constexpr uint64_t kSlackShare = 4;
 constexpr uint32_t kMostDoublings = 8;  // of the time until the mechanism is tried again
 constexpr uint32_t kMostPatience = 16;  // doublings of the loss that starts the next trial
 // The trial tests its groups after each sample, so chance gets many attempts: hence the far bound.
-constexpr double kSigmas = 4.5;
+constexpr double kSigmas = 5;
 constexpr double kSigmasHarmless = 3;
-constexpr uint32_t kLeastGroup = 16;  // samples, before variances are compared
+constexpr uint32_t kLeastGroup = 24;  // samples, before variances are compared
 constexpr double kWorthwhile = 0.1;   // of a native sample's time
 constexpr double kWorthwhileNs = 20'000;
-// Groups this far apart need no test by variance.
-constexpr uint32_t kLeastControl = 4;
-constexpr uint32_t kLeastServed = 3;
+// Groups this far apart need no test by variance, where chance separates so many samples at most
+// once in kRare trials: a busy processor makes a job's times fall into two groups, too. It holds up
+// no thread for as long as kLongWait, so then kRareLong suffices.
+constexpr double kRare = 400, kRareLong = 30;
 constexpr double kApart = 2;
 constexpr double kApartNs = 5'000'000;
+constexpr double kLongWait = 100'000'000;
+
+// In how many ways `control` of all samples can be chosen. Which samples are the control group is
+// random, so chance makes them the fastest once in so many trials.
+double choices(uint32_t control, uint32_t treated) {
+  double ways = 1;
+  for (uint32_t i = 1; i <= std::min(control, treated) && ways < kRare; ++i) {
+    ways *= static_cast<double>(control + treated + 1 - i) / i;
+  }
+  return ways;
+}
 
 }  // namespace
 
@@ -85,20 +97,24 @@ void HarmWatch::begin_trial() {
 
 // Welch's statistic of the two groups, unless they are so far apart that they do not overlap.
 HarmWatch::Verdict HarmWatch::judge(uint64_t now_ns) {
-  if (control_.count < kLeastControl || treated_.count < kLeastServed) {
-    // If all samples went through the mechanism, or none did, there is nothing to compare.
-    const bool over = control_.count + treated_.count >= kMostTrial;
-    return over ? end_trial(false, now_ns) : Verdict::kNothing;
+  const bool enough = control_.count + treated_.count >= kMostTrial;
+  // If all samples went through the mechanism, or none did, there is nothing to compare.
+  if (control_.count == 0 || treated_.count == 0) {
+    return enough ? end_trial(false, now_ns) : Verdict::kNothing;
   }
-  if (treated_.least > control_.most * kApart && treated_.least - control_.most > kApartNs) {
+  const double gap = treated_.least - control_.most;
+  const double rare = gap > kLongWait ? kRareLong : kRare;
+  if (treated_.least > control_.most * kApart && gap > kApartNs &&
+      choices(control_.count, treated_.count) >= rare) {
     return end_trial(true, now_ns);
   }
-  if (control_.count < kLeastGroup || treated_.count < kLeastGroup) return Verdict::kNothing;
+  if (control_.count < kLeastGroup || treated_.count < kLeastGroup) {
+    return enough ? end_trial(false, now_ns) : Verdict::kNothing;
+  }
   const double more = treated_.mean - control_.mean;
   const double error = std::sqrt(control_.error2() + treated_.error2());
   const double worthwhile = std::max(control_.mean * kWorthwhile, kWorthwhileNs);
   if (more > kSigmas * error && more > worthwhile) return end_trial(true, now_ns);
-  const bool enough = control_.count + treated_.count >= kMostTrial;
   return more < -kSigmasHarmless * error || enough ? end_trial(false, now_ns) : Verdict::kNothing;
 }
 

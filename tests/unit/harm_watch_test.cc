@@ -98,6 +98,27 @@ TEST(HarmWatch, NoiseIsNoHarm) {
   }
 }
 
+// Where others use the processor, too, some samples take several times as long, with the mechanism
+// or not: a few of each group say nothing.
+TEST(HarmWatch, TwoGroupsByChanceAreNoHarm) {
+  std::mt19937 draw(1);
+  std::bernoulli_distribution preempted(0.5), half(0.5);
+  int tried = 0, off = 0;
+  constexpr int kRounds = 2000;
+  for (int round = 0; round < kRounds; ++round) {
+    HarmWatch watch = knowing(10 * kMs);
+    for (int i = 0; i < 800 && !watch.is_off(); ++i) {
+      const uint64_t took = (preempted(draw) ? 80 : 10) * kMs;
+      const bool control = watch.in_trial() && half(draw);
+      const Verdict verdict = control ? watch.native(took, 0) : watch.prefetched(took, 0);
+      tried += verdict == Verdict::kTry ? 1 : 0;
+    }
+    off += watch.is_off() ? 1 : 0;
+  }
+  EXPECT_GE(tried, kRounds);
+  EXPECT_LE(off, kRounds / 500);
+}
+
 // A job whose samples take five times as long from some moment on, with the mechanism or not: a
 // picture is larger, the processor is busy. What was native before says nothing of it.
 TEST(HarmWatch, AJobThatGrowsSlowerIsNotHarmed) {

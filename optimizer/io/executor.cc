@@ -1,5 +1,6 @@
 #include "optimizer/io/executor.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -45,6 +46,12 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
   bool may_run(const Mount& mount) const {
     if (mount.queue.empty()) return false;
     return mount.running == 0 || (mount.running < per_mount && busy < max_threads);
+  }
+
+  // REQUIRES: mutex held.
+  bool any_may_run() const {
+    return queued != 0 &&
+           std::ranges::any_of(mounts, [this](const auto& entry) { return may_run(entry.second); });
   }
 
   // Takes the oldest item of a mount of which nothing runs, or else the oldest whose mount may use
@@ -93,7 +100,9 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
         if (!woken && queued == 0) break;
         continue;
       }
+      const bool more = idle != 0 && any_may_run();
       lock.unlock();
+      if (more) wake.notify_one();  // without the mutex, for which the other would wait at once
       try {
         item();
       } catch (const std::exception& error) {  // bad_alloc: only this work is lost
@@ -102,7 +111,6 @@ struct Executor::State : std::enable_shared_from_this<Executor::State> {
       item = nullptr;
       lock.lock();
       ended(mount);
-      if (queued != 0) wake.notify_one();
     }
     --threads;
   }
@@ -124,8 +132,9 @@ Executor::~Executor() {
 }
 
 void Executor::run(uint64_t mount, std::function<void()> work) {
-  State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const std::shared_ptr<State> held = state_;  // the work may end this executor
+  State& state = *held;
+  std::unique_lock lock(state.mutex);
   State::Mount& own = state.mounts[mount];
   own.queue.push_back({state.turn++, std::move(work)});
   ++state.queued;
@@ -139,7 +148,9 @@ void Executor::run(uint64_t mount, std::function<void()> work) {
       // The present threads run it, if there are any.
     }
   }
-  state.wake.notify_one();
+  const bool wake = state.idle != 0 && state.may_run(own);
+  lock.unlock();
+  if (wake) state.wake.notify_one();
 }
 
 size_t Executor::waiting(uint64_t mount) const {

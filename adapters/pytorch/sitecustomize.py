@@ -17,13 +17,23 @@ def _arrange(folder):
         return
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    new = "gc" not in sys.modules
+    import gc
+
+    enabled, counts = gc.isenabled(), gc.get_count()
+    gc.disable()
     try:
         import sluice_torch.hook
         sluice_torch.hook.arrange()
+        sluice_torch.hook.collector.restore(enabled, counts)
     except Exception:
         pass
+    if enabled:
+        gc.enable()
+    if new:
+        del sys.modules["gc"]
     # No adapter module is visible until PyTorch is imported; the hook refers to its own.
-    for name in ("sluice_torch.hook", "sluice_torch"):
+    for name in ("sluice_torch.hook", "sluice_torch.collector", "sluice_torch"):
         sys.modules.pop(name, None)
         sys.path_importer_cache.pop(folder + "/sluice_torch", None)
 

@@ -10,23 +10,34 @@ import sys
 _COUNTED = sys.implementation.name == "cpython" and (3, 7) <= sys.version_info < (3, 14)
 
 
-def unnoticed(function, *arguments):
-    """Calls `function`, during which nothing is collected. Afterwards the counts of generations 1 and 2 are as before,
-    that of generation 0 is zero, and no object allocated until now adds to what the next full collection waits for.
-    Where the job watches or debugs its collector, or has frozen objects, nothing but the call happens."""
-    if not _COUNTED or not gc.isenabled() or gc.callbacks or gc.get_debug() or gc.get_freeze_count():
-        function(*arguments)
+_held = []  # in place of what generation 0 had: some hundred empty lists
+
+
+def restore(enabled, counts):
+    """After work during which nothing was collected, and which only then began: makes the counts of all generations what
+    they were, and no object allocated until now adds to what the next full collection waits for, but as many empty
+    ones as generation 0 had. Nothing where the job watches or debugs its collector, or has frozen objects."""
+    if not _COUNTED or not enabled or gc.callbacks or gc.get_debug() or gc.get_freeze_count():
         return
-    _, young, middle = gc.get_count()
+    new, young, middle = counts
+    # All objects move to the oldest generation, counts become zero; collections of empty generations set them.
+    gc.freeze()
+    gc.unfreeze()
+    for _ in range(middle):
+        gc.collect(1)
+    for _ in range(young):
+        gc.collect(0)
+    while gc.get_count()[0] < new:
+        _held.append([])
+
+
+def unnoticed(function, *arguments):
+    """Calls `function`, during which nothing is collected; see restore()."""
+    enabled, counts = gc.isenabled(), gc.get_count()
     gc.disable()
     try:
         function(*arguments)
     finally:
-        # All objects move to the oldest generation, counts become zero; collections of empty generations set them.
-        gc.freeze()
-        gc.unfreeze()
-        for _ in range(middle):
-            gc.collect(1)
-        for _ in range(young):
-            gc.collect(0)
-        gc.enable()
+        restore(enabled, counts)
+        if enabled:
+            gc.enable()

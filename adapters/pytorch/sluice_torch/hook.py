@@ -1,6 +1,8 @@
 """Patches the DataLoader as soon as it is imported. Imports nothing that `site` has not
-imported."""
+imported, but gc, which is built in."""
 import sys
+
+from sluice_torch import collector
 
 TARGET = "torch.utils.data.dataloader"
 _package = sys.modules[__package__]
@@ -57,7 +59,6 @@ def _patch(module):
 def _install(module):
     try:
         sys.modules.setdefault(__package__, _package)
-        from sluice_torch import collector
         collector.unnoticed(_patch, module)
     except Exception:  # the package is missing or broken: the job continues without it
         pass

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <span>
 
@@ -15,19 +14,29 @@ class AlignedBuffer {
 
   AlignedBuffer() = default;
   // Rounded up to whole blocks, not cleared. Without memory it is empty.
-  explicit AlignedBuffer(size_t bytes)
-      : size_((bytes + kBlock - 1) / kBlock * kBlock),
-        bytes_(static_cast<std::byte*>(std::aligned_alloc(kBlock, size_))) {
-    if (bytes_ == nullptr) size_ = 0;
-  }
+  explicit AlignedBuffer(size_t bytes);
 
   std::byte* data() const { return bytes_.get(); }
   size_t size() const { return size_; }
   std::span<const std::byte> span() const { return {bytes_.get(), size_}; }
 
+  // As long as there is one of these, large buffers that are destroyed are kept for the next ones,
+  // up to kMostKept bytes in all: the kernel clears memory that is new page by page, which takes as
+  // long as copying it. Any thread.
+  class Keep {
+   public:
+    Keep();
+    Keep(const Keep&) = delete;
+    Keep& operator=(const Keep&) = delete;
+    ~Keep();
+  };
+  static size_t kept_bytes();
+  static constexpr size_t kLarge = 256 << 10, kMostKept = 16 << 20;
+
  private:
   struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
+    size_t capacity;  // bytes
+    void operator()(std::byte* bytes) const;
   };
 
   size_t size_ = 0;

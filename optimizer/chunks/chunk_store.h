@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "optimizer/chunks/aligned_buffer.h"
 #include "optimizer/chunks/chunk_read.h"
 #include "protocol/pack.h"
 #include "protocol/stage.h"
@@ -80,6 +81,7 @@ class ChunkStore {
   uint64_t number(Place place) const { return first_[place.chunk] + place.entry; }
   std::optional<uint32_t> kind_of(const protocol::StageStat& stat);
 
+  const AlignedBuffer::Keep keep_;  // for the next chunk that is read
   UniqueFd folder_;
   std::vector<std::string> names_;     // by chunk
   std::vector<uint64_t> chunk_bytes_;  // likewise

@@ -83,6 +83,7 @@ class LogFiles {
   static const File& part(const Files& files, policy::LogRange range, policy::LogRange* part);
 
   const std::string path_;
+  const AlignedBuffer::Keep keep_;
   bool direct_ = false;
   std::mutex closing_;        // held while files are closed; taken before the other
   mutable std::mutex mutex_;  // of these:

@@ -39,6 +39,7 @@ enum class Option : uint8_t {
   kPlaces,
   kSocket,
   kLinger,
+  kPatience,
   kLog,
   kReport,
   kRecord,
@@ -124,6 +125,10 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",
      "seconds that the optimizer keeps running after its last job"},
     {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
+    {Option::kPatience, "patience", "SLUICE_PATIENCE", OptionKind::kNumber, false, "", 100, 30000,
+     "500",
+     "milliseconds that a process waits in all for an optimizer that does not answer, before it "
+     "does without; half of it for one answer, during which signals wait, too"},
      "off|error|warn|info|debug|trace", 0, 0, "warn",
      "log level; the end-of-run line is printed at warn and above", true},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",

@@ -4,8 +4,9 @@
  * All functions: any thread, not from a signal handler. They preserve errno, and return 0, or a
  * negative errno that the caller may ignore: no declaration, and no omission, changes a byte that
  * the job reads. Arguments remain owned by the caller. They may wait for the optimizer: 0.25 s for
- * one answer; for answers that do not come a process waits 0.5 s, and later on less than 0.5 % of
- * its time. sluice_select() alone waits longer, for an optimizer that works on its answer.
+ * one answer; for answers that do not come a process waits 0.5 s (SLUICE_PATIENCE), and later on
+ * less than 0.5 % of its time. sluice_select() alone waits longer, for an optimizer that works on
+ * its answer.
  */
 #pragma once
 

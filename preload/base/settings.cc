@@ -218,6 +218,7 @@ void apply() {
   g_settings.stage_all = stage == 1;
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
   g_settings.python = switch_of(Option::kPython);
+  g_settings.patience = strtoull(value_of(Option::kPatience), nullptr, 10);
   apply_importance();
   apply_substitution();
   g_settings.callsites = switch_of(Option::kCallsites);

@@ -21,6 +21,7 @@ struct Settings {
   bool stage = true;        // sample files may be staged
   bool stage_all = false;   // on any mount
   uint64_t stale = 3;       // seconds
+  uint64_t patience = 500;  // milliseconds; see session/patience.h
   bool python = true;       // the PyTorch adapter
   uint32_t importance = 0;  // 0 off, 1 losses are observed, 2 losses also decide what is fetched
   // How many samples an epoch fetches with importance 2; see sluice_selection_rule.

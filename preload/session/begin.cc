@@ -27,8 +27,8 @@ namespace sluice::preload {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kStartNs = 1000 * kMillisecond;  // for a new optimizer to listen
-constexpr size_t kMaxReason = 1024;                 // bytes of a refusal's text that is printed
+constexpr uint64_t kLeastStartNs = 1000 * kMillisecond, kMostStartNs = 10000 * kMillisecond;
+constexpr size_t kMaxReason = 1024;  // bytes of a refusal's text that is printed
 
 constinit bool g_warned = false;  // under the session's lock
 
@@ -107,7 +107,7 @@ Asked hello(bool insist) {
   const protocol::Hello body = {static_cast<uint32_t>(sys::pid()), 0};
   const size_t length = options_text(options, sizeof options);
   return ask_patiently(protocol::MessageKind::kHello, &body, sizeof body, options, length, -1,
-                       kAnswerNs, insist);
+                       insist ? insisted_ns() : answer_ns(), insist);
 }
 
 // Finds the folder of the optimizer's socket. False: it cannot be used.
@@ -125,9 +125,15 @@ bool find_folder(bool* exists, bool warns) {
   return false;
 }
 
-// Greets an optimizer that was just started.
+uint64_t start_ns() {
+  const uint64_t twice = 2 * g_patience.most();
+  return twice < kLeastStartNs ? kLeastStartNs : twice < kMostStartNs ? twice : kMostStartNs;
+}
+
+// Greets an optimizer that was just started, and has a second to listen, or as long as the patience
+// is then: another that ends may still have the lock.
 Asked hello_to_new() {
-  const uint64_t deadline = sys::now_ns() + kStartNs;
+  const uint64_t deadline = sys::now_ns() + start_ns();
   uint64_t pause_ns = kMillisecond / 16;  // the start takes about one millisecond
   for (;;) {
     struct timespec pause = {0, static_cast<long>(pause_ns)};

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "preload/base/lock.h"
 #include "preload/base/process.h"
+#include "preload/base/settings.h"
 #include "preload/session/begin.h"
 #include "preload/session/events.h"
 #include "preload/session/exchange.h"
@@ -17,8 +19,10 @@ namespace sluice::preload {
 namespace {
 
 constexpr uint64_t kMillisecond = 1000000;
-constexpr uint64_t kMostWorkNs = 5000 * kMillisecond;  // for one that the optimizer works on
-constexpr uint64_t kGoodbyeNs = 150 * kMillisecond;    // for the last one, before the process ends
+// Times SLUICE_PATIENCE, and no less than by default: how long a question is waited for on which
+// the optimizer works, in all and between two messages that it does.
+constexpr uint64_t kWorkTimes = 10, kSilentTimes = 2;
+constexpr uint64_t kGoodbyeDivisor = 3;  // of the patience: the last question, as the process ends
 constexpr uint64_t kRetryNs = 1000 * kMillisecond;  // to the next attempt after the first failure
 constexpr uint64_t kMaxRetryNs = 64000 * kMillisecond;  // after many: each waits twice as long
 constexpr uint64_t kRefusedNs = 10000 * kMillisecond;   // without file questions after a refusal
@@ -44,7 +48,7 @@ constinit std::atomic<bool> g_follows_any{false};  // read by any thread
 constinit Spinlock g_long_lock;
 constinit Answer g_long_answer;
 constinit Place g_long_place;
-constinit uint64_t g_work_ns = kMostWorkNs;  // halved with each question not answered in time
+constinit uint32_t g_work_halved = 0;  // with each question not answered in time
 
 // Sends the optimizer no questions for a while. This bounds the cost of attempts: they become rare,
 // but after a moment of load on the machine the job still gets an optimizer.
@@ -56,7 +60,7 @@ void back_off() {
 // Whether no question may be asked now.
 bool is_put_off() {
   const uint64_t now = sys::now_ns();
-  return now < g_not_before_ns || g_patience.left(now, kAnswerNs) == 0;
+  return now < g_not_before_ns || g_patience.left(now, answer_ns()) == 0;
 }
 
 // 0, or a negative errno: no session, and why.
@@ -186,9 +190,10 @@ int ask_in_session(const Question& question) {
   const int error = begin_question(question);
   if (error != 0) return error;
   g_answer.lowest_fd = question.answer_fd != nullptr;
+  const uint64_t most = question.insist ? insisted_ns() : answer_ns();
   const Asked asked = ask_patiently(question.kind, question.body, question.body_size,
                                     question.text != nullptr ? question.text : "",
-                                    question.text_size, question.fd, kAnswerNs, question.insist);
+                                    question.text_size, question.fd, most, question.insist);
   g_answer.lowest_fd = false;
   return end_question(question, asked, g_answer);
 }
@@ -203,18 +208,20 @@ int ask_at_length(const Question& question) {
     error = begin_question(question);
     g_long_place = g_place;
     const uint64_t now = sys::now_ns();
-    deadline_ns = now + g_patience.left(now, kAnswerNs);
+    deadline_ns = now + g_patience.left(now, answer_ns());
   }
   if (error == 0) {
     g_long_answer.fd = -1;
     g_long_answer.heard_ns = sys::now_ns();
-    const Asked asked = ask(g_long_place.socket, deadline_ns, g_work_ns, question.kind,
-                            question.body, question.body_size, "", 0, question.fd, &g_long_answer);
-    if (asked == Asked::kBusy) g_work_ns /= 2;
+    const uint64_t patience = std::max(g_patience.most(), Patience::kMost);
+    const Work work = {kWorkTimes * patience >> g_work_halved, kSilentTimes * patience};
+    const Asked asked = ask(g_long_place.socket, deadline_ns, work, question.kind, question.body,
+                            question.body_size, "", 0, question.fd, &g_long_answer);
+    if (asked == Asked::kBusy && work.most_ns > 1) ++g_work_halved;
     Locked locked(g_session_lock);
     // Only the time since the optimizer's last message counts as wasted, not its time at work.
     const uint64_t silent = sys::now_ns() - g_long_answer.heard_ns;
-    learn_from(asked, silent < kAnswerNs ? silent : kAnswerNs);
+    learn_from(asked, silent < answer_ns() ? silent : answer_ns());
     error = end_question(question, asked, g_long_answer);
   }
   g_long_lock.unlock();
@@ -262,6 +269,11 @@ bool may_be_followed_later() {
   return session_is_lost() ? may_connect() : is_put_off();
 }
 
+void session_init() {
+  const uint64_t most = g_settings.patience * kMillisecond;
+  if (most != Patience::kMost) g_patience.set_most(most);  // else its page is not written
+}
+
 void session_after_fork() {
   g_session_lock.reset();
   g_long_lock.reset();
@@ -275,8 +287,9 @@ void end_session() {
   if (session_is_lost() || others_live(*connection->shared)) return;
   const protocol::Bye body = {g_session.id, g_session.token};
   const uint64_t rest = g_patience.rest(sys::now_ns());
+  const uint64_t goodbye = g_patience.most() / kGoodbyeDivisor;
   const Asked asked = ask_patiently(protocol::MessageKind::kBye, &body, sizeof body, "", 0, -1,
-                                    rest < kGoodbyeNs ? rest : kGoodbyeNs, true);
+                                    rest < goodbye ? rest : goodbye, true);
   if (asked == Asked::kAnswered && g_answer.fd >= 0) sys::close(g_answer.fd);
 }
 

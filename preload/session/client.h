@@ -1,10 +1,10 @@
 // The job's end of the session: its shared memory, its slot, and what the optimizer answered.
 //
 // Nothing here waits without a deadline, and the total waiting of a process is bounded
-// (patience.h). After an answer that is late no question is sent for a second, after the next for
-// two, and so on; the first answer in time ends that. An optimizer that reports that it is at work
-// on a question gets more time (ask_at_length()), and half as much after each question that it does
-// not finish.
+// (patience.h, SLUICE_PATIENCE). After an answer that is late no question is sent for a second,
+// after the next for two, and so on; the first answer in time ends that. An optimizer that reports
+// that it is at work on a question gets more time (ask_at_length()), and half as much after each
+// question that it does not finish.
 #pragma once
 
 #include <sys/stat.h>
@@ -62,9 +62,11 @@ int may_ask();
 // blocks every signal meanwhile.
 int ask_in_session(const Question& question);
 // The same for a question that may take seconds to answer: waits while the optimizer reports that
-// it is at work on it, five seconds at most. Other threads ask and open files meanwhile. -EBUSY:
-// another thread is waiting for such an answer. `text` is not sent.
+// it is at work on it, ten times its patience (5 s) at most. Other threads ask and open files
+// meanwhile. -EBUSY: another thread is waiting for such an answer. `text` is not sent.
 int ask_at_length(const Question& question);
+
+void session_init();  // constructor only; the settings have been read
 // Claims a slot of the inherited session for a fork's child. Not for a child in another pid or time
 // namespace, where pids and times differ from the optimizer's: in it and in its children the
 // session counts as lost. Async-signal-safe.

@@ -23,7 +23,7 @@ Asked ask_patiently(protocol::MessageKind kind, const void* body, size_t size, c
   g_answer.fd = -1;
   const uint64_t wait_ns = insist ? most : g_patience.left(begin, most);
   const Asked asked =
-      ask(g_place.socket, begin + wait_ns, 0, kind, body, size, text, text_size, fd, &g_answer);
+      ask(g_place.socket, begin + wait_ns, {}, kind, body, size, text, text_size, fd, &g_answer);
   learn_from(asked, sys::now_ns() - begin);
   return asked;
 }

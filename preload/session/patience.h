@@ -3,19 +3,25 @@
 // else so little that a job whose optimizer is stopped for good loses less than half a percent.
 // Each wait in vain that the budget cut short doubles what the next question needs at least: an
 // optimizer whose answers take 100 ms, however much of the budget is used up, has them waited for
-// in the end. No system calls; the owner provides lock and clock. Nanoseconds.
+// in the end. The budget is SLUICE_PATIENCE. No system calls; the owner provides lock and clock.
+// Nanoseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sluice::preload {
 
 class Patience {
  public:
-  static constexpr uint64_t kMost = 500'000'000;
+  static constexpr uint64_t kMost = 500'000'000;  // unless it is set
   // With less left nothing is asked: an optimizer needs some time to answer. Doubled up to half of
-  // the budget, which no wait exceeds, until the budget is full again.
-  static constexpr uint64_t kLeast = 20'000'000;
+  // what the budget is by default, until it is full again.
+  static constexpr uint64_t kLeast = 20'000'000, kMostLeast = kMost / 2;
+
+  // The budget, full. REQUIRES: at least 4 * kLeast.
+  void set_most(uint64_t most_ns) { left_ = most_ = most_ns; }
+  uint64_t most() const { return most_; }
 
   // How long one question may wait, at most `most`; 0: do not ask.
   uint64_t left(uint64_t now_ns, uint64_t most) {
@@ -32,7 +38,7 @@ class Patience {
   void wasted(uint64_t now_ns, uint64_t waited_ns) {
     grow(now_ns);
     left_ -= waited_ns < left_ ? waited_ns : left_;
-    if (waited_ns < kMost / 2) least_ = least_ < kMost / 4 ? 2 * least_ : kMost / 2;
+    if (waited_ns < most_ / 2) least_ = std::min({2 * least_, kMostLeast, most_ / 2});
     prompt_ = false;
   }
   // An answer came in time.
@@ -49,12 +55,12 @@ class Patience {
     if (now_ns < seen_ns_) return;
     const uint64_t share = prompt_ ? kPromptShare : kShare;
     const uint64_t more = (now_ns - seen_ns_) / share;
-    left_ = more < kMost - left_ ? left_ + more : kMost;
-    if (left_ == kMost) least_ = kLeast;
+    left_ = more < most_ - left_ ? left_ + more : most_;
+    if (left_ == most_) least_ = kLeast;
     seen_ns_ += more * share;  // the remainder of the division is not lost
   }
 
-  uint64_t left_ = kMost, least_ = kLeast, seen_ns_ = 0;
+  uint64_t most_ = kMost, left_ = kMost, least_ = kLeast, seen_ns_ = 0;
   bool prompt_ = true;
 };
 

@@ -15,8 +15,6 @@
 namespace sluice::preload {
 namespace {
 
-constexpr uint64_t kWorkingNs = 1000000000;  // between two kWorking messages, at most
-
 bool wait_for(int fd, short events, uint64_t deadline_ns) {
   for (;;) {
     const uint64_t now = sys::now_ns();
@@ -133,7 +131,7 @@ bool folder_is_ours(const char* folder, bool* exists) {
          about.st_uid == static_cast<uid_t>(sys::call(SYS_geteuid));
 }
 
-Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::MessageKind kind,
+Asked ask(const char* path, uint64_t deadline_ns, Work work, protocol::MessageKind kind,
           const void* body, size_t body_size, const void* text, size_t text_size, int fd,
           Answer* answer) {
   const OwnDescriptor socket(open_socket(answer->lowest_fd));
@@ -143,11 +141,11 @@ Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::Me
   Asked asked = connect_to(socket, path, deadline_ns, &answer->peer);
   if (asked == Asked::kAnswered) asked = send_message(socket, kind, parts, fd);
   if (asked == Asked::kAnswered) asked = receive_message(socket, deadline_ns, answer);
-  const uint64_t last_ns = sys::now_ns() + work_ns;
+  const uint64_t last_ns = sys::now_ns() + work.most_ns;
   while (asked == Asked::kAnswered && answer->kind == protocol::MessageKind::kWorking) {
     close_passed(answer);
     answer->heard_ns = sys::now_ns();
-    const uint64_t next_ns = answer->heard_ns + kWorkingNs;
+    const uint64_t next_ns = answer->heard_ns + work.silent_ns;
     asked = receive_message(socket, next_ns < last_ns ? next_ns : last_ns, answer);
     if (asked == Asked::kLate && sys::now_ns() >= last_ns) asked = Asked::kBusy;
   }

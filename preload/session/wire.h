@@ -28,11 +28,17 @@ enum class Asked : uint8_t {
   kBroken,      // not our protocol
 };
 
+// How long a peer may work on a question, in ns; 0: it must answer at once.
+struct Work {
+  uint64_t most_ns = 0;
+  uint64_t silent_ns = 0;  // between two kWorking messages
+};
+
 // Connects to `path`, checks that the peer runs as this user, sends one message with up to one
 // descriptor, waits for one answer until `deadline_ns` (sys::now_ns()). Each kWorking message gives
-// the peer one more second for its next message, `work_ns` in all. Answers with another protocol
-// version are kBroken. REQUIRES: all signals blocked.
-Asked ask(const char* path, uint64_t deadline_ns, uint64_t work_ns, protocol::MessageKind kind,
+// the peer `work.silent_ns` for its next message, `work.most_ns` in all. Answers with another
+// protocol version are kBroken. REQUIRES: all signals blocked.
+Asked ask(const char* path, uint64_t deadline_ns, Work work, protocol::MessageKind kind,
           const void* body, size_t body_size, const void* text, size_t text_size, int fd,
           Answer* answer);
 

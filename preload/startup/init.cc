@@ -7,6 +7,7 @@
 #include "preload/base/settings.h"
 #include "preload/handler/mask.h"
 #include "preload/report/report.h"
+#include "preload/session/client.h"
 #include "preload/session/record_settings.h"
 #include "preload/startup/startup.h"
 
@@ -20,6 +21,7 @@ __attribute__((constructor)) void loaded() {
   read_settings();
   if (g_settings.off) return;
   process_init();
+  session_init();
   watch_forks();
   adopt_inherited_mask();
   make_preload_absolute();

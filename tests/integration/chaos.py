@@ -66,6 +66,7 @@ def moment(place, how, delay, bare, mode):
 
 
 def test(place):
+    place.patience = None
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed} (again: tests/integration/chaos {seed})", flush=True)
     draw = random.Random(seed)

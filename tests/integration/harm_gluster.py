@@ -17,13 +17,13 @@ from bench.harm import gluster  # noqa: E402
 from bench.lib.storage import mounted  # noqa: E402
 
 KILLED = """
-import sys, time
+import signal, sys
 sys.path.insert(0, sys.argv[1])
 from bench.harm.gluster import Gluster
 with Gluster(sys.argv[2], "800mbit") as network:
     with network.fresh(sys.argv[3]) as folder:
         print(network.folder, flush=True)
-        time.sleep(600)
+        signal.pause()  # until it is killed
 """
 
 

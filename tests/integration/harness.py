@@ -96,6 +96,9 @@ def victim(name, *own, data=None):
 
 class Place:
     """A socket folder with its optimizer, and a working folder; all ended and removed on exit."""
+    # Jobs wait for optimizers that a busy machine keeps waiting themselves. None, as users have it, for tests of
+    # those that do not answer.
+    patience = "8000"
 
     def __enter__(self):
         subprocess.run([os.path.join(TOP, "tests/victims/make-data"), DATA], check=True)
@@ -121,6 +124,7 @@ class Place:
         if library:
             values.update(LD_PRELOAD=library,
                           SLUICE_SOCKET=os.path.join(self.sockets, "s.sock"), SLUICE_LINGER="5",
+                          SLUICE_PATIENCE=self.patience,
                           SLUICE_CHECKPOINT="cell", SLUICE_DISTANCE="64K",
                           SLUICE_DATASET=f"{DATA}/scan.bin:{DATA}/big.bin:{self.work}/data")
         values.update(settings)
@@ -151,11 +155,14 @@ class Place:
 
 
 def status(place):
-    """What the optimizer says of itself, as `sluice status --json`; None if it does not answer."""
-    asked = subprocess.run([os.path.join(BUILD, "sluice"), "status", "--json", "--socket",
-                            os.path.join(place.sockets, "s.sock")],
-                           capture_output=True, text=True, check=False)
-    return json.loads(asked.stdout) if asked.returncode == 0 else None
+    """What the optimizer says of itself, as `sluice status --json`, once it comes to that; None if there is none."""
+    def ask():
+        asked = subprocess.run([os.path.join(BUILD, "sluice"), "status", "--json", "--socket",
+                                os.path.join(place.sockets, "s.sock")],
+                               capture_output=True, text=True, check=False)
+        return asked if asked.returncode == 0 or not place.optimizers() else None
+    asked = wait_for(ask, 20)
+    return json.loads(asked.stdout) if asked and asked.returncode == 0 else None
 
 
 def processes_followed(place):
@@ -198,9 +205,9 @@ def take_report(path):
     return found
 
 
-def of_threads(place, name):
+def of_threads(place, name, pids=None):
     """The text of /proc/PID/task/TID/`name` for each thread of the optimizer."""
-    for pid in place.optimizers():
+    for pid in pids or place.optimizers():
         for thread in os.listdir(f"/proc/{pid}/task"):
             try:
                 with open(f"/proc/{pid}/task/{thread}/{name}", encoding="ascii") as text:
@@ -209,9 +216,9 @@ def of_threads(place, name):
                 pass
 
 
-def waits_for_fuse(place):
-    """How many threads of the optimizer wait for a FUSE server."""
-    return sum(text == "request_wait_answer" for text in of_threads(place, "wchan"))
+def waits_for_fuse(place, pids=None):
+    """How many threads of the optimizer, which are looked for unless given, wait for a FUSE server."""
+    return sum(text == "request_wait_answer" for text in of_threads(place, "wchan", pids))
 
 
 def sluice_lines(done):

@@ -70,6 +70,7 @@ def stop_for_a_while(job, optimizer, name):
 
 
 def test(place):
+    place.patience = None
     harness.make_samples(place, FILES)
     job = Job(place)
     try:
@@ -87,7 +88,7 @@ def test(place):
     # Another job's first question is late: its stage is to be had afterwards.
     keeper, late = Job(place), Job(place)
     try:
-        claim(keeper.ask("answered") == 0 and late.ask("late") in (0, -110), "the next jobs")
+        claim(keeper.ask("answered") == 0 and late.ask("late") in (0, -107, -110), "the next jobs")
         stop_for_a_while(late, optimizer, "later")
         before = staged(place)
         until(lambda: late.ask("at last") == 0, 100, "a late job's order is taken")

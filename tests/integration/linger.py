@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The optimizer starts by itself, one for all jobs, ends SLUICE_LINGER seconds after its last job
 and leaves nothing behind."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from harness import claim, until
 
 def test(place):
     argv = harness.victim("steady", 5)
-    jobs = [place.start(argv, SLUICE_LINGER="2") for _ in range(6)]
+    jobs = [place.start(argv, SLUICE_LINGER="60") for _ in range(6)]
     seen = until(place.optimizers, 10, "an optimizer runs")
     for job in jobs:
         out, err = harness.communicate(job, 60)
@@ -28,12 +29,15 @@ def test(place):
     with open(f"/proc/{pid}/environ", "rb") as text:
         claim(b"LD_PRELOAD=" not in text.read(), "it inherited LD_PRELOAD")
     # A second job does not need a second one.
-    done = place.run(argv, SLUICE_LINGER="2")
+    done = place.run(argv, SLUICE_LINGER="60")
     claim(done.returncode == 0 and place.optimizers() == [pid], f"then {place.optimizers()}")
-    open_data = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    until(lambda: not any(f"{harness.DATA}/" in os.readlink(f"/proc/{pid}/fd/{fd}")
-                          for fd in os.listdir(f"/proc/{pid}/fd")), 5,
-          f"the data is released after the last job: {open_data}")
+    until(lambda: not any(f"{harness.DATA}/" in name for name in open_files(pid)), 5,
+          f"the data is released after the last job: {open_files(pid)}")
+    claim(drive_alive(pid), "it has ended")
+    harness.drive.end_optimizer(place.sockets)
+    job = place.start(argv, SLUICE_LINGER="2")
+    pid = until(place.optimizers, 10, "an optimizer runs again")[0]
+    claim(harness.communicate(job, 60) and job.returncode == 0, "its job")
     until(lambda: not drive_alive(pid), 10, "it ends after two seconds")
     claim(os.listdir(place.sockets) == [] or os.listdir(place.sockets) == ["s.lock"],
           f"it left {os.listdir(place.sockets)}")
@@ -49,6 +53,14 @@ def test(place):
                           env={**os.environ, "SLUICE_SOCKET": place.sockets + "/s.sock"})
     claim(stop.returncode == 0, f"sluice stop: {stop.stderr}")
     until(lambda: not drive_alive(pid), 5, "it ends on request")
+
+
+def open_files(pid):
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return names
 
 
 def drive_alive(pid):

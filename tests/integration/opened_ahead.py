@@ -169,6 +169,7 @@ def test(place):
                   f"{what}: {found['opened_ahead']} opens, {found['stall_avoided_ns'] / 1e9:.2f} s said to be saved")
         if what in ("unlink", "confined"):
             claim(own >= FILES - MIDDLE, f"{what}: {own} opens of the job's own: a file was handed over")
+    place.patience = None
     tests.signalled(signal.SIGKILL)
     tests.signalled(signal.SIGSTOP)
 

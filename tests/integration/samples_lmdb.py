@@ -92,6 +92,7 @@ def test(place):
         begun = {name: found[name] for name in ("sample_hits", "sample_late", "sample_misses")}
         # Two epochs after the one that was watched. How many come late is the machine's affair.
         known = sum(begun.values())
+        begun["off"] = found["records_off"]  # what explains misses (harm_watch.h)
         claim(known >= 1.9 * COUNT, f"{what}: places of {known} samples were known: {begun}")
         claim(begun["sample_misses"] < 0.2 * known, f"{what}: {begun}")
         claim(begun["sample_hits"] > 0, f"{what}: {begun}")

@@ -123,7 +123,8 @@ class Test:
         with slowfs_harness.Mount(self.place.folder, self.made[True], "--latency", "200", *options) as hung, \
                 slowfs_harness.Mount(self.place.folder, self.made[True], "--latency", "4", *options) as other:
             first = self.place.start([*argv, hung.point], **stage_testing.by_default(os.path.join(self.place.work, "r")))
-            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place) >= LISTINGS, 60,
+            pids = harness.until(self.place.optimizers, 30, "an optimizer runs")
+            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place, pids) >= LISTINGS, 60,
                           "folders are listed")
             claim(first.poll() is None, "the walk ended before so many folders were listed at a time")
             os.kill(hung.pid, signal.SIGSTOP)

@@ -281,7 +281,8 @@ class Checks:
 
     def in_namespace(self, folder, script, what, least=0, most=None, **settings):
         """The job under the library in a mount namespace of its own, after `script`."""
-        argv = self.job(folder, 2)
+        waited_for = [os.path.join(folder, min(os.listdir(folder)))] if least else []
+        argv = self.job(folder, 2, *waited_for)
         plain = self.place.run(argv, library=None)
         under = self.place.run(
             ["unshare", "-m", "bash", "-c", script + '; exec env LD_PRELOAD=$LIB "$@"', "bash", *argv],

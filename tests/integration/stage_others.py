@@ -41,6 +41,7 @@ def mounted_while_late(place, ground, case):
 
 
 def test(place):
+    place.patience = None
     tally = Tally()
     with Ground(place, "disk") as ground:
         for case in stage_testing.cases_of(place, NAME):

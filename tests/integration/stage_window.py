@@ -80,6 +80,7 @@ def messages_of_changes(place, ground):
 
 
 def test(place):
+    place.patience = None
     # Files of several owners and groups, and folders that these must be able to enter.
     os.chmod(place.folder, 0o755)
     tally = Tally()

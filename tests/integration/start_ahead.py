@@ -120,7 +120,7 @@ class Test:
         for stored, self.link in enumerate(links, 1):
             self.run(lists=stored)
         options = "--attr-timeout", "30", "--entry-timeout", "30"
-        with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "50", *options) as hung, \
+        with slowfs_harness.Mount(self.place.folder, self.source, "--latency", "200", *options) as hung, \
                 slowfs_harness.Mount(self.place.folder, self.source, "--latency", "5", *options) as other:
             report = os.path.join(self.place.work, "report.json")
             given = {**stage_testing.by_default(report), "SLUICE_PLACES": self.places}
@@ -128,7 +128,8 @@ class Test:
             self.link_to(hung)
             first = self.place.start(["/usr/bin/python3", self.job, self.link],
                                      **{**given, "SLUICE_REPORT": report + "-first"})
-            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place) >= THREADS, 60,
+            pids = harness.until(self.place.optimizers, 30, "an optimizer runs")
+            harness.until(lambda: first.poll() is not None or harness.waits_for_fuse(self.place, pids) >= THREADS, 60,
                           "files are fetched")
             os.kill(hung.pid, signal.SIGSTOP)
             try:

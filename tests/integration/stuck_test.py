@@ -7,15 +7,17 @@ import harness
 import stuck
 
 FORKS = """
-import faulthandler, os, signal, time
+import faulthandler, os, signal
 faulthandler.register(signal.SIGUSR2)
 def in_the_child():
     print(os.getpid(), flush=True)
-    time.sleep(10_000)
+    while True:  # it returns after each dump
+        signal.pause()
 if os.fork() == 0:
     os.setsid()
     in_the_child()
-time.sleep(10_000)
+while True:
+    signal.pause()
 """
 
 

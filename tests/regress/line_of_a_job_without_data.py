@@ -18,11 +18,16 @@ print(len(seen), signal.SIGSEGV in signal.sigpending())
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGSEGV])
 os.kill(os.getpid(), signal.SIGSEGV)
 print(len(seen))
+def waits(pid):  # in read()
+    with open(f"/proc/{pid}/syscall") as text:
+        return text.read().split()[0] == "0"
 os.mkfifo("slow")
 if os.fork() == 0:
     with open("slow", "wb", 0) as slow:
         slow.write(bytes(1000))
-        time.sleep(0.01)  # the wait
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not waits(os.getppid()):
+            os.sched_yield()
         slow.write(bytes(1000))
     os._exit(0)
 slow = os.open("slow", os.O_RDONLY)

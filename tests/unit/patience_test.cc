@@ -99,6 +99,18 @@ TEST(Patience, LooksInQuickSuccessionLoseNothing) {
   EXPECT_EQ(patience.left(now, kMost), 78'125'000U);
 }
 
+TEST(Patience, IsWhatItWasSetTo) {
+  Patience patience;
+  uint64_t now = kSecond;
+  patience.set_most(8 * kSecond);
+  EXPECT_EQ(patience.left(now, 4 * kSecond), 4 * kSecond);
+  patience.wasted(now += 4 * kSecond, 4 * kSecond);
+  EXPECT_EQ(patience.rest(now), 4 * kSecond);
+  patience.wasted(now, patience.rest(now));
+  now += 3600 * kSecond;
+  EXPECT_EQ(patience.rest(now), 8 * kSecond) << "and no more";
+}
+
 TEST(Patience, AClockThatIsSetBackIsNoGift) {
   Patience patience;
   patience.wasted(100 * kSecond, Patience::kMost);

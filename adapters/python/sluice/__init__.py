@@ -16,7 +16,7 @@ False, see there), so a program may call them whether it runs under Sluice or no
 All functions send hints: these change no byte that the program reads, and a wrong hint costs speed
 only. They may be called from any thread, not from a signal handler. They retain no reference to
 their arguments. They may wait for the optimizer, never for storage: 0.25 s for one answer; for
-answers that do not come a process waits 0.5 s, and later on less than 0.5 % of its time. select()
+answers that do not come a process waits 0.5 s (SLUICE_PATIENCE), and later on less than 0.5 % of its time. select()
 alone waits longer. Unless stated otherwise they return 0 or a negative errno, which may be ignored;
 arguments of a wrong type raise TypeError or ValueError, before anything is sent. Indices,
 positions, counts and epochs are whole numbers from 0.

@@ -181,7 +181,7 @@ struct Samples {
   uint32_t dataset;
   uint32_t epoch;  // kOrder, kSelect, kDeliver
   union {
-    uint32_t whole;  // kOrder: 1 if the epoch ends after the last one
+    uint32_t flags;  // kOrder: SLUICE_ORDER_*
     uint32_t rank;   // kSelect, kDeliver: below `ranks`
   };
   union {

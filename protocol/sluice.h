@@ -25,10 +25,17 @@ int sluice_dataset(const char* name, uint64_t samples);
 /* Positions [first, first + count) of the sequence in which this job's epoch `epoch` (from 0) reads
  * the dataset are the samples indices[0..count). Replaces what was declared of positions from
  * `first` on. `flags`: SLUICE_ORDER_WHOLE if the epoch ends there (count may be 0 then). An epoch
- * may be declared before the previous one has ended. */
+ * may be declared before the previous one has ended. SLUICE_ORDER_TENTATIVE: it may not come, or be
+ * another order; `epoch` follows the running one, and `first` is 0. Nothing is read ahead for it,
+ * but what the running epoch reads may be laid out on a fast disk as it would be read then,
+ * whatever is declared of that epoch later. */
 #define SLUICE_ORDER_WHOLE 1u
+#define SLUICE_ORDER_TENTATIVE 2u
 int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
                  uint64_t count, uint32_t flags);
+
+/* 1: tentative orders are of use (SLUICE_POLICY=lcache with a folder); 0: not. */
+int sluice_tentative(void);
 
 /* The calling thread is about to read sample `index`, and has read it. What it opens and reads in
  * between is what the sample consists of. Begun samples of one thread may overlap, as where a batch

@@ -24,7 +24,7 @@ namespace {
 using namespace sluice;
 using namespace sluice::policy;
 
-constexpr uint32_t kBytes = 100'000, kChunk = 40, kBatch = 256, kLeast = 10'000;
+constexpr uint32_t kBytes = 100'000, kChunk = 40 * kBytes, kBatch = 256, kLeast = 10'000;
 
 double processor_s() {
   timespec now{};

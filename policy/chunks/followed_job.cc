@@ -4,11 +4,6 @@
 #include <span>
 
 namespace sluice::policy {
-namespace {
-
-constexpr uint64_t kFewest = 16, kMost = 4096;  // samples of a chunk
-
-}  // namespace
 
 FollowedJob::FollowedJob(const SampleBook* book, const FileTable* files, JobOrders::Key key,
                          uint64_t samples)
@@ -22,9 +17,7 @@ std::unique_ptr<FollowedJob> FollowedJob::choose(const SampleBook* book, const F
     const std::span<const Extent> first = set->parts(job.order.order().front());
     if (first.size() != 1 || !first.front().file.is_whole()) continue;
     std::unique_ptr<FollowedJob> followed(new FollowedJob(book, files, key, set->samples()));
-    const uint64_t mean = std::max<uint64_t>(files->bytes(first.front().file.whole()), 1);
-    followed->plan_ = std::make_unique<LogPlan>(
-        followed->bytes_, static_cast<uint32_t>(std::clamp(chunk / mean, kFewest, kMost)), budget);
+    followed->plan_ = std::make_unique<LogPlan>(followed->bytes_, chunk, budget);
     return followed;
   }
   return nullptr;
@@ -39,6 +32,7 @@ FollowedJob::Step FollowedJob::follow() {
   if (!begun_ || order_->epoch() != epoch_) {
     begun_ = true;
     expected_ = false;
+    look_at_ = 0;
     epoch_ = order_->epoch();
     placed_ = 0;
     std::ranges::fill(position_, kNone);
@@ -73,22 +67,49 @@ void FollowedJob::place() {
   }
 }
 
-// This epoch's order is whole before the next one's begins to be published. What is of unknown size
-// was never fetched, and is left out.
+// This epoch's order is whole before the next one's begins to be published. In a job's first epoch
+// it is known before the size of any file: that waits until enough of them have come.
 bool FollowedJob::expect() {
-  const std::span<const uint32_t> following = order_->following();
+  const std::span<const uint32_t> following = order_->later().following(order_->epoch() + 1);
   if (expected_ || following.empty() || following.size() < order_->size()) return false;
-  expected_ = true;
+  const uint64_t enough = std::min<uint64_t>(kKnown, following.size() / kKnownShare + 1);
+  const uint64_t sizes = files_.known_sizes();
+  if (sizes < std::max(look_at_, enough)) return false;
   std::vector<SampleId> next;
   next.reserve(following.size());
-  for (const uint32_t sample : following) {
-    if (sample >= bytes_.size()) continue;
-    const SampleFileId file = bytes_[sample] == 0 ? file_of(sample) : SampleFileId{};
-    if (file != SampleFileId{} && files_.knows_bytes(file)) has_bytes(sample, files_.bytes(file));
-    if (bytes_[sample] != 0) next.push_back(sample);
+  const auto add = [&](std::span<const uint32_t> order) {
+    for (const uint32_t sample : order) {
+      if (sample < bytes_.size() && may_be_logged(sample)) next.push_back(sample);
+    }
+  };
+  add(following);
+  const auto known = static_cast<uint64_t>(
+      std::ranges::count_if(next, [this](SampleId sample) { return bytes_[sample] != 0; }));
+  // What is only expected may not come: what this epoch reads and that does not is kept, too.
+  if (order_->later().is_expected()) {
+    std::vector<bool> has(bytes_.size());
+    for (const SampleId sample : next) has[sample] = true;
+    for (const uint32_t& sample : order_->order()) {
+      if (sample < has.size() && !has[sample]) add({&sample, 1});
+    }
   }
+  // Sizes of other datasets' files may be among them; a look goes through all of the order.
+  look_at_ = sizes + std::max(enough, sizes / kKnownShare);
+  if (known < enough) return false;
+  expected_ = true;
   plan_->expect(next);
   return true;
+}
+
+// As far as is known. Learns the sample's size.
+bool FollowedJob::may_be_logged(SampleId sample) {
+  if (bytes_[sample] != 0) return true;
+  const std::span<const Extent> parts = book_.parts(key_.second, sample);
+  if (parts.empty()) return true;
+  if (parts.size() > 1 || !parts.front().file.is_whole()) return false;
+  const SampleFileId file = parts.front().file.whole();
+  if (!files_.knows_bytes(file)) return true;
+  return may_have(files_.bytes(file)) && has_bytes(sample, files_.bytes(file));
 }
 
 std::optional<SampleId> FollowedJob::sample_of(SampleFileId file) const {
@@ -103,7 +124,9 @@ SampleFileId FollowedJob::file_of(SampleId sample) const {
 }
 
 bool FollowedJob::is_in_order(uint32_t chunk) const {
-  const std::span<const SampleId> members = plan_->log(plan_->current()).members(chunk);
+  const LogIndex& log = plan_->log(plan_->current());
+  if (chunk >= log.chunks()) return false;
+  const std::span<const SampleId> members = log.members(chunk);
   uint32_t first = kNone, last = 0;
   for (const SampleId member : members) {
     if (position_[member] == kNone) continue;

@@ -28,7 +28,7 @@ class FollowedJob {
     bool gone = false;      // nothing else may be called
     bool turned = false;    // an epoch began whose order was known before, and the log that is not
                             // the plan's current one is to be cleared
-    bool expected = false;  // the next epoch's order has become known
+    bool expected = false;  // the next epoch's order has become known, and some samples' sizes
   };
   Step follow();
 
@@ -42,12 +42,16 @@ class FollowedJob {
   bool is_ordered(SampleId sample) const { return position_[sample] != kNone; }
   bool is_read(SampleId sample) const { return order_->is_taken(position_[sample]); }
   // The epoch reads the members of that chunk of the current log about together, as was expected
-  // when it was written.
+  // when it was written. False of others than chunks().
   bool is_in_order(uint32_t chunk) const;
   // The sample has that many bytes. False: it had others before.
   bool has_bytes(SampleId sample, uint64_t bytes);
 
-  static constexpr uint64_t kMostBytes = 64 << 20;  // of a sample; larger ones are not followed
+  // Samples, or a share of the order, whose sizes are known before the next epoch's chunks are laid
+  // out: the others are assumed to be about as large.
+  static constexpr uint64_t kKnown = 256, kKnownShare = 16;
+  static constexpr uint64_t kMostBytes = 64 << 20;  // of a sample; larger ones are in no log
+  static bool may_have(uint64_t bytes) { return bytes != 0 && bytes <= kMostBytes; }
   static constexpr uint64_t kMostSamples = 1 << 24;
   static constexpr size_t kLeastOrder = 64;  // samples: a smaller dataset is in memory anyway
 
@@ -58,6 +62,7 @@ class FollowedJob {
   void map_files();
   void place();
   bool expect();
+  bool may_be_logged(SampleId sample);
 
   const SampleBook& book_;
   const FileTable& files_;
@@ -69,6 +74,7 @@ class FollowedJob {
   const SampleOrder* order_ = nullptr;  // of the last follow()
   uint64_t mapped_ = 0;                 // known samples of the dataset when sample_ was made
   uint64_t placed_ = 0;                 // of the running epoch's order, in position_
+  uint64_t look_at_ = 0;                // known sizes: expect() has too few before
   uint32_t epoch_ = 0;
   bool begun_ = false, expected_ = false;
 };

@@ -4,8 +4,11 @@
 
 namespace sluice::policy {
 
-LogPlan::LogPlan(std::span<const uint32_t> bytes, uint32_t chunk_samples, uint64_t budget)
-    : bytes_(bytes), chunk_samples_(chunk_samples), budget_(budget), logs_{empty(), empty()} {}
+LogPlan::LogPlan(std::span<const uint32_t> bytes, uint64_t chunk, uint64_t budget)
+    : bytes_(bytes),
+      chunk_(chunk),
+      budget_(budget),
+      logs_{LogIndex({}, bytes_, {}), LogIndex({}, bytes_, {})} {}
 
 bool LogPlan::begin_epoch(std::span<const SampleId> next) {
   const bool turned = ahead_;
@@ -16,7 +19,7 @@ bool LogPlan::begin_epoch(std::span<const SampleId> next) {
         if (old.is_written(sample)) remove(&old, sample, nullptr);
       }
     }
-    old = empty();
+    old = LogIndex({}, bytes_, {});
     current_ ^= 1;
   }
   ahead_ = false;
@@ -25,9 +28,24 @@ bool LogPlan::begin_epoch(std::span<const SampleId> next) {
 }
 
 void LogPlan::expect(std::span<const SampleId> next) {
-  if (ahead_ || next.empty()) return;
+  if (ahead_) return;
+  uint64_t all = 0, known = 0;
+  for (const SampleId sample : next) {
+    all += bytes_[sample];
+    known += bytes_[sample] != 0 ? 1 : 0;
+  }
+  if (known == 0) return;
   ahead_ = true;
-  logs_[current_ ^ 1] = LogIndex(next, bytes_, chunk_samples_);
+  logs_[current_ ^ 1] = laid_out(next, std::max<uint64_t>(all / known, 1));
+}
+
+// What lies beyond the budget would be read too late in its epoch to be worth the room of what is
+// read earlier (Algorithm 1, line 13, where the sample's end counts).
+LogIndex LogPlan::laid_out(std::span<const SampleId> order, uint64_t usual) const {
+  const uint64_t samples = std::clamp(chunk_ / usual, kFewest, kMost);
+  return {order,
+          bytes_,
+          {.chunk_samples = static_cast<uint32_t>(samples), .usual = usual, .most = budget_}};
 }
 
 LogPlan::Reads LogPlan::reads(std::span<const SampleId> batch) const {
@@ -45,11 +63,10 @@ LogPlan::Reads LogPlan::reads(std::span<const SampleId> batch) const {
   return reads;
 }
 
-// A sample that lies beyond the budget would be read too late in its epoch to be worth the room of
-// one that is read earlier (Algorithm 1, line 13, where the sample's end counts).
 bool LogPlan::write(LogIndex* log, SampleId sample) {
-  const std::optional<LogRange> place = log->place(sample);
-  if (!place || log->is_written(sample) || place->offset + place->length > budget_) return false;
+  if (!log->has(sample) || log->is_written(sample)) return false;
+  if (used_ + bytes_[sample] > budget_ + 2 * LogIndex::kBlock) return false;
+  log->put(sample);
   const uint64_t gained = log->own_blocks(sample).length;
   if (used_ + gained > budget_) return false;
   used_ += gained;
@@ -69,8 +86,9 @@ void LogPlan::write_current(std::span<const SampleId> batch, Moves* moves) {
   LogIndex& log = logs_[current_];
   moves->to_current = true;
   for (const SampleId sample : batch) {
-    if (!log.place(sample)) {
-      if (log.length() + bytes_[sample] > budget_) continue;
+    if (!log.has(sample)) {
+      if (used_ + bytes_[sample] > budget_) continue;
+      if (log.samples() == 0) log = laid_out({}, std::max<uint64_t>(bytes_[sample], 1));
       log.append(sample);
     }
     if (write(&log, sample)) moves->writes.push_back({sample, log.place(sample)->offset});
@@ -99,8 +117,7 @@ LogPlan::Moves LogPlan::consumed(std::span<const SampleId> batch) {
 bool LogPlan::lacks(SampleId sample) const {
   const LogIndex& log = logs_[ahead_ ? current_ ^ 1 : current_];
   if (log.is_written(sample)) return false;
-  const std::optional<LogRange> place = log.place(sample);
-  return place ? place->offset + place->length <= budget_ : !ahead_;
+  return log.has(sample) || !ahead_;
 }
 
 LogPlan::Moves LogPlan::returned(std::span<const SampleId> batch) {

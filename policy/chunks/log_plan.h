@@ -18,15 +18,17 @@ namespace sluice::policy {
 
 class LogPlan {
  public:
-  // `bytes` by sample; it outlives this. `budget` in bytes, of both logs together.
-  LogPlan(std::span<const uint32_t> bytes, uint32_t chunk_samples, uint64_t budget);
+  // `bytes` by sample, 0 where they are not known; it outlives this. `chunk`: bytes of a chunk,
+  // about. `budget` in bytes, of both logs together.
+  LogPlan(std::span<const uint32_t> bytes, uint64_t chunk, uint64_t budget);
 
   // An epoch begins, and the one after it reads `next`, which may be a guess: what the log has is
   // then read from where it lies. Without `next` the log stays as it lies, and what it lacks is
   // added to it as it comes. True: the log that was read in the last epoch is of no use any more,
   // and is to be released whole.
   bool begin_epoch(std::span<const SampleId> next);
-  // The next epoch's order became known after this one had begun. No effect if one was known.
+  // The next epoch's order became known after this one had begun. No effect if one was known, or if
+  // no sample of it has a size that is known: the others' are assumed to be about those.
   void expect(std::span<const SampleId> next);
 
   // What a batch needs: ranges of the current log, in whole blocks, each for one request, and
@@ -50,8 +52,9 @@ class LogPlan {
     std::vector<Write> writes;
     bool to_current = false;
   };
+  // REQUIRES of this and of returned(): the bytes of the samples are known.
   Moves consumed(std::span<const SampleId> batch);
-  // Whether consumed() would write the sample, or has no room for it.
+  // Whether consumed() would write the sample, if the budget has room for it.
   bool lacks(SampleId sample) const;
   // The same of samples that were fetched, and leave memory before this epoch has read them: those
   // that the current log lacks are written to it.
@@ -71,16 +74,17 @@ class LogPlan {
   // Of two samples in the log those that are nearer are read with one request: about what a disk
   // reads in the time of one.
   static constexpr uint64_t kGap = 1 << 20;
+  static constexpr uint64_t kFewest = 16, kMost = 4096;  // samples of a chunk
 
  private:
-  LogIndex empty() const { return {{}, bytes_, chunk_samples_}; }
+  // `usual`: bytes of a sample, about.
+  LogIndex laid_out(std::span<const SampleId> order, uint64_t usual) const;
   bool write(LogIndex* log, SampleId sample);
   void write_current(std::span<const SampleId> batch, Moves* moves);
   void remove(LogIndex* log, SampleId sample, std::vector<LogRange>* released);
 
   const std::span<const uint32_t> bytes_;
-  const uint32_t chunk_samples_;
-  const uint64_t budget_;
+  const uint64_t chunk_, budget_;
   std::array<LogIndex, 2> logs_;
   uint32_t current_ = 0;
   bool ahead_ = false;  // the other log is being written

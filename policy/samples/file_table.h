@@ -40,6 +40,7 @@ class FileTable {
   uint64_t bytes(SampleFileId file) const;
   bool knows_bytes(SampleFileId file) const { return entry(file).bytes != kUnknown; }
   void set_bytes(SampleFileId file, uint64_t bytes);
+  uint64_t known_sizes() const { return known_; }  // of how many files the size is known
   // Of parts of a sample, whole files or not: their bytes, and the memory that they take once
   // fetched.
   uint64_t bytes(std::span<const Extent> parts) const;

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/util/in_turns.h"
+
 namespace sluice::policy {
 namespace {
 
 constexpr unsigned kMaxChecked = 1 << 16;  // positions examined in one call
 constexpr unsigned kMaxParents = 8;        // from a worker up to the session with the order
 // An order is searched again when so many more samples are known, or this fraction of the order.
-constexpr uint64_t kWorthwhile = 16;
-constexpr uint64_t kWorthwhileShare = 64;
+constexpr uint64_t kWorthwhile = 16, kWorthwhileShare = 64;
 // An epoch seems to be left when so many epochs of its session's other orders have begun since it
 // was read, two since a job may validate within it, or more if it has not been begun, and so many
 // samples were read since: several batches of all workers, since a job may read two datasets by
@@ -22,33 +23,22 @@ constexpr size_t kLeftShare = 8;  // of a prediction, at most, for what may neve
 // none are wanted soon enough to keep the storage busy; and yet not a whole epoch at once.
 constexpr uint32_t kHereShare = 4;
 
-// Interleaves the lists.
-template <typename Id>
-std::vector<Id> in_turns(std::vector<std::vector<Id>> each) {
-  if (each.size() == 1) return std::move(each.front());
-  size_t longest = 0;
-  for (const std::vector<Id>& one : each) longest = std::max(longest, one.size());
-  std::vector<Id> all;
-  for (size_t at = 0; at < longest; ++at) {
-    for (const std::vector<Id>& one : each) {
-      if (at < one.size()) all.push_back(one[at]);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 bool JobOrders::publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
-                        std::span<const uint32_t> indices) {
-  if (memory_.held + indices.size() * SampleOrder::kPositionBytes > memory_.most) return false;
+                        std::span<const uint32_t> indices, bool tentative) {
+  const uint64_t bytes = indices.size() * SampleOrder::kPositionBytes;
+  const bool fits = memory_.held + (tentative ? 2 : 1) * bytes <= memory_.most;
+  if (tentative && (!fits || !jobs_.contains({session, dataset}))) return true;
+  if (!fits) return false;
   Job& job = jobs_[{session, dataset}];
   memory_.more_holders |= job.held == 0;
-  ++changes_;
-  job.order.publish(epoch, first, indices);
-  job.pending.clear();
-  memory_.held -= job.held;
-  job.held = job.order.held();
+  job.order.publish(epoch, first, indices, tentative);
+  if (!tentative) {
+    ++changes_;
+    job.pending.clear();
+  }
+  memory_.held -= std::exchange(job.held, job.order.held());
   memory_.held += job.held;
   return true;
 }

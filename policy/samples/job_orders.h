@@ -44,8 +44,10 @@ class JobOrders {
       : datasets_(*datasets), files_(*files), memory_(*memory) {}
 
   // REQUIRES: the dataset is the session's, and has the samples. False: there is no memory for it.
+  // `tentative`: see SampleOrder; ignored where there is no memory for both this order
+  // and the one that comes.
   bool publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
-               std::span<const uint32_t> indices);
+               std::span<const uint32_t> indices, bool tentative = false);
   void remove(SessionId session, DatasetId dataset);
   void remove_dataset(DatasetId dataset);
   void leave(SessionId session);

@@ -111,12 +111,12 @@ void SampleBook::release(const Surplus& surplus) {
 }
 
 bool SampleBook::publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
-                         std::span<const uint32_t> indices) {
+                         std::span<const uint32_t> indices, bool tentative) {
   const Datasets::Dataset* entry = datasets_.followed(session, dataset);
   if (entry == nullptr) return false;
   const uint64_t samples = entry->set.samples();
   if (std::any_of(indices.begin(), indices.end(), [&](uint32_t i) { return i >= samples; }) ||
-      !orders_.publish(session, dataset, epoch, first, indices)) {
+      !orders_.publish(session, dataset, epoch, first, indices, tentative)) {
     return false;
   }
   datasets_.touch(dataset);

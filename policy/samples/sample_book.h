@@ -59,9 +59,10 @@ class SampleBook {
   void release(const Surplus& surplus);
 
   // Of a session's order, or a piece of it (SampleOrder::publish()). False: no such dataset, not
-  // the session's, an index that it does not have, or no memory.
+  // the session's, an index that it does not have, or no memory. `tentative`:
+  // see SampleOrder.
   bool publish(SessionId session, DatasetId dataset, uint32_t epoch, uint64_t first,
-               std::span<const uint32_t> indices);
+               std::span<const uint32_t> indices, bool tentative = false);
 
   // What is known of a dataset; null: no such dataset. Valid until a session leaves.
   const SampleSet* set(DatasetId dataset) const;

@@ -5,7 +5,6 @@
 namespace sluice::policy {
 namespace {
 
-constexpr size_t kMaxLater = 2;        // epochs that wait
 constexpr uint64_t kNextFront = 4096;  // leading positions of the next epoch whose samples start it
 constexpr uint64_t kJudged = 4096;     // pairs examined to call an order sequential
 constexpr uint64_t kBlock = 32;        // positions that are compared at once
@@ -14,7 +13,12 @@ constexpr uint64_t kMostAtOnce = 256;
 
 }  // namespace
 
-void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices) {
+void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices,
+                          bool tentative) {
+  if (tentative) {
+    if (any_ && epoch == epoch_ + 1) later_.expect(indices);
+    return;
+  }
   if (any_ && epoch < epoch_) return;
   if (!any_) {
     if (first != 0) return;
@@ -46,15 +50,11 @@ void SampleOrder::publish(uint32_t epoch, uint64_t first, std::span<const uint32
     judge();
     return;
   }
-  std::vector<uint32_t>& waiting = later_[epoch];
-  if (first > waiting.size()) return;
-  waiting.resize(first);
-  waiting.insert(waiting.end(), indices.begin(), indices.end());
-  if (later_.size() > kMaxLater) later_.erase(std::prev(later_.end()));
-  begin_waiting();
+  if (later_.publish(epoch, first, indices)) begin_waiting();
 }
 
 void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
+  later_.begin();
   if (spread_.count != 0) spread_.usual = 2 * spread_.sum / spread_.count;
   spread_.sum = spread_.count = 0;
   any_ = true;
@@ -68,9 +68,7 @@ void SampleOrder::begin_epoch(uint32_t epoch, std::vector<uint32_t> indices) {
 }
 
 uint64_t SampleOrder::held() const {
-  uint64_t positions = current_.size();
-  for (const auto& [epoch, waiting] : later_) positions += waiting.size();
-  return positions * kPositionBytes;
+  return (current_.size() + later_.positions()) * kPositionBytes;
 }
 
 void SampleOrder::judge() {
@@ -145,8 +143,8 @@ SampleOrder::Beyond SampleOrder::beyond() const {
 
 void SampleOrder::begin_waiting() {
   if (head_ < current_.size() || later_.empty()) return;
-  auto next = later_.extract(later_.begin());
-  begin_epoch(next.key(), std::move(next.mapped()));
+  auto [epoch, indices] = later_.take_first();
+  begin_epoch(epoch, std::move(indices));
 }
 
 std::vector<uint32_t> SampleOrder::next(size_t most) const {
@@ -175,13 +173,13 @@ bool SampleOrder::take(uint32_t index, uint64_t reader, bool at_once) {
   // Near the front of the running epoch first: that is where its workers are.
   if (const auto near = find(index, kNextFront)) return take_at(*near, reader);
   if (!later_.empty()) {
-    const std::vector<uint32_t>& next = later_.begin()->second;
+    const std::vector<uint32_t>& next = later_.first();
     const auto end =
         next.begin() + static_cast<ptrdiff_t>(std::min<size_t>(next.size(), kNextFront));
     // The job aborted its epoch, or read it to the end.
     if (std::find(next.begin(), end, index) != end) {
-      auto begun = later_.extract(later_.begin());
-      begin_epoch(begun.key(), std::move(begun.mapped()));
+      auto [epoch, indices] = later_.take_first();
+      begin_epoch(epoch, std::move(indices));
       return take_at(*find(index, kNextFront), reader);
     }
   }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "policy/samples/later_epochs.h"
 #include "policy/samples/reading_lanes.h"
 
 namespace sluice::policy {
@@ -18,8 +18,11 @@ class SampleOrder {
   // Positions [first, first + indices.size()) of `epoch` are these samples; known positions from
   // `first` on are replaced. A later epoch than the running one waits until that has ended: its
   // last sample was taken, or a sample is taken that only the later epoch reads next. Positions
-  // that would leave a gap, and epochs that have ended, are ignored.
-  void publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices);
+  // that would leave a gap, and epochs that have ended, are ignored. `tentative`: the epoch after
+  // the running one may come, and read these: later() has it until it was published, and nothing is
+  // handed out for it; ignored of other epochs.
+  void publish(uint32_t epoch, uint64_t first, std::span<const uint32_t> indices,
+               bool tentative = false);
 
   // `reader`, a worker of the job, begins to read this sample (0: it is not known which). False if
   // no position near the front of the order has it. Positions far behind a taken one count as
@@ -94,12 +97,7 @@ class SampleOrder {
   uint32_t epoch() const { return epoch_; }
   std::span<const uint32_t> order() const { return current_; }  // of the running epoch
   bool is_taken(uint64_t position) const { return position < taken_.size() && taken_[position]; }
-  // The order of the epoch after the running one, as far as it was published.
-  std::span<const uint32_t> following() const {
-    const auto next = later_.find(epoch_ + 1);
-    return next != later_.end() ? std::span<const uint32_t>(next->second)
-                                : std::span<const uint32_t>();
-  }
+  const LaterEpochs& later() const { return later_; }
   // Most neighbours in the order have consecutive indices: stream detection predicts such an order.
   bool sequential() const { return sequential_; }
 
@@ -133,7 +131,7 @@ class SampleOrder {
   } spread_;
   uint64_t taken_count_ = 0, ahead_bytes_ = 0;
   bool sequential_ = false;
-  std::map<uint32_t, std::vector<uint32_t>> later_;
+  LaterEpochs later_;
 };
 
 }  // namespace sluice::policy

@@ -71,7 +71,7 @@
   X(sluice_dataset) X(sluice_order) X(sluice_begin) X(sluice_end) X(sluice_next) X(sluice_fetch_begin) X(sluice_fetch_end) X(sluice_wanted) X(sluice_locate_files) \
   X(sluice_locate_extent) X(sluice_locate_extents) X(sluice_locate_keys) X(sluice_locate_parts) X(sluice_located) X(sluice_importance) \
   X(sluice_report_importance) X(sluice_report_labelled) X(sluice_select) X(sluice_serve) \
-  X(sluice_selection) X(sluice_substitutes) X(sluice_rank_of) X(sluice_rank) X(sluice_seed) X(sluice_waited) X(sluice_reads_for_others) X(sluice_watch_opens) X(sluice_take_opens)
+  X(sluice_selection) X(sluice_substitutes) X(sluice_tentative) X(sluice_rank_of) X(sluice_rank) X(sluice_seed) X(sluice_waited) X(sluice_reads_for_others) X(sluice_watch_opens) X(sluice_take_opens)
 #define SLUICE_HOOKS(X) \
   SLUICE_HOOKS_OPEN(X) SLUICE_HOOKS_READ(X) SLUICE_HOOKS_MEMORY(X) SLUICE_HOOKS_SIGNAL(X) \
   SLUICE_HOOKS_PROCESS(X) SLUICE_HOOKS_WRITE(X) SLUICE_HOOKS_STDIO(X) SLUICE_HOOKS_PATH(X) \

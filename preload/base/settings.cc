@@ -102,9 +102,10 @@ void apply_importance() {
                                   : 1 / (1 + static_cast<double>(chosen.value(Key::kBeta)) / 100.0);
 }
 
-// Selecting samples by importance decides the order by itself.
-void apply_substitution() {
+void apply_policy() {
   const char* const policy = value_of(Option::kPolicy);
+  g_settings.logs = strcmp(policy, "lcache") == 0 && *value_of(Option::kCacheDir) != '\0';
+  // Selecting samples by importance decides the order by itself.
   g_settings.substitutes = (strcmp(policy, "brand") == 0 || strcmp(policy, "pool") == 0) &&
                            strcmp(value_of(Option::kSubstitute), "any") == 0 &&
                            g_settings.importance < 2;
@@ -217,10 +218,10 @@ void apply() {
   g_settings.stage = stage != 2 && g_settings.prefetch;
   g_settings.stage_all = stage == 1;
   g_settings.stale = strtoull(value_of(Option::kStale), nullptr, 10);
-  g_settings.python = switch_of(Option::kPython);
   g_settings.patience = strtoull(value_of(Option::kPatience), nullptr, 10);
+  g_settings.python = switch_of(Option::kPython);
   apply_importance();
-  apply_substitution();
+  apply_policy();
   g_settings.callsites = switch_of(Option::kCallsites);
   g_settings.crash_trace = switch_of(Option::kCrashTrace);
   if (!protocol::parse_bytes(value_of(Option::kDistance), &g_settings.distance)) {

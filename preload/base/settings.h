@@ -28,7 +28,8 @@ struct Settings {
   uint32_t warm_up = 0, full_every = 0;
   double selected_share = 1;
   bool substitutes =
-      false;  // the order of an epoch is the optimizer's to decide (policy brand, pool)
+      false;          // the order of an epoch is the optimizer's to decide (policy brand, pool)
+  bool logs = false;  // the next epoch's order decides where what was read is written (lcache)
   bool callsites = false;
   bool crash_trace = false;
   bool guard_regions = true;  // false: act as a kernel without MADV_GUARD_INSTALL

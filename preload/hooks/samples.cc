@@ -87,7 +87,7 @@ SLUICE_EXPORT int sluice_order(int dataset, uint32_t epoch, uint64_t first, cons
                                uint64_t count, uint32_t flags) {
   return declared(0, [&] {
     send_seen_files(true);  // the optimizer needs the files' locations before the order
-    return publish_order(dataset, epoch, first, indices, count, (flags & SLUICE_ORDER_WHOLE) != 0);
+    return publish_order(dataset, epoch, first, indices, count, flags);
   });
 }
 
@@ -171,6 +171,8 @@ SLUICE_EXPORT int sluice_importance() {
 }
 
 SLUICE_EXPORT int sluice_substitutes() { return !g_settings.off && g_settings.substitutes ? 1 : 0; }
+
+SLUICE_EXPORT int sluice_tentative() { return !g_settings.off && g_settings.logs ? 1 : 0; }
 
 SLUICE_EXPORT int sluice_selection(struct sluice_selection_rule* rule) {
   if (rule == nullptr) return -EINVAL;

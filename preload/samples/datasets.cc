@@ -13,6 +13,7 @@
 #include "preload/stage/written.h"
 #include "protocol/control.h"
 #include "protocol/ring.h"
+#include "protocol/sluice.h"
 
 namespace sluice::preload {
 namespace {
@@ -141,8 +142,9 @@ int located(int dataset) {
 }
 
 int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
-                  uint64_t count, bool whole) {
+                  uint64_t count, uint32_t flags) {
   if (dataset <= 0 || (indices == nullptr && count != 0)) return -EINVAL;
+  if ((flags & SLUICE_ORDER_TENTATIVE) != 0 && first != 0) return -EINVAL;
   if (!session_of_file_lives(static_cast<uint32_t>(dataset))) return -ESTALE;
   if (const int error = may_ask(); error != 0) return error;
   MemoryFile memory;
@@ -152,7 +154,7 @@ int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* i
   about.first = first;
   about.count = count;
   about.epoch = epoch;
-  about.whole = whole ? 1 : 0;
+  about.flags = flags & (SLUICE_ORDER_WHOLE | SLUICE_ORDER_TENTATIVE);
   want_stage();  // again, if the first attempt failed
   const int error = send_samples(protocol::MessageKind::kOrder, about, memory);
   if (error == -EINVAL) forget(dataset);

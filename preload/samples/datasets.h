@@ -17,9 +17,9 @@ int located(int dataset);
 // `out` unchanged if this process has declared no such dataset.
 void dataset_name(uint32_t id, char* out, size_t size);
 
-// 0 or a negative errno.
+// As sluice_order(). 0 or a negative errno.
 int publish_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* indices,
-                  uint64_t count, bool whole);
+                  uint64_t count, uint32_t flags);
 
 // The importance that a framework reports of its samples, and the selection of samples for its next
 // epoch. 0 or a negative errno.

@@ -10,7 +10,7 @@ BUILD = os.path.join(TOP, os.environ.get("B", "build"))
 RECORDER = os.path.join(BUILD, "tests-adapters", "recorder.so")
 ADAPTER = os.path.join(TOP, "adapters", "pytorch")
 PYTHON = "/usr/bin/python3"
-WHOLE = 1
+WHOLE, TENTATIVE = 1, 2
 
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 sys.dont_write_bytecode = True
@@ -48,12 +48,13 @@ def skip_without_torch():
 
 class Dataset:
     """All calls about one dataset. order[epoch]: what is known of it at the end; whole: epochs
-    whose end was published; published[epoch]: (first, count, reads begun before) of each call."""
+    whose end was published; published[epoch]: (first, count, reads begun before) of each call;
+    tentative[epoch]: what was published tentatively."""
 
     def __init__(self, number, samples, name):
         self.number, self.samples, self.name = number, samples, name
         self.order, self.whole = collections.defaultdict(list), set()
-        self.published = collections.defaultdict(list)
+        self.published, self.tentative = collections.defaultdict(list), {}
         self.begun, self.open, self.files, self.parts = [], collections.Counter(), {}, {}
 
 
@@ -83,6 +84,10 @@ class Record:
         data = self.datasets[number]
         claim(len(indices) == count, "the recorder's line is cut")
         claim(all(i < data.samples for i in indices), f"an index beyond {data.name}")
+        if flags & TENTATIVE:
+            claim(first == 0 and epoch not in data.published, f"epoch {epoch} of {data.name} is not tentative")
+            data.tentative[epoch] = indices
+            return
         data.published[epoch].append((first, count, len(data.begun)))
         claim(first <= len(data.order[epoch]), f"a gap in the order of {data.name}")
         data.order[epoch][first:] = indices

@@ -11,7 +11,8 @@
  *   PID extent DATASET INDEX OFFSET LENGTH PATH
  *   PID keys DATASET FIRST COUNT PATH KEY...
  *
- * With RECORDER_BRIEF, indices and paths are left out. RECORDER_ADAPTER is the adapter's folder:
+ * With RECORDER_TENTATIVE, tentative orders are of use. With RECORDER_BRIEF, indices and paths are
+ * left out. RECORDER_ADAPTER is the adapter's folder:
  * it is put on PYTHONPATH as the library does it, in Pythons, before the interpreter looks. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -87,6 +88,8 @@ int sluice_order(int dataset, uint32_t epoch, uint64_t first, const uint64_t* in
   for (uint64_t i = 0; i < count && !brief(); i++) fprintf(line.text, " %" PRIu64, indices[i]);
   return end_line(&line);
 }
+
+int sluice_tentative(void) { return getenv("RECORDER_TENTATIVE") != NULL; }
 
 int sluice_begin(int dataset, uint64_t index) {
   if (brief()) return 0;

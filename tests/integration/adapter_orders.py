@@ -106,6 +106,34 @@ def check_ahead(results, record):
           "unknown-0: an epoch of an unknown sampler was published ahead")
 
 
+def check_tentative(folder, files, plain):
+    """Where that is of use, the second epoch's order is known from the start of the first, of a generator of the
+    loader's own; it is only tentative, and what is published for sure is as without it."""
+    result, record = os.path.join(folder, "tentative"), os.path.join(folder, "tentative.record")
+    done = recorded.run(["-W", "ignore", JOB, files, result, "fork"], record, RECORDER_TENTATIVE="1")
+    claim(done.returncode == 0, done.stderr)
+    with open(result, encoding="ascii") as text:
+        claim(json.load(text) == plain, "a job differs where tentative orders are of use")
+    record = recorded.Record(record)
+    check_ahead(plain, record)
+    for case, one in plain.items():
+        if not case.startswith("stream"):
+            check_case(case, one, record.of_case(case))
+    right = 0
+    for case in plain:
+        kind, *how = case.split("-")
+        if kind in AHEAD and how:
+            data = record.of_case(case)
+            claim(data.tentative.get(1) == data.order[1],
+                  f"{case}: expected was {data.tentative.get(1)}, and came {data.order[1]}")
+            claim(set(data.tentative) == {1}, f"{case}: {set(data.tentative)}")
+            right += 1
+        elif kind in SHARED and how:
+            claim(set(record.of_case(case).tentative) == {1}, f"{case}: no order was expected")
+    claim(right > len(AHEAD), f"only {right} cases were looked at")
+    claim(record.of_case("unknown-0").tentative == {}, "the order of an unknown sampler was expected")
+
+
 def check_republished(record):
     calls = record.of_case("drawn_within").published[0]
     claim([c[:2] for c in calls][0] == (0, 100), f"not predicted: {calls}")
@@ -133,6 +161,7 @@ def main():
         claim(len(record.datasets) == len(results) - 2, "more datasets than cases")
         check_ahead(results, record)
         check_republished(record)
+        check_tentative(folder, files, results)
         count = len(results)
         results, record = run_both(folder, files, "spawn")
         for case, result in results.items():

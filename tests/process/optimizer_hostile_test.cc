@@ -97,7 +97,7 @@ TEST_P(Hostile, MessagesOfAnySamples) {
       message.bytes = numbers.below(4) != 0 ? static_cast<uint64_t>(size) : numbers.any();
       if (numbers.below(2) != 0) message.count = message.bytes / (4 << numbers.below(3));
       message.file = numbers.below(4) != 0 ? file : static_cast<uint32_t>(numbers.any());
-      message.whole = static_cast<uint32_t>(numbers.below(3));
+      message.flags = static_cast<uint32_t>(numbers.below(5));
       message.group = numbers.any();
       const auto reply =
           job.ask(kKinds[numbers.below(std::size(kKinds))], bytes_of(message), memory.get());

@@ -34,9 +34,9 @@ class FollowedJobTest : public ::testing::Test {
     return order;
   }
 
-  void publish(uint32_t epoch, uint32_t seed) {
+  void publish(uint32_t epoch, uint32_t seed, bool tentative = false) {
     const std::vector<uint32_t> order = shuffled(seed);
-    ASSERT_TRUE(book_.publish(kJob, dataset_, epoch, 0, order));
+    ASSERT_TRUE(book_.publish(kJob, dataset_, epoch, 0, order, tentative));
   }
   void take(uint32_t sample) { book_.orders().take(kJob, dataset_, sample); }
   void fetch_all() {
@@ -112,14 +112,89 @@ TEST_F(FollowedJobTest, AKnownOrderIsWrittenAheadAndThenReadInChunks) {
   EXPECT_FALSE(job->is_in_order(0));
 }
 
-TEST_F(FollowedJobTest, WhatWasNeverFetchedHasNoPlaceInTheNextLog) {
+// The next order is expected as the first epoch begins, and no file's size is known: what came of
+// the epoch was written in its own order, and read one sample at a time in the next one.
+TEST_F(FollowedJobTest, ChunksOfFilesOfUnknownSizeAreLaidOutOnceSomeHaveCome) {
   publish(0, 1);
   const auto job = follow();
   ASSERT_NE(job, nullptr);
-  files_.set_bytes(file_[3], kBytes);
+  publish(1, 2, true);
+  for (const uint32_t sample : shuffled(1)) {
+    const bool was = job->plan().is_ahead();
+    take(sample);
+    files_.set_bytes(file_[sample], kBytes);
+    ASSERT_TRUE(job->has_bytes(sample, kBytes));
+    const bool expected = job->follow().expected;
+    EXPECT_EQ(expected, !was && job->plan().is_ahead());
+    job->plan().consumed({&sample, 1});
+  }
+  const LogIndex& next = job->plan().log(1 - job->plan().current());
+  EXPECT_EQ(next.samples(), kSamples);
+  uint32_t written = 0;
+  for (uint32_t sample = 0; sample < kSamples; ++sample) written += next.is_written(sample) ? 1 : 0;
+  EXPECT_EQ(written, kSamples - kSamples / FollowedJob::kKnownShare);
   publish(1, 2);
-  EXPECT_FALSE(job->follow().turned);
-  EXPECT_EQ(job->plan().log(1 - job->plan().current()).samples(), 1U);
+  EXPECT_TRUE(job->follow().turned);
+  for (uint32_t chunk = 0; chunk < job->plan().log(job->plan().current()).chunks(); ++chunk) {
+    EXPECT_TRUE(job->is_in_order(chunk)) << chunk;
+  }
+}
+
+// The next epoch reads other samples than were expected: those of this one are in its log all the
+// same.
+TEST_F(FollowedJobTest, WhatIsReadIsKeptIfTheExpectedOrderDoesNotCome) {
+  fetch_all();
+  std::vector<uint32_t> read = shuffled(1);
+  read.resize(kSamples / 2);
+  ASSERT_TRUE(book_.publish(kJob, dataset_, 0, 0, read));
+  const auto job = follow();
+  ASSERT_NE(job, nullptr);
+  std::vector<uint32_t> other;
+  for (uint32_t sample = 0; sample < kSamples; ++sample) {
+    if (std::ranges::find(read, sample) == read.end()) other.push_back(sample);
+  }
+  ASSERT_TRUE(book_.publish(kJob, dataset_, 1, 0, other, true));
+  EXPECT_TRUE(job->follow().expected);
+  for (const uint32_t sample : read) {
+    take(sample);
+    EXPECT_EQ(job->plan().consumed({&sample, 1}).writes.size(), 1U);
+  }
+  ASSERT_TRUE(book_.publish(kJob, dataset_, 1, 0, read));
+  take(read[0]);
+  EXPECT_TRUE(job->follow().turned);
+  for (const uint32_t sample : read) EXPECT_TRUE(job->plan().is_cached(sample));
+}
+
+// Files that no log takes reserved room in it that others of the epoch would have had.
+TEST_F(FollowedJobTest, FilesThatAreTooLargeOrEmptyAreNotLaidOut) {
+  publish(0, 1);
+  const auto job = follow();
+  ASSERT_NE(job, nullptr);
+  fetch_all();
+  files_.set_bytes(file_[3], FollowedJob::kMostBytes + 1);
+  files_.set_bytes(file_[4], 0);
+  publish(1, 2);
+  EXPECT_TRUE(job->follow().expected);
+  EXPECT_EQ(job->plan().log(1 - job->plan().current()).samples(), kSamples - 2);
+}
+
+// The validation's files have sizes, the training's have none.
+TEST_F(FollowedJobTest, SizesOfOtherDatasetsAreNotTakenForThoseOfTheJob) {
+  publish(0, 1);
+  const auto job = follow();
+  ASSERT_NE(job, nullptr);
+  for (int other = 0; other < 100; ++other) {
+    files_.set_bytes(files_.intern("/other/" + std::to_string(other)), 5);
+  }
+  publish(1, 2);
+  EXPECT_FALSE(job->follow().expected);
+  uint32_t known = 0;
+  for (; known < kSamples && !job->plan().is_ahead(); ++known) {
+    files_.set_bytes(file_[known], kBytes);
+    job->follow();
+  }
+  EXPECT_GT(known, kSamples / FollowedJob::kKnownShare);
+  EXPECT_LT(known, 3 * kSamples / FollowedJob::kKnownShare);
 }
 
 TEST_F(FollowedJobTest, AJobThatEndedIsGone) {

@@ -208,7 +208,7 @@ TEST_F(LogFilesTest, FullDiskIsReported) {
 class Epochs {
  public:
   Epochs(LogFiles* logs, uint32_t seed, uint64_t budget)
-      : logs_(logs), random_(seed), sizes_(kSamples), plan_(sized(), kChunk, budget) {}
+      : logs_(logs), random_(seed), sizes_(kSamples), plan_(sized(), kChunk * 15'000, budget) {}
 
   void epoch(const std::vector<SampleId>& order, const std::vector<SampleId>& next) {
     if (plan_.begin_epoch(next)) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "policy/samples/sample_book.h"
@@ -19,6 +20,10 @@ std::vector<uint32_t> shuffled(uint32_t count, uint32_t seed) {
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
   return order;
+}
+
+std::span<const uint32_t> following(const SampleOrder& job) {
+  return job.later().following(job.epoch() + 1);
 }
 
 TEST(SampleOrder, EveryPositionIsHandedOutOnceInOrder) {
@@ -151,6 +156,38 @@ TEST(SampleOrder, ALaterEpochWaitsForTheEndOfTheRunningOne) {
   ASSERT_TRUE(job.take(second[0]));
   EXPECT_EQ(job.epoch(), 1U);
   EXPECT_EQ(*job.peek(), second[1]);
+}
+
+// A job of one epoch reads nothing for a second one that was only expected.
+TEST(SampleOrder, AnExpectedEpochIsKnownAndDoesNotBegin) {
+  const auto first = shuffled(100, 1), second = shuffled(100, 2), other = shuffled(100, 3);
+  SampleOrder job;
+  job.publish(0, 0, first, true);
+  EXPECT_TRUE(following(job).empty()) << "nothing runs that it could follow";
+  job.publish(0, 0, first);
+  const uint64_t held = job.held();
+  job.publish(2, 0, other, true);
+  EXPECT_TRUE(following(job).empty());
+  job.publish(1, 0, second, true);
+  EXPECT_TRUE(std::ranges::equal(following(job), second));
+  EXPECT_GT(job.held(), held);
+  for (const uint32_t index : first) EXPECT_TRUE(job.take(index));
+  EXPECT_EQ(job.epoch(), 0U);
+  EXPECT_FALSE(job.peek());
+  EXPECT_FALSE(job.unfinished());
+  job.publish(1, 0, other);
+  EXPECT_EQ(job.epoch(), 1U);
+  EXPECT_TRUE(std::ranges::equal(job.order(), other));
+  EXPECT_TRUE(following(job).empty());
+  job.publish(2, 0, first, true);
+  EXPECT_TRUE(job.later().is_expected());
+  job.publish(2, 0, {}, true);
+  EXPECT_FALSE(job.later().is_expected()) << "no more";
+  job.publish(2, 0, first, true);
+  job.publish(2, 0, second);
+  EXPECT_FALSE(job.later().is_expected());
+  job.publish(2, 0, first, true);
+  EXPECT_TRUE(std::ranges::equal(following(job), second)) << "what was published counts";
 }
 
 TEST(SampleOrder, AnEpochThatWasBrokenOffGivesWayToTheNext) {

@@ -31,9 +31,9 @@ from ._library import absolute, encode, found, integers
 __all__ = ["available", "begin", "dataset", "end", "fetch", "fetch_begin", "fetch_end", "importance",
            "locate_extent", "locate_extents", "locate_files", "locate_keys", "locate_parts", "located", "publish_order",
            "rank", "rank_of", "reads_for_others", "report_importance", "sample", "seed", "select", "selection", "serve",
-           "substitutes", "take_opens", "waited", "wanted", "watch_opens"]
+           "substitutes", "take_opens", "tentative_orders", "waited", "wanted", "watch_opens"]
 
-ORDER_WHOLE = 1  # SLUICE_ORDER_WHOLE
+ORDER_WHOLE, ORDER_TENTATIVE = 1, 2  # SLUICE_ORDER_*
 NO_LABEL = (1 << 32) - 1
 # How a request for a sample is answered: SLUICE_SERVED_* of protocol/sluice.h.
 SERVED_H, SERVED_EXACT, SERVED_SUBSTITUTED, SERVED_MISS, SERVED_MISS_OTHER = 0, 1, 2, 4, 5
@@ -154,17 +154,24 @@ def dataset(name, samples):
     return found["sluice_dataset"](encode(name), samples)
 
 
-def publish_order(number, epoch, indices, first=0, whole=False):
+def publish_order(number, epoch, indices, first=0, whole=False, tentative=False):
     """Epoch `epoch` reads the samples `indices` at its positions `first`, `first` + 1, ...
 
     `indices`: anything with a contiguous buffer of 64-bit integers (array('q'), a numpy int64
     array), which is not copied unless it is read-only, or any iterable of whole numbers. Replaces
-    what was published for positions from `first` on. `whole`: the epoch ends after `indices`."""
+    what was published for positions from `first` on. `whole`: the epoch ends after `indices`.
+    `tentative`: the epoch, the next one, may not come, or in another order; see tentative_orders()."""
     if not available:
         return 0
     buffer, count = integers(indices)
     return found["sluice_order"](number, epoch, first, ctypes.addressof(buffer), count,
-                                  ORDER_WHOLE if whole else 0)
+                                  (ORDER_WHOLE if whole else 0) | (ORDER_TENTATIVE if tentative else 0))
+
+
+def tentative_orders():
+    """Whether tentative orders are of use: with SLUICE_POLICY=lcache, where what an epoch reads is written to a log in
+    the order of the next one."""
+    return "sluice_tentative" in found and found["sluice_tentative"]() == 1
 
 
 def locate_files(number, first, paths):

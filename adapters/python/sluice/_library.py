@@ -6,7 +6,8 @@ import os
 LATER = ("sluice_importance", "sluice_report_importance", "sluice_report_labelled", "sluice_select",
          "sluice_serve", "sluice_selection", "sluice_rank_of", "sluice_seed", "sluice_waited",
          "sluice_reads_for_others", "sluice_locate_parts", "sluice_located", "sluice_watch_opens",
-         "sluice_take_opens", "sluice_next", "sluice_substitutes", "sluice_rank")  # may be missing
+         "sluice_take_opens", "sluice_next", "sluice_substitutes", "sluice_rank",
+         "sluice_tentative")  # may be missing
 
 
 def _find():
@@ -35,6 +36,7 @@ def _find():
         (waiting, "sluice_locate_keys", (number, u64, text, text, indices, u64)),
         (cheap, "sluice_importance", ()),
         (cheap, "sluice_substitutes", ()),
+        (cheap, "sluice_tentative", ()),
         (waiting, "sluice_report_importance", (number, indices, indices, u64)),
         (waiting, "sluice_report_labelled", (number, indices, indices, indices, u64)),
         (waiting, "sluice_select", (number, u32, indices, u64)),

@@ -55,6 +55,7 @@ class Epoch:
         self.alone, registration.last = registration.last in (None, link.serial), link.serial
         self.batched = loader._auto_collation
         self.recipe, self.batch, self.wrapped = _recipe(loader)
+        self.words = orders.words_of(loader, self.recipe)
         # The generator's state and DistributedSampler's epoch that determine the order; a clone of
         # the generator in its state after the epoch.
         self.state = self.at_epoch = self.after = None
@@ -171,7 +172,7 @@ class Epoch:
         if self.plan is not None or importance.selects():
             return  # which samples the next epoch fetches is decided when it begins
         same = (self.alone and link.sampler == id(recipe.sampler) and link.epoch == self.epoch - 1)
-        link.ahead = None
+        first, link.ahead = link.epoch is None, None
         upcoming = None
         if isinstance(recipe, orders.Fixed):
             at = self.at_epoch
@@ -191,6 +192,25 @@ class Epoch:
             order = self._whole(upcoming.replay(generator))
             sluice.publish_order(self.number, self.epoch + 1, order, 0, True)
             link.ahead = (self.epoch + 1, order.tobytes())
+        elif first and self.alone and self.registration.epochs == self.epoch + 1 and sluice.tentative_orders():
+            self._expect()
+
+    def _expect(self):
+        """Publishes tentatively what the second epoch is after a usual step: set_epoch goes up by one, or none but the
+        loader draws from the generator."""
+        recipe, at, generator = self.recipe, self.at_epoch, self.after
+        try:
+            if recipe.alike:
+                orders.skip(generator, self.words)
+            elif not isinstance(recipe, orders.Fixed):
+                return
+            elif at is not None:
+                recipe = recipe.at_epoch(at + 1)
+            order = self._whole(recipe.replay(generator))
+        except Exception as error:
+            settings.debug("no order expected: %s" % error)
+            return
+        sluice.publish_order(self.number, self.epoch + 1, order, 0, True, tentative=True)
 
     def compare(self, index):
         """`index` was drawn: a batch of indices, or one where the loader does not batch."""

@@ -15,6 +15,7 @@ from torch.utils.data import sampler as samplers
 
 LARGEST = 1 << 25  # samples of an epoch predicted as a whole: 256 MiB
 MOST_WORDS = 64    # drawn between two epochs of a loader
+SEED_WORDS = 2     # of a seed, which a loader draws for each of its iterators
 
 
 def known(sampler):
@@ -58,6 +59,13 @@ def skip(generator, words):
     """Draws so many 32-bit words. Seeds are two."""
     for _ in range(words):
         torch.empty((), dtype=torch.int32, device="cpu").random_(generator=generator)
+
+
+def words_of(loader, recipe):
+    """How many words of the recipe's generator the loader itself draws between two epochs."""
+    persistent = getattr(loader, "persistent_workers", False) and loader.num_workers > 0
+    drawn_from = getattr(loader, "generator", None) or torch.default_generator
+    return 0 if persistent or recipe is None or recipe.generator is not drawn_from else SEED_WORDS
 
 
 def words_between(left, state):

@@ -8,6 +8,7 @@
 #include "optimizer/io/log.h"
 #include "optimizer/io/memory_file.h"
 #include "optimizer/io/peer.h"
+#include "protocol/sluice.h"
 
 namespace sluice::optimizer {
 
@@ -64,23 +65,31 @@ void SampleRequests::handle(const Peer& peer, const SamplesMessage& message,
     return;
   }
   // Checked before memory is allocated for the claimed size.
-  const bool good = is_as_long(fds.front().get(), request.count * sizeof(uint32_t));
+  const bool tentative = (request.flags & SLUICE_ORDER_TENTATIVE) != 0;
+  const bool good = is_as_long(fds.front().get(), request.count * sizeof(uint32_t)) &&
+                    (!tentative || request.first == 0);
   std::vector<uint32_t> indices(good ? request.count : 0);
   if (!good || !read_memory(fds.front().get(), indices.data(), request.count * sizeof(uint32_t))) {
     base_->server.refuse(peer.connection, "the order is shorter than declared");
     return;
   }
-  if (request.first == 0) begin_epoch(*session, request);
-  plans_->samples.datasets().touch(DatasetId{request.dataset});  // relieve() then releases it last
-  limits_->relieve(request.count * SampleOrder::kPositionBytes);
+  if (request.first == 0 && !tentative) begin_epoch(*session, request);
+  if (!tentative) {
+    // What was expected gives way to what comes.
+    plans_->samples.publish(session->id, DatasetId{request.dataset}, request.epoch, 0, {}, true);
+    plans_->samples.datasets().touch(DatasetId{request.dataset});  // relieve() releases it last
+    limits_->relieve(request.count * SampleOrder::kPositionBytes);
+  }
   if (!plans_->samples.publish(session->id, DatasetId{request.dataset}, request.epoch,
-                               request.first, indices)) {
+                               request.first, indices, tentative)) {
     base_->server.refuse(peer.connection, "an order of unknown samples");
     return;
   }
-  plans_->orders_changed = true;
-  request_pages();
-  plans_->sample_files.retry_refused();
+  if (!tentative) {
+    plans_->orders_changed = true;
+    request_pages();
+    plans_->sample_files.retry_refused();
+  }
   base_->server.send(peer.connection, MessageKind::kDone, {});
 }
 

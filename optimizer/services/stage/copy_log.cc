@@ -121,7 +121,7 @@ void CopyLog::choose() {
 }
 
 void CopyLog::turned() {
-  ++view_.predicted_epochs;
+  if (followed_->job->is_in_order(0)) ++view_.predicted_epochs;
   reads_.clear();
   followed_->released.clear();
   const uint32_t old = 1 - followed_->job->plan().current();
@@ -212,6 +212,8 @@ bool CopyLog::has(SampleFileId file) {
 bool CopyLog::may_move(SampleFileId file) {
   const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
   if (!sample) return false;
+  const policy::FileTable& files = plans_->sample_files;
+  if (files.knows_bytes(file) && !FollowedJob::may_have(files.bytes(file))) return false;
   const LogPlan& plan = followed_->job->plan();
   return plan.lacks(*sample) || (plan.is_ahead() && plan.is_cached(*sample));
 }
@@ -235,7 +237,7 @@ uint64_t CopyLog::begin_copy(SampleFileId file) {
 void CopyLog::write(SampleFileId file, UniqueFd copy, const protocol::StageStat& stat,
                     bool leaves) {
   const auto sample = follow() ? followed_->job->sample_of(file) : std::nullopt;
-  if (!sample || !copy || stat.size == 0 || stat.size > FollowedJob::kMostBytes) return;
+  if (!sample || !copy || !FollowedJob::may_have(stat.size)) return;
   FollowedJob& job = *followed_->job;
   if (!is_settled(stat) || !job.is_ordered(*sample)) return;
   const bool unread = leaves && !job.is_read(*sample);

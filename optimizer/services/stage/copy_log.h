@@ -82,7 +82,7 @@ class CopyLog {
     uint64_t skipped_files = 0;                     // not written: too much waits already
     uint64_t found_files = 0, missed_files = 0;     // fetches of samples that are followed
     uint64_t chunk_reads = 0, lone_reads = 0;       // requests: of whole chunks, of one sample
-    uint64_t predicted_epochs = 0;                  // whose order was known before they began
+    uint64_t predicted_epochs = 0;                  // whose first chunk lies in their order
     uint64_t damaged_files = 0;
   };
   // nullopt: no log was requested.

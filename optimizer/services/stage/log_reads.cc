@@ -41,7 +41,7 @@ LogReads::OpenRead* LogReads::open_chunk(const Log& log, uint32_t chunk, bool ah
   if (open != reads_.end()) return &*open;
   const FollowedJob& job = log.job;
   const uint32_t current = job.plan().current();
-  if (chunk >= job.plan().log(current).chunks() || !job.is_in_order(chunk)) return nullptr;
+  if (!job.is_in_order(chunk)) return nullptr;
   std::vector<SampleId> wanted;
   for (const SampleId member : job.plan().log(current).members(chunk)) {
     if (!job.is_ordered(member) || job.is_read(member)) continue;

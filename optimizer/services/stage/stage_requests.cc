@@ -70,14 +70,13 @@ void StageRequests::use_disk(const SessionOptions& options) {
 
 // They are opened when a job's first epoch begins.
 void StageRequests::use_chunks(const SessionOptions& options) {
-  const char* missing = !options.substitutes ? "SLUICE_SUBSTITUTE=any" : "SLUICE_CACHE_DIR";
-  const bool lacks = !options.substitutes || options.cache_dir.empty() || options.selects;
+  const bool lacks = !options.substitutes || options.selects;
   if (!lacks || std::exchange(warned_no_chunks_, true)) return;
   if (options.selects && options.substitutes) {
     say(Level::kWarn, "policy={} has no effect with importance=iis", name_of(*options.chunks));
   } else {
-    say(Level::kWarn, "policy={} without {}: every sample is read as requested",
-        name_of(*options.chunks), missing);
+    say(Level::kWarn, "policy={} without SLUICE_SUBSTITUTE=any: every sample is read as requested",
+        name_of(*options.chunks));
   }
 }
 

@@ -100,7 +100,8 @@ inline constexpr OptionInfo kOptions[] = {
      "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed|lcache|brand|pool", 0, 0, "auto",
      "replacement policy for staged files that do not all fit the budget; lcache: auto, and what "
      "leaves memory is read from cache-dir, where it lies in the order of the next epoch; brand "
-     "and pool, with substitute: samples are read in chunks from cache-dir (`sluice chunks`)"},
+     "and pool, with substitute: samples are read in chunks, files from cache-dir (`sluice "
+     "chunks`), records as ranges of their file"},
     {Option::kSubstitute, "substitute", "SLUICE_SUBSTITUTE", OptionKind::kChoice, false,
      "never|any", 0, 0, "never",
      "any: with policy brand or pool an epoch of a PyTorch job trains each sample once, in an "
@@ -124,11 +125,11 @@ inline constexpr OptionInfo kOptions[] = {
      "socket of the optimizer; empty: one per user, memory cgroup and mount namespace"},
     {Option::kLinger, "linger", "SLUICE_LINGER", OptionKind::kNumber, false, "", 0, 86400, "60",
      "seconds that the optimizer keeps running after its last job"},
-    {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
     {Option::kPatience, "patience", "SLUICE_PATIENCE", OptionKind::kNumber, false, "", 100, 30000,
      "500",
      "milliseconds that a process waits in all for an optimizer that does not answer, before it "
      "does without; half of it for one answer, during which signals wait, too"},
+    {Option::kLog, "log", "SLUICE_LOG", OptionKind::kChoice, false,
      "off|error|warn|info|debug|trace", 0, 0, "warn",
      "log level; the end-of-run line is printed at warn and above", true},
     {Option::kReport, "report", "SLUICE_REPORT", OptionKind::kText, false, "", 0, 0, "",

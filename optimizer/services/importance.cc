@@ -171,9 +171,9 @@ void Importance::look_for_packages(const Session& session, DatasetId dataset) {
       return;
     }
     const ChunkedSamples::Map map = chunked_->map_of(dataset);
-    if (map.chunks == nullptr) {
+    if (map.chunks == nullptr || map.records) {
       looking_.erase(dataset);
-      if (map.missing != 0 && samples->known() == samples->samples()) {
+      if (!map.records && map.missing != 0 && samples->known() == samples->samples()) {
         chunked_->warn_of_missing(dataset, map, *asking);
       }
       return;

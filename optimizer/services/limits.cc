@@ -35,7 +35,7 @@ void Limits::relieve(uint64_t more) {
       say(Level::kWarn,
           "{}: not followed: what is known of {} of its {} samples, and their order, take more "
           "than the {} MiB that all datasets may take",
-          about->name, set->known(), set->samples(), samples.most_bytes() >> 20);
+          about->name, set->known(), set->samples(), samples.memory().most >> 20);
     } else if (about) {
       say(Level::kInfo, "{}: evicted for datasets that were used since", about->name);
     }

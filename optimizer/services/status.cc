@@ -237,9 +237,8 @@ std::string Status::text() const {
   add_files(*files_, &root);
   add_plans(*plans_, &root);
   root["stage"] = stage_of(*stage_, plans_->stage);
-  if (const CopyChunks::View& chunks = stage_->disk().chunks.view(); chunks.chunks != 0) {
-    root["chunks"] = chunks_of(chunks, *chunks_);
-  }
+  const CopyChunks::View& chunks = stage_->disk().chunks.view();
+  if (chunks.chunks != 0 || !chunks_->views().empty()) root["chunks"] = chunks_of(chunks, *chunks_);
   root["mounts"] = mounts_of(*files_, plans_->scheduler.queue());
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }

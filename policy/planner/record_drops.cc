@@ -11,6 +11,8 @@ namespace {
 constexpr uint64_t kIdleNs = 1'000'000'000;   // streams that are idle for longer do not count
 constexpr uint64_t kSpentNs = 20'000'000;     // between two rounds
 constexpr uint64_t kVisitNs = 20'000;         // added to that for each sample ahead visited
+constexpr uint64_t kManyVisitNs = 2'000;      // likewise, where much waits to be dropped
+constexpr uint64_t kMany = 32 << 20;          // bytes
 constexpr uint64_t kMostDropping = 64 << 20;  // bytes being dropped
 constexpr uint64_t kStuckNs = 250'000'000;    // until mapped pages are retried; doubles each time
 constexpr unsigned kStuckTries = 5;
@@ -43,6 +45,7 @@ void RecordDrops::hold(const std::vector<FilePages>& pages, uint64_t most) {
   while (held_bytes_ > most) {
     const FilePages& piece = held_.front();
     held_bytes_ -= piece.range.length();
+    spent_bytes_ += piece.range.length();
     spent_[piece.file].add(piece.range);
     held_.pop_front();
   }
@@ -75,13 +78,21 @@ void RecordDrops::drop_between(std::vector<PlannedDrop>* drops) {
   between_.clear();
 }
 
+bool RecordDrops::Round::due(uint64_t now_ns, uint64_t visit_ns) const {
+  return now_ns >= began_ns + kSpentNs + visited * visit_ns;
+}
+
 void RecordDrops::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   if (dropping_bytes_ < kMostDropping) drop_between(drops);
-  const bool spent = !spent_.empty() && now_ns >= next_ns_ && dropping_bytes_ < kMostDropping;
-  if (!spent && (stuck_.empty() || stuck_.front().next_ns > now_ns)) return;
+  const bool spent = !spent_.empty() && dropping_bytes_ < kMostDropping &&
+                     last_spent_.due(now_ns, spent_bytes_ > kMany ? kManyVisitNs : kVisitNs);
+  const bool stuck_due =
+      !stuck_.empty() && stuck_.front().next_ns <= now_ns && last_stuck_.due(now_ns, kVisitNs);
+  if (!spent && !stuck_due) return;
   uint64_t visited = 0;
   const Wanted wanted = wanted_by_samples(samples_, &visited);
-  next_ns_ = now_ns + kSpentNs + visited * kVisitNs;
+  last_stuck_ = {now_ns, visited};
+  if (spent) last_spent_ = last_stuck_;
   while (!stuck_.empty() && stuck_.front().next_ns <= now_ns) {
     const Stuck stuck = stuck_.front();
     stuck_.pop_front();
@@ -95,6 +106,7 @@ void RecordDrops::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
     }
   }
   spent_.clear();
+  spent_bytes_ = 0;
 }
 
 // Pages that a sample will read or is reading stay: they are spent again once it was read.
@@ -113,7 +125,12 @@ void RecordDrops::drop_unneeded(const PlannedDrop& all, const Wanted& wanted, ui
     if (samples != wanted.end()) {
       for (const Range& piece : samples->second.pieces_in(part)) left.remove(piece);
     }
-    for (const Range& piece : file.pages.pieces(part, kReading)) left.remove(piece);
+    for (const Range& piece : file.pages.pieces(part, kReading | kReady)) left.remove(piece);
+    if (samples_ != nullptr) {
+      for (const Extent& one : samples_->groups().taken_in(all.file, part.begin, part.end)) {
+        left.remove(pages_of(one, file.size));
+      }
+    }
     for (const Range& piece : left.pieces()) {
       drop({all.file, piece, all.why, all.tries}, file, drops);
     }

@@ -19,8 +19,8 @@
 
 namespace sluice::policy {
 
-// By file: what was read for samples that no job has begun yet. `visited`: how many samples were
-// checked.
+// By file: what was read for samples that no job has begun yet, except for records that were read
+// with others before their turn. `visited`: how many samples were checked.
 std::map<FileId, IntervalSet> wanted_by_samples(const SampleBook* samples, uint64_t* visited);
 
 // The whole pages of a record, within the file.
@@ -28,7 +28,7 @@ Range pages_of(const Extent& extent, uint64_t file_size);
 
 class RecordDrops {
  public:
-  RecordDrops(const SampleBook* samples, PlannedFiles* files, const RecordPlan* records)
+  RecordDrops(SampleBook* samples, PlannedFiles* files, const RecordPlan* records)
       : samples_(samples), files_(*files), records_(*records) {}
 
   // They were read and are not retained. Of all held pages at most `most` bytes stay held.
@@ -54,15 +54,20 @@ class RecordDrops {
                      std::vector<PlannedDrop>* drops);
   void drop(const PlannedDrop& drop, PlannedFile& file, std::vector<PlannedDrop>* drops);
 
-  const SampleBook* const samples_;
+  SampleBook* const samples_;
   PlannedFiles& files_;
   const RecordPlan& records_;
   std::deque<FilePages> held_;  // become spent later, oldest first
   uint64_t held_bytes_ = 0, dropping_bytes_ = 0;
   std::map<FileId, IntervalSet> spent_;    // by file
+  uint64_t spent_bytes_ = 0;               // of these, about
   std::map<FileId, IntervalSet> between_;  // by file
   std::deque<Stuck> stuck_;                // ordered by next_ns
-  uint64_t next_ns_ = 0;
+  // The last round of each kind, and how many samples it visited.
+  struct Round {
+    uint64_t began_ns = 0, visited = 0;
+    bool due(uint64_t now_ns, uint64_t visit_ns) const;
+  } last_spent_, last_stuck_;
 };
 
 }  // namespace sluice::policy

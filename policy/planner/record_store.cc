@@ -67,6 +67,7 @@ void RecordStore::take(const WantedExtent& wanted, uint64_t now_ns) {
   PlannedFile& file = files_.at(id);
   Mount& mount = queue_.of(file);
   const Range own = pages_of(wanted.extent, file.size);
+  if (take_group(wanted)) return;
   if (runs_.gathers(id, wanted.session, own)) {
     runs_.wait(wanted, own);
     ++mount.reserved;
@@ -78,6 +79,66 @@ void RecordStore::take(const WantedExtent& wanted, uint64_t now_ns) {
   taken_.push_back({id, wanted.session, taken_.size(), range});
   mount.reserved += static_cast<unsigned>((range.length() - 1) / kLongest + 1);
   accounts_.reserve(wanted.session, range.length());
+}
+
+// What is missing of the group's records, with gaps between them that cost less than another
+// request. A gap contains nothing that is in memory for a sample.
+std::vector<Range> RecordStore::reads_of(const PlannedFile& file,
+                                         std::span<const Extent> group) const {
+  IntervalSet missing;
+  for (const Extent& record : group) missing.add(pages_of(record, file.size));
+  const Range hull{missing.empty() ? 0 : missing.pieces().front().begin,
+                   missing.empty() ? 0 : missing.pieces().back().end};
+  for (const Range& piece : file.pages.pieces(hull, kReading | kWaiting | kReady)) {
+    missing.remove(piece);
+  }
+  const uint64_t most_gap = queue_.of(file).largest_gap(kPage);
+  std::vector<Range> reads;
+  for (const Range& piece : missing.pieces()) {
+    const Range gap{reads.empty() ? 0 : reads.back().end, piece.begin};
+    if (!reads.empty() && gap.length() <= most_gap &&
+        file.pages.covered(gap, kReading | kWaiting | kReady | kDropping) == 0) {
+      reads.back().end = piece.end;
+    } else {
+      reads.push_back(piece);
+    }
+  }
+  return reads;
+}
+
+bool RecordStore::take_group(const WantedExtent& wanted) {
+  if (samples_ == nullptr) return false;
+  RecordGroups& groups = samples_->groups();
+  std::vector<Extent> group = groups.find(wanted.session, wanted.extent);
+  const FileId id = wanted.extent.file.followed();
+  PlannedFile& file = files_.at(id);
+  const Range own = pages_of(wanted.extent, file.size);
+  // What is ready for another session may be evicted, unseen: the record is read as any other.
+  const bool others = file.pages.covered(own, kReady) != file.pages.ready(wanted.session, own);
+  std::vector<Range> reads;
+  uint64_t bytes = 0;
+  for (bool fits = false; !fits; group.resize(fits ? group.size() : group.size() / 2)) {
+    if (group.empty() || others) return false;
+    reads = reads_of(file, group);
+    bytes = 0;
+    for (const Range& read : reads) {
+      if (file.pages.covered(read, kDropping) != 0) return false;  // with a later one of them
+      bytes += read.length();
+    }
+    fits = accounts_.room(wanted.session, bytes);
+  }
+  groups.take(wanted.session, group);
+  for (const Range& read : reads) {
+    file.pages.on(PageEvent::kReadBegun, read);
+    taken_.push_back({id, wanted.session, taken_.size(), read});
+    queue_.of(file).reserved += static_cast<unsigned>((read.length() - 1) / kLongest + 1);
+  }
+  // Of the gaps no sample needs anything.
+  for (const Extent& record : group) {
+    file.pages.on(PageEvent::kWanted, pages_of(record, file.size));
+  }
+  accounts_.reserve(wanted.session, bytes);
+  return true;
 }
 
 // Samples that are taken in one call and are neighbours are merged, up to the length of one read:
@@ -138,14 +199,37 @@ std::optional<Presence> RecordStore::presence(SessionId session, const Extent& p
 }
 
 Hit RecordStore::on_read(SessionId session, const Extent& part) {
+  if (samples_ != nullptr) samples_->groups().pass(session, part);
   const auto at = files_.find(part.file.followed());
   if (at == files_.end()) return {};
   PlannedFile& file = at->second;
   file.last_session = session;
   file.pages.limit_size();
-  const auto read = file.pages.on(PageEvent::kSampleRead, pages_of(part, file.size));
-  for (const auto& [owner, bytes] : read.ready) accounts_.use(owner, bytes);
-  return {0, read.had(kFound), demand(file, session, read.had(kReady))};
+  uint64_t found = 0, ready = 0;
+  for (const Range& range : own_pages(session, part)) {
+    const auto read = file.pages.on(PageEvent::kSampleRead, range);
+    for (const auto& [owner, bytes] : read.ready) accounts_.use(owner, bytes);
+    found += read.had(kFound);
+    ready += read.had(kReady);
+  }
+  return {0, found, demand(file, session, ready)};
+}
+
+// Without the pages that it shares with records of its chunk, which wait for them. What has bytes
+// of the record itself is the same sample, known from elsewhere, or known as pages only.
+std::vector<Range> RecordStore::own_pages(SessionId session, const Extent& part) const {
+  const FileId file = part.file.followed();
+  const uint64_t size = files_.at(file).size;
+  const Range pages = pages_of(part, size);
+  if (samples_ == nullptr || samples_->groups().empty()) return {pages};
+  IntervalSet own;
+  own.add(pages);
+  for (const Extent& other : samples_->groups().taken_in(session, file, pages.begin, pages.end)) {
+    const bool overlaps =
+        other.offset < part.offset + part.length && part.offset < other.offset + other.length;
+    if (!overlaps) own.remove(pages_of(other, size));
+  }
+  return own.pieces_in(pages);
 }
 
 double RecordStore::parallel_ns(const Extent& part) const {

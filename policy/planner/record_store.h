@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "policy/planner/accounts.h"
 #include "policy/planner/mount_queue.h"
 #include "policy/planner/planned_file.h"
-#include "policy/planner/retention.h"
 #include "policy/planner/run_planner.h"
 #include "policy/samples/sample_book.h"
 #include "policy/util/ids.h"
@@ -25,18 +25,20 @@ struct Presence {
 
 class RecordStore {
  public:
+  // `samples` may be null: then there are no groups.
   RecordStore(Residency* residency, Accounts* accounts, MountQueue* queue, PlannedFiles* files,
-              Retention* retention, RunPlanner* runs)
+              SampleBook* samples, RunPlanner* runs)
       : residency_(*residency),
         accounts_(*accounts),
         queue_(*queue),
         files_(*files),
-        retention_(*retention),
+        samples_(samples),
         runs_(*runs) {}
 
   // Is the record to be read now?
   FetchVerdict judge(SessionId session, const Extent& part, uint64_t now_ns);
-  // After kTake: it waits for its neighbours, or is read by the next start().
+  // After kTake: it waits for its neighbours, or is read by the next start(), together with as many
+  // of its group (SampleBook::groups()) as there is room for.
   void take(const WantedExtent& wanted, uint64_t now_ns);
   // Appends the reads of all that was taken.
   void start(uint64_t now_ns, std::vector<PlannedRead>* reads);
@@ -57,6 +59,10 @@ class RecordStore {
     Range range;
   };
 
+  // False: the record is in no group, or there is no room for that.
+  bool take_group(const WantedExtent& wanted);
+  std::vector<Range> own_pages(SessionId session, const Extent& part) const;
+  std::vector<Range> reads_of(const PlannedFile& file, std::span<const Extent> group) const;
   // Whether the range is in memory, being read, or waits; then it is counted.
   bool is_there(FileId file_id, PlannedFile& file, SessionId session, Range range);
   static std::vector<Taken> merged(std::vector<Taken> taken);
@@ -66,7 +72,7 @@ class RecordStore {
   Accounts& accounts_;
   MountQueue& queue_;
   PlannedFiles& files_;
-  Retention& retention_;
+  SampleBook* const samples_;
   RunPlanner& runs_;
   std::vector<Taken> taken_;
 };

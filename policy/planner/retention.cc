@@ -181,6 +181,19 @@ std::vector<FilePages> Retention::note_files(DatasetId dataset, std::span<const 
   return pages;
 }
 
+// Bytes of records that were read together and wait for their turn (record_groups.h), which can be
+// more than the window. Pages that they share count once: no more than is ready.
+uint64_t Retention::waiting(DatasetId dataset) const {
+  const uint64_t taken = samples_->groups().taken_bytes(dataset);
+  if (taken == 0) return 0;
+  uint64_t ready = 0;
+  for (const FileId file : datasets_.at(dataset).files) {
+    ready += files_.at(file).pages.total(kReady);
+    if (ready >= taken) return taken;
+  }
+  return ready;
+}
+
 void Retention::set_capacity(DatasetId dataset, uint64_t capacity, std::vector<FilePages>* freed) {
   const uint64_t before = records_.capacity(dataset);
   if (!records_.tracks(dataset)) {
@@ -206,7 +219,8 @@ void Retention::on_read(SessionId session, DatasetId dataset, uint64_t index,
   }
   std::vector<FilePages> freed;
   move_window(dataset, 0, bytes, now_ns);
-  const uint64_t rest = bytes - datasets_.at(dataset).window;
+  const uint64_t ahead = std::max(datasets_.at(dataset).window, waiting(dataset));
+  const uint64_t rest = bytes - std::min(ahead, bytes);
   set_capacity(dataset, rest - std::min(datasets_.at(dataset).hold, rest), &freed);
   choose_policy(dataset, &freed);
   records_.on_read(session, dataset, static_cast<SampleId>(index), std::move(pages), &freed);

@@ -89,6 +89,7 @@ class Retention {
 
   uint64_t size_of(const std::set<FileId>& files) const;
   uint64_t find_limit(DatasetId dataset) const;
+  uint64_t waiting(DatasetId dataset) const;
   uint64_t limit(DatasetId dataset);
   std::vector<FilePages> note_files(DatasetId dataset, std::span<const Extent> parts);
   void move_window(DatasetId dataset, uint64_t spread, uint64_t limit, uint64_t now_ns);

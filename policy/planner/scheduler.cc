@@ -21,7 +21,7 @@ Scheduler::Scheduler(Residency* residency, SampleBook* samples, StagePlan* stage
       streams_(residency, &accounts_, &queue_, &files_),
       retention_(samples, &accounts_, &queue_, &files_),
       runs_(residency, samples, &accounts_, &queue_, &files_, &retention_),
-      records_(residency, &accounts_, &queue_, &files_, &retention_, &runs_),
+      records_(residency, &accounts_, &queue_, &files_, samples, &runs_),
       store_(samples, stage, &records_, &accounts_, &retention_),
       sample_planner_(samples, stage, &store_, &records_, &accounts_, &queue_, &retention_,
                       &runs_) {}
@@ -97,6 +97,7 @@ void Scheduler::remove_file(FileId id) {
   if (file == nullptr) return;
   for (const SessionId owner : file->pages.owners()) release_ready(*file, owner);
   runs_.remove_file(id);
+  if (samples_ != nullptr) samples_->groups().remove_file(id);
   // What is in flight still ends in on_done(), which finds its request without its file.
   files_.erase(id);
   retention_.remove_file(id);
@@ -173,7 +174,13 @@ void Scheduler::drops(uint64_t now_ns, std::vector<PlannedDrop>* drops) {
   // Visiting all orders takes time, and memory that is short mostly stays short.
   if (accounts_.starved() && now_ns >= next_orphans_ns_) {
     uint64_t visited = 0;
-    streams_.drop_orphans(wanted_by_samples(samples_, &visited), now_ns, drops);
+    std::map<FileId, IntervalSet> wanted = wanted_by_samples(samples_, &visited);
+    if (samples_ != nullptr) {
+      samples_->groups().for_each_taken([&wanted](const Extent& record) {
+        wanted[record.file.followed()].add(pages_of(record, UINT64_MAX));
+      });
+    }
+    streams_.drop_orphans(wanted, now_ns, drops);
     accounts_.set_starved(false);
     next_orphans_ns_ = now_ns + kOrphansNs;
   }

@@ -1,6 +1,7 @@
 #include "policy/planner/store.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "protocol/page.h"
 
@@ -19,6 +20,25 @@ void Store::take(const WantedExtent& wanted, uint64_t now_ns, std::vector<Planne
   } else {
     records_.take(wanted, now_ns);
   }
+}
+
+void Store::read_together(SessionId session, DatasetId dataset, std::span<const uint32_t> samples) {
+  std::vector<Extent> records;
+  for (const uint32_t sample : samples) {
+    const std::span<const Extent> parts = samples_->parts(dataset, sample);
+    if (parts.empty() || is_of_files(parts)) continue;
+    const Extent& part = main_part(parts);
+    if (records.empty() || part.file == records.front().file) records.push_back(part);
+  }
+  if (records.size() > 1) samples_->groups().add(session, dataset, records);
+}
+
+bool Store::is_ahead(SessionId session, DatasetId dataset, uint32_t sample) {
+  const std::span<const Extent> parts = samples_->parts(dataset, sample);
+  return !parts.empty() && std::ranges::all_of(parts, [&](const Extent& part) {
+    const std::optional<Presence> found = presence(session, part, false);
+    return found && found->here + found->coming >= found->wanted;
+  });
 }
 
 std::optional<Presence> Store::presence(SessionId session, const Extent& part, bool own_order) {

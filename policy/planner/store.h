@@ -23,7 +23,7 @@ class Store {
   };
 
   // All outlive the store. `samples` and `files` may be null if no sample is of whole files.
-  Store(const SampleBook* samples, StagePlan* files, RecordStore* records, Accounts* accounts,
+  Store(SampleBook* samples, StagePlan* files, RecordStore* records, Accounts* accounts,
         Retention* retention)
       : samples_(samples),
         files_(files),
@@ -35,6 +35,14 @@ class Store {
   // file to `fetches`; records are taken by RecordStore::start().
   FetchVerdict judge(SessionId session, const Extent& part, uint64_t now_ns);
   void take(const WantedExtent& wanted, uint64_t now_ns, std::vector<PlannedFetch>* fetches);
+
+  // The samples are records that lie together: as soon as one of them is taken for the session, all
+  // of them are, if there is room. Those of another file than the first's are not, nor are files.
+  void read_together(SessionId session, DatasetId dataset, std::span<const uint32_t> samples);
+  // What was not read so far of the dataset is read sample by sample.
+  void read_apart(SessionId session, DatasetId dataset) {
+    if (samples_ != nullptr) samples_->groups().remove_dataset(session, dataset);
+  }
 
   // What there is of a part that is about to be read; nullopt: its sample is not counted.
   std::optional<Presence> presence(SessionId session, const Extent& part, bool own_order);
@@ -56,6 +64,8 @@ class Store {
   // bytes; 0: one of them is refused, or of a kind that is not among `retained`.
   uint64_t charge(std::span<const Extent> parts, Kinds retained) const;
 
+  // All of the sample is in memory for the session, or on its way. False: not known.
+  bool is_ahead(SessionId session, DatasetId dataset, uint32_t sample);
   // All parts of the sample are in memory; have been so since it was last read. False: not known.
   bool in_memory(DatasetId dataset, uint32_t sample) const;
   bool retains(DatasetId dataset, uint32_t sample) const;
@@ -66,7 +76,7 @@ class Store {
   template <typename Test>
   bool all_parts(DatasetId dataset, uint32_t sample, Test test) const;
 
-  const SampleBook* const samples_;
+  SampleBook* const samples_;
   StagePlan* const files_;
   RecordStore& records_;
   Accounts& accounts_;

@@ -2,6 +2,7 @@
 // data, of 16 bytes: tables hold one for each part of each sample.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -52,6 +53,12 @@ inline bool contains(const Extent& outer, const Extent& inner) {
 // Whether the sample is one of files, rather than of records. Of mixed parts the first decides.
 inline bool is_of_files(std::span<const Extent> parts) {
   return !parts.empty() && parts.front().file.is_whole();
+}
+
+// Of a record that lies in several places (in LMDB also in pages that it shares with others), the
+// part that has most of it. REQUIRES: !parts.empty().
+inline const Extent& main_part(std::span<const Extent> parts) {
+  return *std::ranges::max_element(parts, {}, &Extent::length);
 }
 
 }  // namespace sluice::policy

@@ -35,6 +35,7 @@ DatasetId SampleBook::use(SessionId session, const std::string& name, uint64_t s
 }
 
 void SampleBook::leave(SessionId session) {
+  groups_.remove_session(session);
   begun_.remove_session(session);
   orders_.leave(session);
   datasets_.leave(session);

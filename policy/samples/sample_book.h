@@ -19,6 +19,7 @@
 #include "policy/samples/datasets.h"
 #include "policy/samples/file_table.h"
 #include "policy/samples/job_orders.h"
+#include "policy/samples/record_groups.h"
 #include "policy/util/ids.h"
 
 namespace sluice::policy {
@@ -35,6 +36,7 @@ class SampleBook {
   const Datasets& datasets() const { return datasets_; }
   JobOrders& orders() { return orders_; }
   const JobOrders& orders() const { return orders_; }
+  RecordGroups& groups() { return groups_; }
 
   // The dataset of that name and size, new or known. The session uses it until it leaves; what was
   // learned is stored as long as any session uses it, or until it is evicted. Beyond
@@ -45,8 +47,7 @@ class SampleBook {
 
   // Bytes that all tables and orders may take. Beyond them nothing is learned, no order accepted.
   void set_most_bytes(uint64_t bytes) { memory_.most = bytes; }
-  uint64_t most_bytes() const { return memory_.most; }
-  uint64_t held() const { return memory_.held; }  // bytes
+  const BookMemory& memory() const { return memory_; }
   // The dataset to evict so that there is room for `more` bytes; nullopt: there is room, or nothing
   // can be evicted. Datasets without an unfinished order come first, of those the least recently
   // used.
@@ -124,6 +125,7 @@ class SampleBook {
   Datasets datasets_{&memory_};
   JobOrders orders_;
   BegunSamples begun_;
+  RecordGroups groups_;
 };
 
 }  // namespace sluice::policy

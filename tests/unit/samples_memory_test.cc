@@ -85,12 +85,12 @@ TEST(SampleMemory, NothingIsLearnedBeyondTheLimit) {
   const DatasetId set = book.use(SessionId{1}, "set", kHuge);
   for (uint64_t i = 0; i < 100000; ++i)
     book.datasets().locate(SessionId{1}, set, i * 1000, {{0, 1, FileId{1}}}, Source::kDeclared);
-  EXPECT_LE(book.held(), (1U << 20) + 200);
+  EXPECT_LE(book.memory().held, (1U << 20) + 200);
   EXPECT_GT(book.set(set)->known(), 1000U);
   const DatasetId other = book.use(SessionId{1}, "other", 10);
   // It alone does not fit: it is not followed any more, and others are.
   EXPECT_EQ(settle(&book), 1U);
-  EXPECT_EQ(book.held(), 0U);
+  EXPECT_EQ(book.memory().held, 0U);
   EXPECT_FALSE(
       book.datasets().locate(SessionId{1}, set, 1, {{0, 1, FileId{1}}}, Source::kDeclared));
   EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(5)));
@@ -107,9 +107,9 @@ TEST(SampleMemory, OrdersCount) {
   EXPECT_FALSE(book.publish(SessionId{1}, set, 1, 0, counted(200000)));
   EXPECT_TRUE(book.publish(SessionId{1}, set, 1, 0, counted(100000)));
   EXPECT_FALSE(book.publish(SessionId{1}, set, 2, 0, counted(100000)));
-  EXPECT_EQ(book.held(), 100000 * SampleOrder::kPositionBytes);
+  EXPECT_EQ(book.memory().held, 100000 * SampleOrder::kPositionBytes);
   book.orders().remove(SessionId{1}, set);
-  EXPECT_EQ(book.held(), 0U);
+  EXPECT_EQ(book.memory().held, 0U);
 }
 
 TEST(SampleMemory, ADatasetInUseGivesWayOnlyToWhatTakesLess) {
@@ -142,12 +142,12 @@ TEST(SampleMemory, OldDatasetsGiveWayToNewOnes) {
       ASSERT_TRUE(book.end(7, last, s));
       settle(&book);
     }
-    ASSERT_LE(book.held(), (4U << 20) + 200);
+    ASSERT_LE(book.memory().held, (4U << 20) + 200);
     ASSERT_EQ(book.set(last)->known(), kSamples) << i;
   }
   EXPECT_FALSE(book.surplus());
   book.leave(SessionId{1});
-  EXPECT_EQ(book.held(), 0U);
+  EXPECT_EQ(book.memory().held, 0U);
 }
 
 TEST(SampleMemory, TheTwoHundredAndFiftySeventhDatasetIsFollowed) {

@@ -1,7 +1,7 @@
 // Epochs whose order chunks decide (SLUICE_POLICY=brand or pool with SLUICE_SUBSTITUTE): what a
 // job's requests get, as policy/chunks decides, and which copies come with which. Every sample is
-// delivered once an epoch, by one of the job's ranks. A job whose samples are not all whole files
-// in chunks trains in its own order. Core thread only.
+// delivered once an epoch, by one of the job's ranks. A job whose samples are neither all whole
+// files in chunks nor all records trains in its own order. Core thread only.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,7 @@ class ChunkDeliveries : Service {
 
   static constexpr uint64_t kMostSamples = 1 << 24;
   static constexpr size_t kMostJobs = 64, kMostEnded = 16;
+  static constexpr uint32_t kMostUnknown = 4;  // epochs
 
  private:
   struct Key {  // of a process that iterates over epochs, as that rank
@@ -67,7 +68,10 @@ class ChunkDeliveries : Service {
     // Of the rank's part of the dataset, whose samples they number; null: its order is its own.
     std::unique_ptr<policy::ChunkPart> part;
     std::unique_ptr<policy::ChunkSupply> supply;
+    bool records = false;
     uint64_t samples = 0;  // of the dataset
+    // Epochs in which the dataset's samples were not all known: they are delivered as requested.
+    uint32_t unknown_epochs = 0;
     uint32_t epoch = 0;
     uint64_t requested = 0;  // positions of the epoch
     // Of one of several ranks, whose samplers draw from all samples: numbers of its own in the
@@ -91,11 +95,17 @@ class ChunkDeliveries : Service {
   void begin_epoch(uint64_t connection);
   bool deliver(const Key& key, Session& session, const protocol::Samples& request, int memory);
   Job make(const Key& key, const Session& session, const protocol::Samples& request);
+  bool is_gone(const Key& key, policy::SampleId sample) const;
+  bool may_use_files(const Session& session) const;
+  bool may_learn(const Key& key, const Session& session, const Job& job) const;
+  uint64_t capacity(const Key& key, bool records) const;
+  void warn_of_none(const Key& key, const Session& session);
   static View view_of(const Key& key, const Job& job);
   template <typename Test>
   void remove_if(Test test);
 
   ChunkedSamples* const chunked_;
+  bool warned_no_folder_ = false;
   std::map<Key, Job> jobs_;
   std::deque<View> ended_;
   std::map<uint64_t, Selecting> selecting_;  // by connection

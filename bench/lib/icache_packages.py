@@ -10,7 +10,15 @@ from bench.lib.icache_speed import MODELS, WARM_UP, data, run_job
 from bench.lib.place import Failed, program
 from bench.lib.storage import SlowMount
 
-GROUND = ["--latency", "2", "--requests", "2000", "--bandwidth", "500", "--no-keep-cache"]
+UNLIMITED = ["--no-keep-cache"]
+
+
+def ground(requests):
+    """A mount that answers so many requests a second."""
+    return [*UNLIMITED, "--latency", "2", "--requests", str(requests), "--bandwidth", "500"]
+
+
+GROUND, SCARCE = ground(2000), ground(500)
 # The published 256 are half a percent of CIFAR10's 50,000 samples, and so are these of 12,000: what six workers have in
 # flight is the same part of the memory.
 BATCH = 64
@@ -29,10 +37,14 @@ def icache(most, packages="auto"):
 
 
 HITS = [f"icache_live_hit_{percent}" for percent in PERCENTS]
-OVER_NONE = ["icache_live_packages_over_none", "icache_live_packages_over_none_12"]
+# By how much may be substituted, in percent, and where.
+OVER_NONE = {"icache_live_packages_over_none": (100, GROUND), "icache_live_packages_over_none_12": (12, GROUND),
+             "icache_live_packages_over_none_500": (100, SCARCE)}
+OVER_NONE_BOUND = "icache_live_packages_over_none_bound"
 OVER = [f"icache_over_{name}_requests" for name in SYSTEMS]
 BOUND = "bytes_over_bound_iis"
-PROVIDES = HITS + ["icache_live_substituted_20", "icache_live_package_share_20"] + OVER_NONE + OVER + [BOUND]
+PROVIDES = HITS + ["icache_live_substituted_20", "icache_live_package_share_20"] + [
+    *OVER_NONE, OVER_NONE_BOUND] + OVER + [BOUND]
 
 
 def make_chunks(bench, source):
@@ -56,18 +68,18 @@ class Job:
         self.source, self.count, self.size = data(bench)
         self.chunks = make_chunks(bench, self.source)
 
-    def run(self, percent, settings, **options):
+    def run(self, percent, settings, options=GROUND, **others):
         packages = "importance" in settings and "packages=auto" in settings["importance"]
         with jobs.Sluice(memory=self.size * percent // 100, packs="0", stale="86400", cache_dir=self.chunks,
                          **settings) as sluice:
-            one = run_job(self.bench, self.source, MODELS["shufflenet"], sluice, options=GROUND, batch=BATCH, **options)
+            one = run_job(self.bench, self.source, MODELS["shufflenet"], sluice, options=options, batch=BATCH, **others)
         read = (one.status.get("chunks") or {}).get("reads", 0)
         if (read != 0) != packages:
             raise Failed(f"{settings}: {read} chunks were read")
         return one
 
-    def variant(self, percent, settings, **options):
-        return lambda: self.run(percent, settings, **options)
+    def variant(self, percent, settings, **others):
+        return lambda: self.run(percent, settings, **others)
 
 
 def counts(one):
@@ -108,13 +120,19 @@ def hits(bench, job):
 
 
 def over_none(bench, job):
-    for name, most in zip(OVER_NONE, (100, 12)):
-        if not bench.wants(name):
+    for name, (most, options) in OVER_NONE.items():
+        bounds = [OVER_NONE_BOUND] if name == "icache_live_packages_over_none" and bench.wants(OVER_NONE_BOUND) else []
+        if not bench.wants(name, *bounds):
             continue
-        runs = bench.rounds({"none": job.variant(20, icache(most, "off")), "packages": job.variant(20, icache(most))},
-                            min(ROUNDS, bench.request.rounds))
+        variants = {"none": job.variant(20, icache(most, "off"), options=options),
+                    "packages": job.variant(20, icache(most), options=options)}
+        if bounds:  # all that no saved request can save: what the job and Sluice compute
+            variants["unlimited"] = job.variant(20, icache(most, "off"), options=UNLIMITED)
+        runs = bench.rounds(variants, min(ROUNDS, bench.request.rounds))
         bench.save(name, {kind: [{**one.raw(), "status": counts(one)} for one in many] for kind, many in runs.items()})
         bench.record(name, ratios(runs["none"], runs["packages"]))
+        for bound in bounds:
+            bench.record(bound, ratios(runs["none"], runs["unlimited"]))
 
 
 def over(bench, job):

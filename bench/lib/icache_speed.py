@@ -97,7 +97,8 @@ def run_job(bench, source, compute, sluice, followed=None, workers=6, options=MO
             words += ["--status", program("sluice")]
         if computed:
             words += ["--computed", *map(str, computed)]
-        result, status = jobs.run([[*command, *words]], sluice), {}
+        # What a GPU would compute takes no processor: the thread of OpenBLAS spins between batches.
+        result, status = jobs.run([[*command, *words]], sluice, settings={"OMP_NUM_THREADS": "1"}), {}
         if sluice:
             status = sluice.status() or {}
             sluice.stop()

@@ -103,15 +103,21 @@ class Sluice:
         self.by_hand = subprocess.Popen(
             [program("sluice-optimizer"), "--socket", self.socket, "--linger", "600"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not self.answer():
+            raise Failed("the optimizer did not start")
+
+    def answer(self):
+        """status(), once the optimizer comes to that, which a busy machine may keep waiting; None if it never does."""
         deadline = time.monotonic() + OPTIMIZER_LIMIT
-        while not self.status():
-            if time.monotonic() > deadline:
-                raise Failed("the optimizer did not start")
+        while True:
+            status = self.status()
+            if status or time.monotonic() > deadline:
+                return status
             time.sleep(0.01)
 
     def usage(self):
         """Processor seconds and peak memory of the optimizer so far; its I/O workers count."""
-        status = self.status()
+        status = self.answer()
         if not status:
             return {}
         pid = status["pid"]

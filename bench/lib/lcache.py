@@ -22,7 +22,7 @@ PARTIAL = ["lcache_partial_48", "lcache_partial_48_prefetch"]
 PARTIAL_SHARE = 0.48
 # A request is at most 1 MiB, as for the kernel's block layer. By these a sample's read is a sixth of the rate.
 BANDWIDTH, REQUESTS = 500, 833  # MB/s, a second
-FILES, BYTES, WORKERS, EPOCHS, FIRST = 8000, 100_000, 6, 5, 2
+FILES, BYTES, WORKERS, EPOCHS, FIRST = 8000, 100_000, 6, 5, 1
 MEMORY_FILES = "/dev/shm"
 MEMORY = "160M"  # a fifth of the files
 ROUNDS = 3

@@ -8,8 +8,8 @@ import time
 import traceback
 
 from bench.lib import (chunk_sizes, chunk_training, disk, docs, figures, icache_all, icache_packages, icache_prefetched,
-                       imports, lcache, link, noncached, opened_ahead, order, overhead, packs, pictures, pool, promises, runs,
-                       sample_sizes, samples, scale, scan, slow, small, staged, sweep, torch2, train, window)
+                       imports, lcache, link, noncached, opened_ahead, order, overhead, packs, pictures, pool, pool_records,
+                       promises, runs, sample_sizes, samples, scale, scan, slow, small, staged, sweep, torch2, train, window)
 from bench.lib.bench import Bench
 from bench.lib.place import (BUILD, LIBRARY, Failed, Request, Skipped, available_memory, bytes_of,
                              program)
@@ -45,6 +45,7 @@ GROUPS = [
     ("metaindex", scale.METAINDEX, scale.metaindex),
     ("chunks", lcache.CHUNKS, lcache.chunks),
     ("pool", pool.POOL, pool.pool),
+    ("pool records", pool_records.PROVIDES, pool_records.run),
     ("brand", pool.BRAND, pool.brand),
     ("sample_sizes", sample_sizes.PROVIDES, sample_sizes.run),
     ("chunk_sizes", chunk_sizes.PROVIDES, chunk_sizes.run),
@@ -129,6 +130,7 @@ def request_of(options):
 def measure(request, wanted, groups):
     """Runs the groups for what is wanted of them. Returns the exit status."""
     os.makedirs(request.data, exist_ok=True)
+    os.makedirs(request.out, exist_ok=True)
     lock = open(os.path.join(request.data, "lock"), "w", encoding="ascii")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

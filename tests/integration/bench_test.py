@@ -55,8 +55,8 @@ def check_entry(name, entry):
 # Of the groups that take longest in their tiny size; the others are taken each time.
 LONG_GROUPS = ("icache", "icache_prefetched", "staged", "best_workers", "samples", "samples memory", "packs", "promises",
                "train", "runs", "memory", "window", "opened_ahead", "exactness", "compile_step", "chunk_training",
-               "sample_sizes", "chunk_sizes", "chunks", "pool", "brand", "icache_packages", "lcache remote", "lcache partial",
-               "lcache", "imports")
+               "sample_sizes", "chunk_sizes", "chunks", "pool", "pool records", "brand", "icache_packages", "lcache remote",
+               "lcache partial", "lcache", "imports")
 PICTURES = {"slow": "figure7", "figure8": "figure8", "files": "files", "icache": "icache", "brand": "chunks",
             "lcache": "lcache", "sample_sizes": "sample_sizes", "chunk_sizes": "chunk_sizes"}
 

@@ -139,7 +139,7 @@ void Server::tick(uint64_t now_ns) {
     loop_->watch(listener_, EventLoop::Tag::kListener, 0, EPOLLIN, false);
   }
   std::erase_if(connections_, [now_ns](const auto& entry) {
-    const uint64_t quiet = now_ns - entry.second.last_ns;
+    const uint64_t quiet = now_ns - std::min(now_ns, entry.second.last_ns);
     return entry.second.refused ? quiet > kRefusedNs : quiet > kIdleNs && entry.second.out.empty();
   });
 }
@@ -191,6 +191,7 @@ void Server::send(uint64_t id, protocol::MessageKind kind, std::span<const std::
                   bool more) {
   const auto at = connections_.find(id);
   if (at == connections_.end() || at->second.out.size() > kMaxQueued) return;
+  at->second.last_ns = now_ns();  // one that waits while its question is worked on is not idle
   at->second.out.push_back({packet_of(kind, body, more), UniqueFd(fd >= 0 ? dup(fd) : -1)});
   flush(at->second);  // a broken connection is noticed by its hang-up
 }

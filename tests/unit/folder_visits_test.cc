@@ -52,28 +52,29 @@ struct Storage {
 // Each second all threads of a mount asked for the same ten folders at once: of 500 requests a
 // second that the storage answered, 90 were for those.
 TEST(FolderVisits, ThreadsWaitForOneLookUp) {
-  Storage storage("/data/7");
+  Storage storage("/data");
   FolderVisits visits([&](const std::string& folder) { return storage.look_up(folder); });
   std::atomic<unsigned> ended{0};
   std::vector<std::thread> threads;
   const auto visit = [&] {
-    visits.visit("/data/7/a");
+    visits.visit("/data/a");
     ++ended;
   };
   threads.emplace_back(visit);
-  ASSERT_TRUE(storage.wait_for("/data/7", 1));
+  ASSERT_TRUE(storage.wait_for("/data", 1));
   for (unsigned i = 0; i < 7; ++i) threads.emplace_back(visit);
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  // All for this folder, as there is none above it: one that has waited still counts until it runs.
   while (visits.waiting() < 7 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
-  visits.visit("/data/8/a");
-  EXPECT_EQ(storage.count("/data/8"), 1U);
-  EXPECT_EQ(storage.count("/data/7"), 1U);
+  visits.visit("/more/a");
+  EXPECT_EQ(storage.count("/more"), 1U);
+  EXPECT_EQ(storage.count("/data"), 1U);
   EXPECT_EQ(ended, 0U);
   storage.end();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(storage.count("/data/7"), 1U);
+  EXPECT_EQ(storage.count("/data"), 1U);
   EXPECT_EQ(ended, 8U);
 }
 

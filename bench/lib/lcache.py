@@ -28,6 +28,8 @@ MEMORY = "160M"  # a fifth of the files
 ROUNDS = 3
 CHUNK_COUNT, CHUNK_BYTES, DEPTH = 192, 4 << 20, 4  # as bench/reader/read_chunks.cc and CopyLog have them
 READ_SECONDS = 4
+# Bytes: both logs in the page cache and in the stand-in's image, the copies, and the job.
+FILLED = 5 << 30
 
 
 def fio(path, rw, block, depth, cgroup=None):
@@ -100,7 +102,7 @@ def job(folder, count=EPOCHS):
 
 def epochs(disk, sluice, cached=False):
     """Each epoch, nothing of the files cached when it begins, or from the second on all; the optimizer joins the group."""
-    touch_memory(1 << 30)
+    touch_memory(FILLED)
     with Loader(job(disk.files), sluice, disk.cgroup) as loader:
         for _ in range(EPOCHS):
             loader.ready()
@@ -209,7 +211,7 @@ def partial(bench):
 
 def partial_epochs(bench, mount, source, settings):
     """Each epoch, nothing of the mount cached when it begins."""
-    touch_memory(1 << 30)
+    touch_memory(FILLED)
     cache = os.path.join(bench.request.data, "log")
     os.makedirs(cache, exist_ok=True)
     try:
@@ -232,7 +234,7 @@ def partial_epochs(bench, mount, source, settings):
 def remote_bytes(bench, source, sluice):
     """What each of three epochs asks of a slow mount, from its first sample on until the next one's: a fourth is begun, as
     what is read ahead for an epoch that never comes is not the third's."""
-    touch_memory(1 << 30)
+    touch_memory(FILLED)
     read = []
     with SlowMount(bench, "staged", source, "--latency", staged.PROFILES["busy"], "--bandwidth", str(staged.LINK)) as mount:
         with Loader(job(mount.folder, 4), sluice) as loader:

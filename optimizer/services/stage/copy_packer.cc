@@ -36,6 +36,7 @@ void CopyPacker::use(const std::string& folder, uint64_t bytes) {
       requested_ = good;  // else the next job may request them again
       if (good) {
         packs_ = packs;
+        packs_->limit(limit_);
       } else {
         say(Level::kWarn, "no packs: {}", reason);
       }
@@ -43,8 +44,14 @@ void CopyPacker::use(const std::string& folder, uint64_t bytes) {
   });
 }
 
+void CopyPacker::limit(uint64_t bytes) {
+  limit_ = bytes;
+  if (packs_ != nullptr) packs_->limit(bytes);
+}
+
 // Also releases the folder to other optimizers: this one may never be used again.
 void CopyPacker::release() {
+  limit_ = UINT64_MAX;
   if (packs_ == nullptr) return;
   releasing_ = true;
   executor_.run(0, [this, packs = packs_, mailbox = mailbox_]() mutable {

@@ -89,6 +89,12 @@ bool copy_from_log(const UniqueFd& place, const std::shared_ptr<const LoggedCopy
   return error == 0;
 }
 
+// Without what an attempt that failed has written to it. False: there is no copy, see errno.
+bool make_empty(int folder, UniqueFd* copy) {
+  if (lseek(copy->get(), 0, SEEK_CUR) != 0) *copy = new_copy(folder);
+  return static_cast<bool>(*copy);
+}
+
 // Copies the file's bytes into `to` from the original.
 CopyResult copy_original(const std::string& path, const UniqueFd& place, const UniqueFd& to,
                          const CopyResult& before) {
@@ -162,11 +168,11 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
     version = pack_version(result.stat, mount);
   }
   result.logged = copy_from_log(place, rules.logged, copy, &result);
+  if (!result.logged && !make_empty(folder, &copy)) return not_copied(errno, "the stage");
   result.packed = !result.logged && version &&
                   copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
   if (!result.packed && !result.logged) {
-    if (lseek(copy.get(), 0, SEEK_CUR) != 0) copy = new_copy(folder);  // has data of a damaged one
-    if (!copy) return not_copied(errno, "the stage");
+    if (!make_empty(folder, &copy)) return not_copied(errno, "the stage");
     result = copy_original(path, place, copy, result);
     if (!result.good) return result;
   }

@@ -32,9 +32,15 @@ class NothingCached : public policy::Residency {
 
 class DiskChoiceTest : public ::testing::Test {
  protected:
-  void use(uint64_t bytes = kBytes) { use(root_.path.string(), bytes); }
+  void use() { use(root_.path.string(), kBytes); }
   void use(const std::string& folder, uint64_t bytes) {
     choice_.use(&packer_, &log_, folder, bytes);
+  }
+  // The disk is measured after packs were opened, as it takes longer.
+  void use_with_packs() {
+    const std::lock_guard waits(measuring_);
+    use();
+    until([this] { return has_packs(); });
   }
   // Until the condition is true, runs what other threads pass on.
   template <typename Condition>
@@ -58,94 +64,105 @@ class DiskChoiceTest : public ::testing::Test {
   Plans plans_{&residency_};
   std::optional<MeasuredDisk> disk_ = MeasuredDisk{kSsd, 100 * kBytes};
   std::atomic<unsigned> measured_{0};
+  unsigned disk_even_from_ = UINT32_MAX;  // that measurement, as `disk_` from then on
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::mutex measuring_;  // held: the measurement waits
   CopyPacker packer_{mailbox_};
   CopyLog log_{mailbox_, &plans_};
   DiskChoice choice_{mailbox_, [this](const std::string&) {
                        const std::lock_guard lock(measuring_);
-                       ++measured_;
+                       if (measured_++ == disk_even_from_) disk_->rates = kEven;
                        return disk_;
                      }};
 };
 
 TEST_F(DiskChoiceTest, ALogWhereLargeReadsAreSeveralTimesAsFast) {
-  use();
-  until([this] { return log_.may_write() && has_packs(); });
+  use_with_packs();
+  until([this] { return log_.may_write(); });
   ASSERT_TRUE(choice_.view());
   EXPECT_TRUE(choice_.view()->log);
   EXPECT_EQ(choice_.view()->rates.scattered, kSsd.scattered);
+  EXPECT_TRUE(has_packs());
   use();  // another session
   EXPECT_EQ(measured_, 1U);
 }
 
 TEST_F(DiskChoiceTest, PacksAloneWhereTheyAreAboutAsFast) {
   disk_->rates = kEven;
-  use();
-  until([this] { return choice_.view().has_value() && has_packs(); });
+  use_with_packs();
+  until([this] { return choice_.view().has_value(); });
   EXPECT_FALSE(choice_.view()->log);
   EXPECT_FALSE(log_.view());
 }
 
 TEST_F(DiskChoiceTest, PacksAloneWhereTheDiskCannotBeMeasured) {
   disk_.reset();
-  use();
-  until([this] { return measured_ == 1 && has_packs(); });
-  EXPECT_FALSE(choice_.view());
+  use_with_packs();
+  until([this] { return choice_.view().has_value(); });
+  EXPECT_FALSE(choice_.view()->log);
+  EXPECT_EQ(choice_.view()->rates.large, 0);
   EXPECT_FALSE(log_.view());
 }
 
 // 64 MiB are not written for less.
 TEST_F(DiskChoiceTest, NothingIsMeasuredForFewBytes) {
-  use(DiskChoice::kLeastBytes - 1);
+  use(root_.path.string(), DiskChoice::kLeastBytes - 1);
   until([this] { return has_packs(); });
   EXPECT_EQ(measured_, 0U);
 }
 
-TEST_F(DiskChoiceTest, PacksAndLogShareTheBytes) {
-  disk_->room = 10 << 20;
-  packer_.limit(1 << 20);  // as begin() would
-  use();
-  until([this] { return log_.may_write() && has_packs(); });
-  EXPECT_TRUE(takes(1, 600 << 10));  // kBytes / kPart are far from used up
+TEST_F(DiskChoiceTest, PacksAreLimitedBesideALog) {
+  disk_->room = 2 * DiskChoice::kLeastLog;
+  use_with_packs();
+  until([this] { return log_.may_write(); });
+  EXPECT_TRUE(takes(1, 600 << 10));
   packer_.limit(1 << 20);
   EXPECT_FALSE(takes(2, 600 << 10));
-  EXPECT_FALSE(packer_.packs()->view().adding);
+  packer_.use(root_.path.string(), kBytes);  // a session without a log
+  EXPECT_TRUE(takes(2, 600 << 10));
 }
 
-// Of a session that has ended: there is no log without one, and the next one has it at once.
+TEST_F(DiskChoiceTest, NoLogWhereTheDiskIsAlmostFull) {
+  disk_->room = 2 * DiskChoice::kLeastLog - 2;
+  use_with_packs();
+  until([this] { return choice_.view().has_value(); });
+  EXPECT_FALSE(log_.view());
+}
+
+// There is no log without a session, and the disk may be fuller for the next one.
 TEST_F(DiskChoiceTest, NothingIsChosenForASessionThatHasEnded) {
   std::unique_lock waits(measuring_);
   use();
   until([this] { return has_packs(); });
   choice_.release();
   packer_.release();
+  until([this] { return !has_packs(); });
+  disk_even_from_ = 1;
+  use();
+  until([this] { return has_packs(); });
   waits.unlock();
-  until([this] { return choice_.view().has_value() && !has_packs(); });
+  until([this] { return choice_.view().has_value(); });
+  EXPECT_EQ(measured_, 2U);
+  EXPECT_FALSE(choice_.view()->log);
   EXPECT_FALSE(log_.view());
-  use();
-  until([this] { return log_.may_write() && has_packs(); });
-  EXPECT_EQ(measured_, 1U);
 }
 
-// The next session comes while the disk is measured for one that has ended.
-TEST_F(DiskChoiceTest, WhatWasMeasuredForOneSessionIsForTheNextOne) {
-  std::unique_lock waits(measuring_);
-  use();
-  choice_.release();
-  use();
-  waits.unlock();
-  until([this] { return log_.may_write() && has_packs(); });
-  EXPECT_EQ(measured_, 1U);
-}
-
-TEST_F(DiskChoiceTest, AnotherFolderIsThatOfThePacks) {
-  use();
-  until([this] { return log_.may_write() && has_packs(); });
+TEST_F(DiskChoiceTest, NoLogWherePacksAreInAnotherFolder) {
   const test::TemporaryFolder other;
-  use(other.path.string(), kBytes);
-  EXPECT_EQ(measured_, 1U);
-  EXPECT_TRUE(fs::is_empty(other.path));
+  packer_.use(other.path.string(), kBytes);
+  use_with_packs();
+  until([this] { return choice_.view().has_value(); });
+  EXPECT_FALSE(log_.view());
+}
+
+TEST(DiskChoice, TogetherTheyTakeNoMoreThanIsGiven) {
+  using Shares = DiskChoice::Shares;
+  constexpr uint64_t kMuch = 1ULL << 50;
+  EXPECT_EQ(DiskChoice::shares(100, 0, kMuch), (Shares{50, 50}));
+  EXPECT_EQ(DiskChoice::shares(100, 70, kMuch), (Shares{70, 30})) << "packs keep what they have";
+  EXPECT_EQ(DiskChoice::shares(100, 120, kMuch), (Shares{120, 0}));
+  EXPECT_EQ(DiskChoice::shares(100, 20, 10), (Shares{25, 5})) << "an almost full disk";
+  EXPECT_EQ(DiskChoice::shares(100, 0, 0), (Shares{0, 0}));
 }
 
 // The real disk: whatever it reads, what was written for that is gone.

@@ -1,7 +1,7 @@
 // lcache's log beside the packs, for jobs that name neither (SLUICE_POLICY=auto with
-// SLUICE_CACHE_DIR): where it pays on that disk (policy/chunks/log_choice.h), each of the two may
-// take half of the bytes. The log serves one job; packs serve all, and later runs. Core thread
-// only; the disk is measured on a thread of its own, once.
+// SLUICE_CACHE_DIR): where it pays on that disk (policy/chunks/log_choice.h), both share the bytes.
+// The log serves one job; packs serve all, and later runs. Core thread only; the disk is measured
+// on a thread of its own, for the first session that comes.
 #pragma once
 
 #include <cstdint>
@@ -24,31 +24,43 @@ class DiskChoice {
   explicit DiskChoice(std::shared_ptr<Mailbox> mailbox, Measure measure = measure_disk);
 
   // From now on there are packs in `folder`, and a log as soon as it is known that it pays: of at
-  // most `bytes`, together. Of several folders the first one's disk counts, where packs are, too.
-  // Both outlive this.
+  // most `bytes`, together. The first call decides. Where packs are in another folder, or cannot be
+  // used, there is no log. Both outlive this.
   void use(CopyPacker* packer, CopyLog* log, const std::string& folder, uint64_t bytes);
-  // No session is left. What was measured is remembered.
-  void release() { wanted_ = 0; }
+  // No session is left.
+  void release();
 
   struct View {
-    policy::DiskRates rates;
-    bool log = false;  // it pays
+    policy::DiskRates rates;  // zeros: it could not be measured
+    bool log = false;         // it pays
   };
-  std::optional<View> view() const { return view_; }  // nullopt: the disk was not measured
+  std::optional<View> view() const { return view_; }  // nullopt: not measured, or not yet
 
-  static constexpr uint64_t kLeastBytes = 1 << 30;  // with less there is no log
-  static constexpr uint64_t kPart = 2;  // of the bytes, each; the log also of the disk's free room
+  // What packs may have beside a log, and it. Packs keep the `packed` bytes that they have; of
+  // `room`, which is free, each gets half at most.
+  struct Shares {
+    uint64_t packs = 0, log = 0;
+    bool operator==(const Shares&) const = default;
+  };
+  static Shares shares(uint64_t bytes, uint64_t packed, uint64_t room);
+
+  static constexpr uint64_t kLeastBytes = 1 << 30;  // with less nothing is measured
+  static constexpr uint64_t kLeastLog = 256 << 20;  // with less there is no log
 
  private:
-  void measured(const std::optional<MeasuredDisk>& disk);
-  void begin(CopyPacker* packer, CopyLog* log) const;
+  struct Wanted {
+    CopyPacker* packer;
+    CopyLog* log;
+    std::string folder;
+    uint64_t bytes;
+  };
+  void measured(const Wanted& wanted, const std::optional<MeasuredDisk>& disk);
 
   const std::shared_ptr<Mailbox> mailbox_;
   const Measure measure_;
-  std::string folder_;   // that was measured, or is being
-  uint64_t wanted_ = 0;  // bytes; 0: no session is here
-  uint64_t room_ = 0;    // bytes that were free
   std::optional<View> view_;
+  uint64_t turn_ = 0;  // what is measured for an earlier one came too late
+  bool used_ = false;
   Executor executor_;
 };
 

@@ -51,7 +51,7 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
   base_->server.send(peer.connection, MessageKind::kStageKnown, {}, stage_->index_fd());
 }
 
-// A log replaces packs: what is in both would be written twice.
+// Where a log was asked for by name there are no packs: what is in both is written twice.
 void StageRequests::use_disk(const SessionOptions& options) {
   if (options.chunks) {
     use_chunks(options);

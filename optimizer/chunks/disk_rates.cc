@@ -21,8 +21,8 @@ namespace {
 constexpr uint64_t kScattered = 128 << 10, kLarge = 1 << 20;  // bytes of a read
 constexpr unsigned kAtOnce = 4;
 // What else the disk does may slow one round: the best of each kind counts.
-constexpr unsigned kRounds = 2;
-constexpr uint64_t kRoundNs = 120 * kMillisecond;
+constexpr unsigned kRounds = 5;
+constexpr uint64_t kRoundNs = 60 * kMillisecond;
 constexpr uint64_t kRoomTimes = 8;    // kMeasuredBytes that are free
 constexpr uint64_t kFreePercent = 5;  // as packs leave
 

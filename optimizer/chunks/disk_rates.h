@@ -15,7 +15,7 @@ struct MeasuredDisk {
 };
 
 // Writes kMeasuredBytes there, which are gone afterwards, whatever ends the process, and reads them
-// for half a second. Blocks in the file system, for as long as writing takes; any thread. nullopt:
+// for 0.6 s. Blocks in the file system, for as long as writing takes; any thread. nullopt:
 // the file system has no room to spare, reads nothing past the page cache, or fails.
 std::optional<MeasuredDisk> measure_disk(const std::string& folder);
 

@@ -14,7 +14,7 @@ struct DiskRates {
 // that there is something left for what it takes otherwise. Where scattered reads are as fast as
 // jobs, for which samples are copied and checked as well, writing all samples again and again would
 // gain nothing, and wear the disk.
-inline constexpr double kLogPaysTimes = 3, kLogPaysBelow = 500e6;
+inline constexpr double kLogPaysTimes = 2.5, kLogPaysBelow = 500e6;
 
 inline bool log_pays(const DiskRates& rates) {
   return rates.scattered > 0 && rates.scattered < kLogPaysBelow &&

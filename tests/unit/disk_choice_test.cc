@@ -178,9 +178,9 @@ TEST(DiskRates, AreKnownOrNot) {
   EXPECT_FALSE(measure_disk((folder.path / "missing").string()));
 }
 
-TEST(DiskRates, ALogPaysFromThreeTimesOn) {
-  EXPECT_TRUE(policy::log_pays({100, 300}));
-  EXPECT_FALSE(policy::log_pays({100, 299}));
+TEST(DiskRates, ALogPaysFromTwoAndAHalfTimesOn) {
+  EXPECT_TRUE(policy::log_pays({100, 250}));
+  EXPECT_FALSE(policy::log_pays({100, 249}));
   EXPECT_FALSE(policy::log_pays({0, 0}));
   EXPECT_TRUE(policy::log_pays(kSsd));
   EXPECT_FALSE(policy::log_pays(kEven));

@@ -24,8 +24,8 @@ class DiskChoice {
   explicit DiskChoice(std::shared_ptr<Mailbox> mailbox, Measure measure = measure_disk);
 
   // From now on there are packs in `folder`, and a log as soon as it is known that it pays: of at
-  // most `bytes`, together. The first call decides. Where packs are in another folder, or cannot be
-  // used, there is no log. Both outlive this.
+  // most `bytes`, together. The first call decides. Where packs are in another folder, or
+  // are not open once the disk has been measured, there is no log. Both outlive this.
   void use(CopyPacker* packer, CopyLog* log, const std::string& folder, uint64_t bytes);
   // No session is left.
   void release();

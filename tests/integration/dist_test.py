@@ -80,7 +80,8 @@ class Case(unittest.TestCase):
         data = os.path.join(folder, "data")
         with open(data, "wb") as file:
             file.write(os.urandom(1 << 20))
-        settings = {"SLUICE_SOCKET": os.path.join(folder, "s.sock"), "SLUICE_DATASET": data, "SLUICE_LINGER": "60"}
+        settings = {"SLUICE_SOCKET": os.path.join(folder, "s.sock"), "SLUICE_DATASET": data, "SLUICE_LINGER": "60",
+                    "SLUICE_PATIENCE": "8000"}
         self.addCleanup(self.stop, *sluice, env=settings)
         with open(data, "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()

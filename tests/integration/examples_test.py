@@ -83,7 +83,8 @@ class Examples(unittest.TestCase):
         self.place = place.__enter__()
         self.addCleanup(place.__exit__, None, None, None)
         self.settings = {"SLUICE_SOCKET": os.path.join(place.sockets, "s.sock"), "SLUICE_LINGER": "60",
-                         "SLUICE_DATASET": self.data, "SLUICE_STAGE": "always"}
+                         "SLUICE_PATIENCE": harness.Place.patience, "SLUICE_DATASET": self.data,
+                         "SLUICE_STAGE": "always"}
 
     def output(self, *command, **more):
         environment = {"PATH": f"{self.tools}:/usr/bin:/bin", "HOME": WORK, "LC_ALL": "C.UTF-8", **more}

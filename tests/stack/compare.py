@@ -138,7 +138,7 @@ class Comparison:
         if variant is not None:
             report = os.path.join(self.place.work, f"report-{self.job.name}-{variant}")
             settings.update(SLUICE_SOCKET=os.path.join(self.place.sockets, "s.sock"), SLUICE_LINGER="5",
-                            SLUICE_LOG="debug")
+                            SLUICE_PATIENCE=self.place.patience, SLUICE_LOG="debug")
             argv = [SLUICE, "run", "--dataset", self.ground.path, "--report", report, *VARIANTS[variant], "--", *argv]
         observing = variant == "loss" and self.job.observed
         with losses_of(lambda: harness.status(self.place)) if observing else contextlib.nullcontext([]) as seen:

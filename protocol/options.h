@@ -99,9 +99,7 @@ inline constexpr OptionInfo kOptions[] = {
     {Option::kPolicy, "policy", "SLUICE_POLICY", OptionKind::kChoice, false,
      "auto|lru|lfu|fifo|minio|quiver|shade|belady|needed|lcache|brand|pool", 0, 0, "auto",
      "replacement policy for staged files that do not all fit the budget; lcache: auto, and what "
-     "leaves memory is read from cache-dir, where it lies in the order of the next epoch (auto, "
-     "too, "
-     "where that disk reads large ranges much faster than scattered samples); brand "
+     "leaves memory is read from cache-dir, where it lies in the order of the next epoch; brand "
      "and pool, with substitute: samples are read in chunks, files from cache-dir (`sluice "
      "chunks`), records as ranges of their file"},
     {Option::kSubstitute, "substitute", "SLUICE_SUBSTITUTE", OptionKind::kChoice, false,
@@ -119,7 +117,7 @@ inline constexpr OptionInfo kOptions[] = {
      "their storage again, and for staged files that do not fit a memory file system",
      true},
     {Option::kPacks, "packs", "SLUICE_PACKS", OptionKind::kBytes, false, "", 0, kNoLimit, "16G",
-     "bytes that packs and lcache's log may take in the cache folder; 0: none"},
+     "bytes that packs, or the log of policy=lcache, may take in the cache folder; 0: none"},
     {Option::kPlaces, "places", "SLUICE_PLACES", OptionKind::kText, false, "", 0, 0, "",
      "absolute folder that stores, for the next run, the locations of datasets' samples and what "
      "commands open as they start; `off`: none, empty: `sluice` in the user's cache folder"},

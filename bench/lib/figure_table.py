@@ -206,10 +206,6 @@ FIGURES = {
     "lcache_partial_48_prefetch": Figure("ratio", None, "the same epochs as Sluice supplies them without a log / with it"),
     "lcache_over_prefetch_ssd": Figure(
         "ratio", 2, "the same epochs as Sluice supplies them from the files, with the same prefetcher / with lcache", True),
-    "lcache_over_packs_ssd": Figure(
-        "ratio", None, "the same epochs with packs of single samples on that disk (SLUICE_POLICY=needed) / with lcache"),
-    "auto_over_packs_ssd": Figure(
-        "ratio", None, "the same epochs with these packs / with SLUICE_CACHE_DIR alone, where a log is chosen by itself"),
     "lcache_ssd_share": Figure("ratio", 0.90, "rate of lcache's epochs / fio's sequential rate", True),
     "lcache_ssd_share_cached": Figure("ratio", None, "the same without Sluice, all files in the page cache: the job's own"),
     "lcache_remote_bytes_epoch2": Figure(

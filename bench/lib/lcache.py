@@ -9,13 +9,12 @@ import statistics
 
 from bench.lib import jobs, staged
 from bench.lib.bench import must_agree_on
-from bench.lib.place import Failed, Skipped, bytes_of, program
+from bench.lib.place import Skipped, bytes_of, program
 from bench.lib.staged import Loader, files_below
 from bench.lib.storage import LoopDisk, SlowMount, call, touch_memory
 
 PROVIDES = ["ssd_random_over_sequential", "lcache_over_plain_ssd", "lcache_over_plain_ssd_bound", "lcache_over_prefetch_ssd",
-            "lcache_over_nopfs_policy", "lcache_over_packs_ssd", "auto_over_packs_ssd", "lcache_ssd_share",
-            "lcache_ssd_share_cached"]
+            "lcache_over_nopfs_policy", "lcache_ssd_share", "lcache_ssd_share_cached"]
 CHUNKS = ["chunks_read_share", "chunks_read_share_disk"]
 REMOTE = ["lcache_remote_bytes_epoch2", "lcache_remote_bytes_epoch3"]
 PARTIAL = ["lcache_partial_48", "lcache_partial_48_prefetch"]
@@ -89,11 +88,6 @@ class Ssd(LoopDisk):
                 file.write(draw.randbytes(BYTES))
         write_random(os.path.join(self.folder, "range"), self.count * BYTES)
 
-    def empty_cache(self):
-        """No pack of an earlier run is in the cache folder."""
-        shutil.rmtree(self.cache)
-        os.makedirs(self.cache)
-
     def drop(self):
         """Nothing of the content of the files is cached, even of those that are open."""
         for path in files_below(self.files):
@@ -118,7 +112,7 @@ def epochs(disk, sluice, cached=False):
         passes = loader.passes()
     if sluice:
         stage = (sluice.status() or {}).get("stage") or {}
-        passes[-1]["log"], passes[-1]["disk"] = stage.get("log"), stage.get("disk")
+        passes[-1]["log"] = stage.get("log")
         sluice.stop()
     return passes
 
@@ -136,8 +130,6 @@ def run(bench):
         bench.say("fio, MB/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
         # NoPFS retains in memory what fits, and reads the rest from the disk, sample by sample, with a queue of its own.
         variants = {"plain": None, "cached": None, "prefetch": settings, "nopfs": {**settings, "policy": "minio"},
-                    "packs": {**settings, "policy": "needed", "cache_dir": disk.cache},
-                    "auto": {**settings, "cache_dir": disk.cache},
                     "lcache": {**settings, "policy": "lcache", "cache_dir": disk.cache}}
         found = {name: [] for name in variants}
         for number in range(min(ROUNDS, bench.request.rounds)):
@@ -146,7 +138,6 @@ def run(bench):
                 if variants[name] is None:
                     found[name].append(epochs(disk, None, name == "cached"))
                 else:
-                    disk.empty_cache()
                     with jobs.Sluice(**variants[name]) as sluice:
                         found[name].append(epochs(disk, sluice))
                 bench.say(f"round {number + 1}: {name}: "
@@ -154,16 +145,11 @@ def run(bench):
                           + f" {found[name][-1][-1].get('log') or ''}")
     must_agree_on([[one["digest"] for one in passes] for many in found.values() for passes in many])
     bench.save("lcache", {"fio": rates, **found})
-    for passes in found["auto"]:
-        if not (passes[-1]["disk"] or {}).get("log"):
-            raise Failed(f"no log was chosen by itself: {passes[-1]['disk']}")
     sequential = rates["read 4m depth 6"]
     bench.record("ssd_random_over_sequential", [rates["randread 100k depth 6"] / sequential])
     for figure, name in (("lcache_over_plain_ssd", "plain"), ("lcache_over_prefetch_ssd", "prefetch"),
-                         ("lcache_over_nopfs_policy", "nopfs"), ("lcache_over_packs_ssd", "packs")):
+                         ("lcache_over_nopfs_policy", "nopfs")):
         bench.record(figure, [seconds(other) / seconds(ours) for other, ours in zip(found[name], found["lcache"])])
-    bench.record("auto_over_packs_ssd",
-                 [seconds(other) / seconds(ours) for other, ours in zip(found["packs"], found["auto"])])
     # What no log of any kind can leave unread. (In the smoke test all files would fit.)
     beyond = disk.count * (BYTES - bytes_of(MEMORY) / FILES)
     bench.record("lcache_over_plain_ssd_bound", [seconds(one) / (beyond / sequential / 1e6) for one in found["plain"]])

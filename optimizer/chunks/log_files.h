@@ -61,7 +61,7 @@ class LogFiles {
   bool is_direct() const { return direct_; }  // whether reads go past the page cache
   // Bytes that a log takes on the disk. 0 if that cannot be found out.
   uint64_t taken(uint32_t log) const;
-  // Of the first kStripe bytes: for tests, and to have them written.
+  // For tests: of the first kStripe bytes.
   int descriptor(uint32_t log) const { return files(log)->front().fd.get(); }
 
   static constexpr uint64_t kStripe = 64 << 20;

@@ -44,11 +44,6 @@ struct SessionOptions {
   bool selects = false;                           // importance is iis
   policy::ImportanceOptions importance;
 
-  // Whether what is retained on the cache folder's disk, and how, is the optimizer's to choose.
-  bool leaves_disk_to_us() const {
-    return !selects && !chunks && !logs &&
-           policy.value_or(policy::PolicyKind::kAuto) == policy::PolicyKind::kAuto;
-  }
   bool decides_order() const { return chunks && substitutes && !selects; }
   bool reads_packages() const {
     using Substitution = policy::ImportanceOptions::Substitution;

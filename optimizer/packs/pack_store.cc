@@ -155,8 +155,8 @@ std::string PackStore::why_full(const PackKey& key) const {
     bytes += batch->builder.bytes();
     samples += batch->wanted.size();
   }
-  if (const uint64_t most = std::min(settings_.most_bytes, limit_); bytes > most) {
-    return fmt::format("{} bytes are what packs may take", most);
+  if (bytes > settings_.most_bytes) {
+    return fmt::format("{} bytes are what packs may take", settings_.most_bytes);
   }
   if (samples >= settings_.most_samples) {
     return fmt::format("{} samples are as many as packs may hold", settings_.most_samples);
@@ -334,11 +334,6 @@ void PackStore::discard(Waste waste) {
   for (const uint32_t number : waste.packs) {
     unlinkat(folder_.get(), pack_name(number).c_str(), 0);
   }
-}
-
-void PackStore::limit(uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  limit_ = bytes;
 }
 
 PackStore::View PackStore::view() {

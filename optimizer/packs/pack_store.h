@@ -94,9 +94,6 @@ class PackStore {
   // in time be many.
   void flush();
 
-  // Nothing is added beyond so many bytes of all packs, or the settings'. What is there stays.
-  void limit(uint64_t bytes);
-
   View view();
 
  private:
@@ -155,7 +152,6 @@ class PackStore {
   std::shared_ptr<Batch> building_;            // null until something is added
   std::list<std::shared_ptr<Batch>> batches_;  // that one, and those that are being written
   uint64_t next_number_ = 0;
-  uint64_t limit_ = UINT64_MAX;
   bool failed_ = false;  // writing; nothing is added until the next run
   uint64_t written_bytes_ = 0, damaged_packs_ = 0;
 

@@ -146,11 +146,6 @@ json stage_of(const Stage& stage, const StagePlan& plan) {
                     {"damaged_packs", packs->damaged_packs},
                     {"adding", packs->adding}};
   }
-  if (const std::optional<DiskChoice::View> choice = stage.disk().choice.view()) {
-    out["disk"] = {{"scattered_bytes_per_s", choice->rates.scattered},
-                   {"large_bytes_per_s", choice->rates.large},
-                   {"log", choice->log}};
-  }
   if (const std::optional<CopyLog::View> log = stage.disk().log.view()) {
     out["log"] = {
         {"used_bytes", log->used_bytes},       {"written_files", log->written_files},

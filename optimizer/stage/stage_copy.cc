@@ -177,8 +177,7 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
     if (!result.good) return result;
   }
   if (!publish_copy(copy, folder, name, &result)) return not_copied(errno, "the stage");
-  if (to_pack != nullptr && version && !result.packed && !result.logged &&
-      is_settled(result.stat)) {
+  if (to_pack != nullptr && version && !result.packed && is_settled(result.stat)) {
     *to_pack = {std::move(copy), result.stat.size, *version};
   }
   return result;

@@ -83,8 +83,8 @@ class Packs:
         claim(plain.returncode == 0, plain.stderr)
         under = self.place.run(argv, timeout=100,
                                **{**dict(SLUICE_REPORT=path, SLUICE_MEMORY="2M", SLUICE_LINGER="60",
-                                         SLUICE_CACHE_DIR=self.cache, SLUICE_POLICY="needed", SLUICE_DATASET=None,
-                                         SLUICE_PLACES="off", SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None), **settings})
+                                         SLUICE_CACHE_DIR=self.cache, SLUICE_DATASET=None, SLUICE_PLACES="off",
+                                         SLUICE_CHECKPOINT=None, SLUICE_DISTANCE=None), **settings})
         harness.same(plain, under, what)
         # What is still to be packed is written when no job reads any more, and then the folder is left.
         harness.until(self.left, 30, "the packs are left to others")

@@ -44,7 +44,7 @@ void CopyLog::use(const std::string& folder, uint64_t bytes) {
     std::string reason;
     std::shared_ptr<LogFiles> files = LogFiles::open(folder, &reason);
     mailbox->post([this, files, reason] {
-      if (files == nullptr) say(Level::kWarn, "no log: {}", reason);
+      if (files == nullptr) say(Level::kWarn, "policy=lcache has no log: {}", reason);
       if (!requested_) return;  // released meanwhile
       requested_ = files != nullptr;
       files_ = files;

@@ -19,10 +19,8 @@ CopyPacker::CopyPacker(std::shared_ptr<Mailbox> mailbox)
 
 void CopyPacker::use(const std::string& folder, uint64_t bytes) {
   releasing_ = false;
-  limit(UINT64_MAX);
   if (requested_) return;
   requested_ = true;
-  folder_ = folder;
   // On the executor: opening reads the indices of all packs.
   executor_.run(0, [this, folder, bytes, mailbox = mailbox_] {
     auto packs = std::make_shared<PackStore>();
@@ -36,20 +34,13 @@ void CopyPacker::use(const std::string& folder, uint64_t bytes) {
     const bool good = packs->open(settings, &reason);
     mailbox->post([this, good, packs, reason] {
       requested_ = good;  // else the next job may request them again
-      if (!good) folder_.clear();
       if (good) {
         packs_ = packs;
-        packs_->limit(limit_);
       } else {
         say(Level::kWarn, "no packs: {}", reason);
       }
     });
   });
-}
-
-void CopyPacker::limit(uint64_t bytes) {
-  limit_ = bytes;
-  if (packs_ != nullptr) packs_->limit(bytes);
 }
 
 // Also releases the folder to other optimizers: this one may never be used again.
@@ -63,7 +54,6 @@ void CopyPacker::release() {
       if (!releasing_ || packs_ == nullptr) return;
       before_ = packs_->view();
       packs_.reset();
-      folder_.clear();
       requested_ = false;
     });
   });

@@ -21,10 +21,6 @@ class CopyPacker {
   // From now on copies are packed in `folder`, in at most `bytes`. The first call decides. If the
   // folder cannot be used, one warning gives the reason and the call has no effect.
   void use(const std::string& folder, uint64_t bytes);
-  // Of which use(); empty: none is in use.
-  const std::string& folder() const { return folder_; }
-  // From now on packs may take no more than that. What they have beyond stays.
-  void limit(uint64_t bytes);
   // No session is left: copies to be packed are written, and the folder is released until the next
   // use().
   void release();
@@ -38,8 +34,6 @@ class CopyPacker {
   const std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<PackStore> packs_;
   uint64_t waiting_ = 0;  // bytes of copies queued for packing or in it
-  std::string folder_;
-  uint64_t limit_ = UINT64_MAX;
   bool requested_ = false, releasing_ = false;
   std::optional<PackStore::View> before_;
   Executor executor_;

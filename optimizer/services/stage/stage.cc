@@ -33,7 +33,7 @@ Stage::Stage(Base* base, Plans* plans)
       plans_(plans),
       executor_(kThreads, CopyMounts::kMaxDepth),
       disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
-            CopyChunks(base->loop.mailbox()), DiskChoice(base->loop.mailbox())} {
+            CopyChunks(base->loop.mailbox())} {
   plans_->stage.is_logged = [this](SampleFileId file) { return disk_.log.has(file); };
   plans_->samples.orders().in_sequence = [this](auto one) { return disk_.log.follows(one); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {

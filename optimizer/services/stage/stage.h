@@ -20,7 +20,6 @@
 #include "optimizer/services/stage/copy_chunks.h"
 #include "optimizer/services/stage/copy_log.h"
 #include "optimizer/services/stage/copy_packer.h"
-#include "optimizer/services/stage/disk_choice.h"
 #include "optimizer/services/stage/make_copy.h"
 #include "optimizer/services/stage/refused_files.h"
 #include "optimizer/sessions/plans.h"
@@ -53,8 +52,7 @@ class Stage {
     CopyPacker packer;
     CopyLog log;
     CopyChunks chunks;
-    DiskChoice choice;
-    void release() { choice.release(), packer.release(), log.release(), chunks.release(); }
+    void release() { packer.release(), log.release(), chunks.release(); }
     // Fetching copies of the dataset pays later than it costs, or otherwise than by their reads.
     bool invests(policy::DatasetId dataset) const {
       return log.follows(dataset) || chunks.supplies(dataset);

@@ -51,7 +51,7 @@ void StageRequests::handle(const Peer& peer, const StageMessage& message,
   base_->server.send(peer.connection, MessageKind::kStageKnown, {}, stage_->index_fd());
 }
 
-// Where a log was asked for by name there are no packs: what is in both is written twice.
+// A log replaces packs: what is in both would be written twice.
 void StageRequests::use_disk(const SessionOptions& options) {
   if (options.chunks) {
     use_chunks(options);
@@ -63,9 +63,6 @@ void StageRequests::use_disk(const SessionOptions& options) {
   } else if (options.logs && !std::exchange(warned_no_log_, true)) {
     say(Level::kWarn, "policy=lcache without {}: samples that leave memory are fetched again",
         options.cache_dir.empty() ? "SLUICE_CACHE_DIR" : "room (SLUICE_PACKS is 0)");
-  } else if (may && options.leaves_disk_to_us()) {
-    Stage::Disk& disk = stage_->disk();
-    disk.choice.use(&disk.packer, &disk.log, options.cache_dir, options.packs);
   } else if (may) {
     stage_->disk().packer.use(options.cache_dir, options.packs);
   }

@@ -25,7 +25,8 @@ def _arrange(folder):
     try:
         import sluice_torch.hook
         sluice_torch.hook.arrange()
-        sluice_torch.hook.collector.restore(enabled, counts)
+        collector = sluice_torch.hook.collector
+        collector.restore(enabled, counts, collector.survivors())
     except Exception:
         pass
     if enabled:

@@ -9,9 +9,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness
 from harness import claim
 
-# How many objects PyTorch's user may allocate until everything is collected; and what the adapter must leave alone.
+# How many objects generation 1 has, and how many PyTorch's user may allocate until everything is collected; and what the
+# adapter must leave alone. The collector counts in steps of a generation, so a few objects more may be a step: what was
+# allocated before PyTorch is imported is varied, too.
 JOB = """
 import gc, sys
+before = [[] for _ in range(int(sys.argv[2]))]
 if sys.argv[1] == "off":
     gc.disable()
 elif sys.argv[1] == "frozen":
@@ -22,29 +25,49 @@ import torch.utils.data
 print(torch.utils.data.DataLoader.__module__, file=sys.stderr)
 print(gc.isenabled(), gc.get_freeze_count() > 0, len(gc.callbacks), gc.get_threshold())
 if sys.argv[1] == "on":
+    print(len(gc.get_objects(1)) if sys.version_info >= (3, 8) else 0)
     begun, held = gc.get_stats()[2]["collections"], []
     while gc.get_stats()[2]["collections"] == begun:
         held.append([])
     print(len(held))
 """
+# Counts of the generations, and objects of generation 1, before and after 3,000 objects that are to be without effect.
+ALONE = """
+import gc, sys
+sys.path.insert(0, sys.argv[1])
+from sluice_torch import collector
+held = [[] for _ in range(2000)]
+def state():
+    return [*gc.get_count(), len(gc.get_objects(1))]
+print(*state())
+collector.unnoticed(lambda: held.extend([] for _ in range(3000)))
+print(*state())
+"""
+BEFORE = 300  # objects
+ABOUT = [BEFORE - 200, BEFORE, BEFORE + 200]
 NEAR = 100  # objects; 2,500 earlier before
 
 
-def outputs(place, python, mode):
-    runs = [place.run([python, "-c", JOB, mode], library=library, timeout=100, PYTHONHASHSEED="0")
-            for library in (None, harness.LIBRARY)]
-    for run in runs:
-        claim(run.returncode == 0, run.stderr)
-    return [run.stdout.split("\n") for run in runs]
+def output(place, python, mode, before, library):
+    done = place.run([python, "-c", JOB, mode, str(before)], library=library, timeout=100, PYTHONHASHSEED="0")
+    claim(done.returncode == 0, done.stderr)
+    first, *numbers = done.stdout.splitlines()
+    return first, list(map(int, numbers))
 
 
 def test(place):
     for python in filter(os.path.exists, ("/usr/bin/python3", os.path.join(harness.BUILD, "venv", "bin", "python3"))):
+        done = place.run([python, "-c", ALONE, os.path.join(harness.TOP, "adapters/pytorch")], library=None, timeout=100)
+        claim(done.returncode == 0, done.stderr)
+        before, after = (list(map(int, line.split())) for line in done.stdout.splitlines())
+        claim(before[1:3] == after[1:3] and abs(before[0] - after[0]) < NEAR, f"{python}: {after} where it was {before}")
+        claim(before[3] > 500 and abs(before[3] - after[3]) < NEAR, f"{python}: {after} where it was {before}")
         for mode in ("off", "frozen", "watched", "on"):
-            plain, under = outputs(place, python, mode)
-            claim(plain[0] == under[0], f"{python}, {mode}: {under[0]} where it was {plain[0]}")
-            if mode == "on":
-                claim(abs(int(under[1]) - int(plain[1])) < NEAR, f"{python}: {under[1]} objects, {plain[1]} without")
+            plain = [output(place, python, mode, before, None) for before in (ABOUT if mode == "on" else [BEFORE])]
+            state, numbers = output(place, python, mode, BEFORE, harness.LIBRARY)
+            claim(plain[0][0] == state, f"{python}, {mode}: {state} where it was {plain[0][0]}")
+            for number, without in zip(numbers, zip(*(numbers for _, numbers in plain))):
+                claim(min(without) - NEAR < number < max(without) + NEAR, f"{python}: {number} objects, {without} without")
 
 
 if __name__ == "__main__":

@@ -74,16 +74,21 @@ uint64_t memory_left(const MemoryFacts& facts, uint64_t staged) {
   return left + staged;
 }
 
+constexpr uint64_t kSparedShare = 64;  // divisor of what is left
+
 void MemoryShares::update(const MemoryFacts& facts, uint64_t wish, uint64_t staged) {
   budget_ = budget_bytes(facts, wish, staged);
-  stage_most_ = memory_left(facts, staged) / 4 * 3;
+  const uint64_t left = memory_left(facts, staged);
+  stage_most_ = left / 4 * 3;
+  spared_ = left / kSparedShare;
   share_ = brake_.next(facts.pressure);
 }
 
 uint64_t MemoryShares::stage(uint64_t ahead, uint64_t requested) const {
   const uint64_t usual = budget_ - std::min(budget_ / 2, ahead);
   const uint64_t most = requested != 0 ? std::min(stage_most_, requested) : usual;
-  return static_cast<uint64_t>(static_cast<double>(most) * share_);
+  return std::max(std::min(most, spared_),
+                  static_cast<uint64_t>(static_cast<double>(most) * share_));
 }
 
 uint64_t MemoryShares::cache(uint64_t staged) const {

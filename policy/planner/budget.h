@@ -40,7 +40,9 @@ class PressureBrake {
 
 // Divides one memory budget between prefetched page cache and the stage. Each may use what the
 // other leaves, and never has less than half. The kernel cannot reclaim staged copies, so memory
-// pressure lowers the stage's part.
+// pressure lowers the stage's part: down to a small share of the memory that is left, since to
+// evict that would relieve nothing. (The host's pressure counts tasks that wait at the limit of a
+// cgroup of their own, too, however much memory the host has left.)
 class MemoryShares {
  public:
   // Once a second. `wish`: the configured upper limit, bytes; 0: none. `staged`: bytes in the
@@ -60,6 +62,7 @@ class MemoryShares {
  private:
   uint64_t budget_ = 0;
   uint64_t stage_most_ = 0;  // upper limit, whatever a job asks for
+  uint64_t spared_ = 0;      // bytes that pressure leaves to the stage
   double share_ = 1;         // of the stage's part, under memory pressure
   PressureBrake brake_;
 };

@@ -71,10 +71,12 @@ class Ssd(LoopDisk):
         return super().__enter__()
 
     def __exit__(self, *error):
-        super().__exit__(*error)
-        for path in self.image, self.image + ".partial":
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+        try:
+            super().__exit__(*error)
+        finally:
+            for path in self.image, self.image + ".partial":
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
 
     def throttles(self):
         return {**super().throttles(), "read_iops_device": REQUESTS}

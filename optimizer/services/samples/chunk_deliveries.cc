@@ -60,6 +60,7 @@ void ChunkDeliveries::tick() {
     base_->server.send(connection, MessageKind::kWorking, {});
     if (selecting.until_ns != 0 && now_ns() > selecting.until_ns) late.push_back(connection);
   }
+  if (!late.empty()) stage_->disk().chunks.late();
   for (const uint64_t connection : late) begin_epoch(connection);
 }
 
@@ -88,6 +89,9 @@ bool ChunkDeliveries::select(uint64_t connection, const Key& key, const Session&
     stage_->disk().chunks.use(session.options.cache_dir,
                               surely ? CopyChunks::Wanted::kSurely : CopyChunks::Wanted::kIfAny,
                               ready);
+    const auto at = selecting_.find(connection);
+    const uint64_t deadline = stage_->disk().chunks.deadline_ns();
+    if (at != selecting_.end() && deadline != 0) at->second.until_ns = deadline;
   } else {
     ready();
   }

@@ -86,7 +86,7 @@ class ChunkDeliveries : Service {
     Key key;
     protocol::Samples request{};
     std::shared_ptr<UniqueFd> memory;
-    uint64_t until_ns = 0;  // checked originals are waited for
+    uint64_t until_ns = 0;  // the folder, or checked originals, are waited for; 0: no deadline
   };
 
   bool select(uint64_t connection, const Key& key, const Session& session,

@@ -2,12 +2,16 @@
 
 #include <utility>
 
+#include "optimizer/io/clock.h"
 #include "optimizer/io/log.h"
 
 namespace sluice::optimizer {
 namespace {
 
 constexpr unsigned kListings = 8;  // at a time
+// A job waits so long for the folder, less than for a busy optimizer: then its epoch is in its own
+// order, and the next one asks again.
+constexpr uint64_t kOpenNs = 2 * kSecond;
 
 }  // namespace
 
@@ -23,6 +27,8 @@ void CopyChunks::use(const std::string& folder, Wanted wanted, std::function<voi
   }
   waiting_.push_back(std::move(ready));
   if (std::exchange(state_, State::kOpening) == State::kOpening) return;
+  deadline_ns_ = now_ns() + kOpenNs;
+  is_late_ = false;
   executor_.run(mount_key(folder), [this, folder, turn = turn_, mailbox = mailbox_] {
     std::string reason;
     std::shared_ptr<ChunkStore> store = ChunkStore::open(folder, &reason);
@@ -30,6 +36,11 @@ void CopyChunks::use(const std::string& folder, Wanted wanted, std::function<voi
       if (turn == turn_) opened(folder, store, reason);
     });
   });
+}
+
+void CopyChunks::late() {
+  if (state_ != State::kOpening || std::exchange(is_late_, true)) return;
+  say(Level::kWarn, "no chunks are read: their folder's file system does not answer");
 }
 
 void CopyChunks::opened(const std::string& folder, std::shared_ptr<ChunkStore> store,

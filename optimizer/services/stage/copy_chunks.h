@@ -26,6 +26,10 @@ class CopyChunks {
   // that can be used store() stays null until release(), and one warning gives the reason where
   // they are surely wanted.
   void use(const std::string& folder, Wanted wanted, std::function<void()> ready);
+  // Until when a job is to wait for the folder, whose file system may never answer; 0: it is not
+  // being opened. After that late() says so, once.
+  uint64_t deadline_ns() const { return state_ == State::kOpening ? deadline_ns_ : 0; }
+  void late();
   // No session is left.
   void release();
 
@@ -62,7 +66,9 @@ class CopyChunks {
 
   const std::shared_ptr<Mailbox> mailbox_;
   State state_ = State::kNone;
-  uint64_t turn_ = 0;  // counts release(), so that what was opened before is not used
+  uint64_t deadline_ns_ = 0;
+  bool is_late_ = false;  // which was said
+  uint64_t turn_ = 0;     // counts release(), so that what was opened before is not used
   std::shared_ptr<ChunkStore> store_;
   std::vector<std::function<void()>> waiting_;
   bool surely_ = false;      // wanted, by any

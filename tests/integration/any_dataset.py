@@ -26,19 +26,9 @@ def lacks(python, module):
                                                         check=False).returncode != 0
 
 
-class TooLate(harness.Failure):
-    """Few samples were in memory in time: on a busy machine that says little, and the check may be repeated."""
-
-
 def check(place, ground, python, kind, workers, method="fork", in_time=True):
     """`in_time`: most of its reads must be in memory in time."""
-    for last in (False, False, True):
-        try:
-            return check_once(place, ground, python, kind, workers, method, in_time)
-        except TooLate as why:
-            if last:
-                raise
-            print(f"again: {why}")
+    harness.repeated(place, check_once, place, ground, python, kind, workers, method, in_time)
 
 
 def check_once(place, ground, python, kind, workers, method, in_time):
@@ -61,8 +51,7 @@ def check_once(place, ground, python, kind, workers, method, in_time):
           f"{plain.seconds:.1f} s plain, {under.seconds:.1f} s with Sluice")
     if in_time:
         claim(unknown[0] < samples // 2, f"{what}: {unknown[0]} samples of the first epoch are not known")
-        if hits + late <= EPOCHS * samples // 2:
-            raise TooLate(f"{what}: too few are in memory in time")
+        harness.in_time(hits + late > EPOCHS * samples // 2, f"{what}: too few are in memory in time")
 
 
 def test(place):

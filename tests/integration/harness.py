@@ -1,4 +1,5 @@
 """What the integration tests share: jobs under the library, each with an optimizer of its own."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import json
@@ -30,6 +31,10 @@ class Failure(Exception):
     """A test's claim that turned out not to hold."""
 
 
+class TooLate(Failure):
+    """The optimizer was late, which on a busy machine says little: repeated() checks it again."""
+
+
 def skip(why):
     print(why)
     sys.exit(77)
@@ -58,6 +63,24 @@ def torch2(*needs):
 def claim(truth, what):
     if not truth:
         raise Failure(what)
+
+
+def in_time(truth, what):
+    """A claim that holds only if the optimizer was prompt."""
+    if not truth:
+        raise TooLate(what)
+
+
+def repeated(place, check, *arguments):
+    """check(*arguments), up to three times where it is TooLate, each with an optimizer that has learned nothing yet."""
+    for last in (False, False, True):
+        try:
+            return check(*arguments)
+        except TooLate as why:
+            if last:
+                raise
+            print(f"again: {why}")
+            drive.end_optimizer(place.sockets)
 
 
 def in_turn(cases, count):
@@ -96,8 +119,7 @@ def victim(name, *own, data=None):
 
 class Place:
     """A socket folder with its optimizer, and a working folder; all ended and removed on exit."""
-    # Jobs wait for optimizers that a busy machine keeps waiting themselves. None, as users have it, for tests of
-    # those that do not answer.
+    # Jobs wait for optimizers that a busy machine keeps waiting themselves. None: as users' do.
     patience = "8000"
 
     def __enter__(self):
@@ -117,6 +139,15 @@ class Place:
             drive.end_optimizer(self.sockets)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def impatient(self):
+        """For jobs whose optimizer does not answer: they wait for it as users' do."""
+        self.patience = None
+        try:
+            yield
+        finally:
+            self.patience = Place.patience
 
     def environment(self, library=LIBRARY, **settings):
         values = {"PATH": os.environ["PATH"], "HOME": self.work, "LC_ALL": "C.UTF-8",

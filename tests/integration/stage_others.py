@@ -41,7 +41,6 @@ def mounted_while_late(place, ground, case):
 
 
 def test(place):
-    place.patience = None
     tally = Tally()
     with Ground(place, "disk") as ground:
         for case in stage_testing.cases_of(place, NAME):
@@ -52,8 +51,9 @@ def test(place):
             ground.make(case)
             tally.compare(case, plain, place.run(argv, timeout=100, **SETTINGS))
             harness.drive.end_optimizer(place.sockets)
-        for case in LATE:
-            mounted_while_late(place, ground, case)
+        with place.impatient():
+            for case in LATE:
+                mounted_while_late(place, ground, case)
     tally.end()
 
 

@@ -80,7 +80,6 @@ def messages_of_changes(place, ground):
 
 
 def test(place):
-    place.patience = None
     # Files of several owners and groups, and folders that these must be able to enter.
     os.chmod(place.folder, 0o755)
     tally = Tally()
@@ -95,8 +94,9 @@ def test(place):
             if wanted:
                 continue
             if name == "disk":
-                for how in signal.SIGSTOP, signal.SIGKILL:
-                    changed_while_gone(place, ground, how)
+                with place.impatient():
+                    for how in signal.SIGSTOP, signal.SIGKILL:
+                        changed_while_gone(place, ground, how)
                 messages_of_changes(place, ground)
     tally.end()
 

@@ -10,7 +10,7 @@ import signal
 import harness
 import slowfs_harness
 import stage_testing
-from harness import claim
+from harness import claim, in_time
 
 MODULES = 60
 THREADS = 32  # that fetch for a start, as optimizer/services/starts.h has it
@@ -76,13 +76,16 @@ class Test:
         first, found, _ = self.run()
         harness.same(plain, first, "the first start")
         claim(found["start_files"] == 0, "files were fetched for a command that never ran")
+        claim(asked["lookup"] > 3 * PACKAGES, f"{asked} without Sluice")
+        harness.repeated(self.place, self.started_again, plain, asked)
+
+    def started_again(self, plain, asked):
         again, found, less = self.run()
         harness.same(plain, again, "the second start")
-        claim(found["start_files"] > MODULES // 2, f"{found['start_files']} files were fetched ahead")
         print(f"{found['start_files']} files were fetched ahead; of the job's own {less}, {asked} without")
-        claim(less["read"] < asked["read"] * 2 // 3, f"{less} of the job's own, {asked} without Sluice")
-        claim(asked["lookup"] > 3 * PACKAGES, f"{asked} without Sluice")
-        claim(less["lookup"] < 3 * PACKAGES, f"{less} of the job's own: packages were not looked up ahead")
+        in_time(found["start_files"] > MODULES // 2, f"{found['start_files']} files were fetched ahead")
+        in_time(less["read"] < asked["read"] * 2 // 3, f"{less} of the job's own, {asked} without Sluice")
+        in_time(less["lookup"] < 3 * PACKAGES, f"{less} of the job's own: packages were not looked up ahead")
 
     def modified(self):
         path = os.path.join(self.source, "settings")

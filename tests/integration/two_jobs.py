@@ -105,7 +105,7 @@ def check(place, ground, script, kind, begun):
         print(f"{what}, {which}: {hits} hits, {late} late, {misses} misses")
         # One epoch is watched where no call says what samples are made of.
         claim(hits + late + misses > (EPOCHS - 2) * each, f"{what}, {which}: little was known")
-        claim(hits > 0.6 * (hits + late + misses), f"{what}, {which}: little was in memory in time")
+        harness.in_time(hits > 0.6 * (hits + late + misses), f"{what}, {which}: little was in memory in time")
 
 
 def test(place):
@@ -124,7 +124,7 @@ def test(place):
                 file.write(f"{number} ".encode() * (BYTES // len(f"{number} ")))
         cases = ("rows", "fork"), ("rows", "spawn"), ("rows", "ranks"), ("files", "spawn")
         for kind, begun in harness.in_turn(cases, 2):
-            check(place, ground, script, kind, begun)
+            harness.repeated(place, check, place, ground, script, kind, begun)
 
 
 if __name__ == "__main__":

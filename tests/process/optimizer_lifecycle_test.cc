@@ -47,9 +47,9 @@ TEST(Lifecycle, ASecondOneOnTheSameSocketLeavesAtOnceAndQuietly) {
 }
 
 TEST(Lifecycle, LingerOverItLeavesNothingBehind) {
-  OptimizerProcess process({"--linger", "1"});
+  OptimizerProcess process({"--linger", "5"});
   EXPECT_FALSE(process.ended());
-  EXPECT_EQ(process.wait_end(10), 0);
+  EXPECT_EQ(process.wait_end(20), 0);
   EXPECT_FALSE(fs::exists(process.folder()));
 }
 

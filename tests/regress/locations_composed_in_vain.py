@@ -19,7 +19,9 @@ def written():
     with open("/proc/self/io") as text:
         return next(int(line.split()[1]) for line in text if line.startswith("wchar:"))
 SAMPLES = 40000
-number = sluice.dataset("data", SAMPLES)
+begun = time.monotonic()
+while (number := sluice.dataset("data", SAMPLES)) <= 0 and time.monotonic() < begun + 100:
+    assert number in (-errno.EAGAIN, -errno.ENOTCONN, -errno.ETIMEDOUT), number  # a busy machine
 assert number > 0, number
 paths = ["/data/%08d" % at for at in range(SAMPLES)]
 print("declared", flush=True)

@@ -40,14 +40,17 @@ void CopyLog::use(const std::string& folder, uint64_t bytes) {
   requested_ = true;
   folder_ = folder;
   budget_ = bytes;
-  writer_.run(0, [this, folder, mailbox = mailbox_] {
+  writer_.run(mount_key(folder), [this, folder, turn = turn_, mailbox = mailbox_] {
     std::string reason;
     std::shared_ptr<LogFiles> files = LogFiles::open(folder, &reason);
-    mailbox->post([this, files, reason] {
+    mailbox->post([this, turn, folder, files = std::move(files), reason]() mutable {
       if (files == nullptr) say(Level::kWarn, "policy=lcache has no log: {}", reason);
-      if (!requested_) return;  // released meanwhile
+      if (turn != turn_) {  // released meanwhile
+        end_files(mount_key(folder), std::move(files));
+        return;
+      }
       requested_ = files != nullptr;
-      files_ = files;
+      files_ = std::move(files);
     });
   });
 }
@@ -59,22 +62,29 @@ void CopyLog::unfollow() {
 }
 
 void CopyLog::clear(uint32_t log) {
-  writer_.run(0, [this, files = files_, log, mailbox = mailbox_]() mutable {
+  writer_.run(mount_key(folder_), [this, files = files_, log, mailbox = mailbox_,
+                                   folder = mount_key(folder_)]() mutable {
     files->clear(log);
-    mailbox->post([this, files = std::move(files)]() mutable {
-      closer_.run(0, [files = std::move(files)] { files->close_cleared(); });
+    mailbox->post([this, folder, files = std::move(files)]() mutable {
+      closer_.run(folder, [files = std::move(files)] { files->close_cleared(); });
     });
   });
 }
 
-// Closing a large file takes a while.
+// Closing a large file takes a while, and one whose file system hangs for good.
+void CopyLog::end_files(uint64_t folder, std::shared_ptr<LogFiles> files) {
+  if (files == nullptr) return;
+  writer_.run(folder, [files = std::move(files)] { files->end(); });
+}
+
 void CopyLog::close() {
   unfollow();
-  if (files_ != nullptr) writer_.run(0, [files = std::exchange(files_, nullptr)] { files->end(); });
+  end_files(mount_key(folder_), std::exchange(files_, nullptr));
 }
 
 void CopyLog::release() {
   requested_ = failed_ = false;
+  ++turn_;
   damaged_ = 0;
   close();
 }
@@ -281,11 +291,12 @@ void CopyLog::write(SampleId sample, LogSource source, uint64_t version, bool un
     pending.write = contents_.begin(sample, to, version);
     waiting_ += pending.source.bytes;
   }
-  writer_.run(0, [this, pending = std::move(pending), moves = std::move(moves), files = files_,
-                  current = plan.current(), writes, mailbox = mailbox_] {
-    const LogMoved moved = carry_out(files.get(), current, moves, pending.source);
-    if (writes) mailbox->post([this, pending, moved] { wrote(pending, moved); });
-  });
+  writer_.run(mount_key(folder_),
+              [this, pending = std::move(pending), moves = std::move(moves), files = files_,
+               current = plan.current(), writes, mailbox = mailbox_] {
+                const LogMoved moved = carry_out(files.get(), current, moves, pending.source);
+                if (writes) mailbox->post([this, pending, moved] { wrote(pending, moved); });
+              });
 }
 
 void CopyLog::wrote(const Pending& pending, const LogMoved& moved) {

@@ -120,6 +120,7 @@ class CopyLog {
   void wrote(const Pending& pending, const LogMoved& moved);
   void drop_sample(SampleId sample);
   void close();
+  void end_files(uint64_t folder, std::shared_ptr<LogFiles> files);
   void end(const std::string& why);
 
   const std::shared_ptr<Mailbox> mailbox_;
@@ -127,6 +128,7 @@ class CopyLog {
   std::string folder_;
   uint64_t budget_ = 0;
   bool requested_ = false, failed_ = false;
+  uint64_t turn_ = 0;  // counts release(), so that a log that was asked for before is not used
   std::shared_ptr<LogFiles> files_;  // null: there is no log
   std::unique_ptr<Followed> followed_;
   policy::LogContents contents_;  // of followed_
@@ -134,7 +136,7 @@ class CopyLog {
   uint64_t damaged_ = 0;          // samples, of this log
   View view_;
   LogReads reads_;
-  Executor writer_;  // one thread: what is written and released keeps its order
+  Executor writer_;  // one thread a folder: what is written and released keeps its order
   Executor closer_;  // of what was cleared
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "optimizer/io/executor.h"
@@ -18,25 +19,38 @@ class CopyPacker {
  public:
   explicit CopyPacker(std::shared_ptr<Mailbox> mailbox);
 
-  // From now on copies are packed in `folder`, in at most `bytes`. The first call decides. If the
-  // folder cannot be used, one warning gives the reason and the call has no effect.
+  // From now on copies are packed in `folder`, in at most `bytes`, once packs that were released
+  // there are closed. The first call decides. If the folder cannot be used, one warning gives the
+  // reason and the call has no effect.
   void use(const std::string& folder, uint64_t bytes);
-  // No session is left: copies to be packed are written, and the folder is released until the next
-  // use().
+  // No session is left: copies to be packed are written, and the folder is released to other
+  // optimizers, as this one may never be used again. Waits for no thread.
   void release();
   // Packs the copy later, unless no packs are in use or more than `most` bytes would wait for it.
   void pack(const std::string& path, std::shared_ptr<CopyToPack> copy, uint64_t most);
-  const std::shared_ptr<PackStore>& packs() const { return packs_; }  // null: none in use
+  // null: none in use. Whoever releases them last, they are not closed on the core thread.
+  const std::shared_ptr<PackStore>& packs() const { return packs_; }
   // The present or last state of the packs; nullopt: none were requested.
   std::optional<PackStore::View> view() const;
 
  private:
+  struct Request {
+    std::string folder;
+    uint64_t bytes = 0;
+  };
+
+  void open(const Request& request);
+  void failed(uint64_t turn, const std::string& reason);
+  void closed(const std::string& folder);
+
   const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<Executor> executor_;  // by folder: one that hangs holds up no other
+  std::optional<Request> requested_;          // by the sessions that there are
+  uint64_t turn_ = 0;                         // counts release()
+  std::set<std::string> held_;  // folders of packs that are being opened, open, or to be closed
   std::shared_ptr<PackStore> packs_;
-  uint64_t waiting_ = 0;  // bytes of copies queued for packing or in it
-  bool requested_ = false, releasing_ = false;
+  std::shared_ptr<uint64_t> waiting_;  // bytes of copies queued for packing or in it
   std::optional<PackStore::View> before_;
-  Executor executor_;
 };
 
 }  // namespace sluice::optimizer

@@ -195,7 +195,7 @@ void Sidecar::on_ended(SessionId id) {
   locations_.records.session_ended();
   in_.plans.stage.room().end_session(id);
   in_.stage.refused().end_session(id);
-  if (in_.sessions.empty()) in_.stage.disk().release();
+  if (in_.sessions.empty()) in_.stage.release_disk();
   epochs_.importance.choose_policy();
   in_.plans.orders_changed = true;
 }

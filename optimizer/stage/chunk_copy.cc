@@ -48,7 +48,11 @@ CopyResult original_of(const std::string& path, const CopyRules& rules, const Pa
 
 CopyResult copy_from_chunk(const std::string& path, int folder, uint64_t name,
                            const CopyRules& rules) {
-  const PackEntry* const member = rules.chunk->read->member(rules.chunk->place.entry, path);
+  const PackEntry* member = nullptr;
+  {
+    const DiskReads::Reading reading(rules.reads.get(), rules.fetch);
+    member = rules.chunk->read->member(rules.chunk->place.entry, path);
+  }
   if (member == nullptr) return not_copied(Failure::kError);
   CopyResult result = original_of(path, rules, *member);
   if (!result.good) return result;

@@ -66,10 +66,17 @@ PackKey key_of(const std::string& path, const StageStat& stat) { return {path, 0
 // Whether a pack had the file's present version, by attributes forced from storage, and all of it
 // was copied to `to`. If not, `to` may hold part of the data.
 bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageStat& stat,
-                    const protocol::PackVersion& version, PackStore* packs, const UniqueFd& to) {
-  const PackStore::Found found = packs->find(key_of(path, stat), version);
+                    const protocol::PackVersion& version, const CopyRules& rules,
+                    const UniqueFd& to) {
+  PackStore* const packs = rules.packs.get();
+  PackStore::Found found;
+  {
+    const DiskReads::Reading reading(rules.reads.get(), rules.fetch);
+    found = packs->find(key_of(path, stat), version);
+  }
   StageStat now;
   if (!found || !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(stat, now)) return false;
+  const DiskReads::Reading reading(rules.reads.get(), rules.fetch);
   const int error = packs->copy(found, to.get());
   if (error == 0) return true;
   if (error == EBADMSG) packs->damaged(found);
@@ -77,13 +84,15 @@ bool copy_from_pack(const std::string& path, const UniqueFd& place, const StageS
 }
 
 // The same of the log.
-bool copy_from_log(const UniqueFd& place, const std::shared_ptr<const LoggedCopy>& logged,
-                   const UniqueFd& to, CopyResult* result) {
+bool copy_from_log(const UniqueFd& place, const CopyRules& rules, const UniqueFd& to,
+                   CopyResult* result) {
+  const std::shared_ptr<const LoggedCopy>& logged = rules.logged;
   StageStat now;
   if (logged == nullptr || logged->entry.version != version_in_run(result->stat) ||
       !stat_of(place.get(), AT_STATX_FORCE_SYNC, &now) || !same(result->stat, now)) {
     return false;
   }
+  const DiskReads::Reading reading(rules.reads.get(), rules.fetch);
   const int error = copy_logged(*logged, to.get());
   if (error == EBADMSG || error == EIO) result->damaged = logged;
   return error == 0;
@@ -167,10 +176,10 @@ CopyResult copy_in(const std::string& path, int folder, uint64_t name, const Cop
       result.stat.size <= PackStore::kMostSample) {
     version = pack_version(result.stat, mount);
   }
-  result.logged = copy_from_log(place, rules.logged, copy, &result);
+  result.logged = copy_from_log(place, rules, copy, &result);
   if (!result.logged && !make_empty(folder, &copy)) return not_copied(errno, "the stage");
-  result.packed = !result.logged && version &&
-                  copy_from_pack(path, place, result.stat, *version, rules.packs.get(), copy);
+  result.packed =
+      !result.logged && version && copy_from_pack(path, place, result.stat, *version, rules, copy);
   if (!result.packed && !result.logged) {
     if (!make_empty(folder, &copy)) return not_copied(errno, "the stage");
     result = copy_original(path, place, copy, result);

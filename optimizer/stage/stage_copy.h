@@ -10,6 +10,7 @@
 #include "optimizer/chunks/logged_copy.h"
 #include "optimizer/io/opened_file.h"
 #include "optimizer/packs/pack_store.h"
+#include "optimizer/stage/disk_reads.h"
 #include "policy/copies/stage_plan.h"
 #include "protocol/stage.h"
 #include "protocol/unique_fd.h"
@@ -36,8 +37,11 @@ struct CopyResult {
 struct ChunkedCopy;  // chunk_copy.h
 
 struct CopyRules {
-  bool any_mount = false;                    // also mounts other than network and FUSE
-  uint64_t most_bytes = 0;                   // larger files are not staged
+  bool any_mount = false;   // also mounts other than network and FUSE
+  uint64_t most_bytes = 0;  // larger files are not staged
+  // What is read of the following three is counted here, for the fetch; nullptr: it is not.
+  std::shared_ptr<DiskReads> reads;
+  DiskReads::Fetch fetch{};
   std::shared_ptr<PackStore> packs;          // nullptr: none
   std::shared_ptr<const LoggedCopy> logged;  // nullptr: the log does not have the file
   std::shared_ptr<const ChunkedCopy> chunk;  // nullptr: it is not read with a chunk

@@ -222,6 +222,7 @@ void StagePlan::on_failed(const PlannedFetch& fetch, Failure failure) {
   if (failure == Failure::kMount) files_.refuse_folder(files_.folder(fetch.file));
   if (failure == Failure::kError) files_.refuse(fetch.file);
   if (copy->state != State::kFetching) {
+    if (failure == Failure::kAbandoned) return;
     if (failure == Failure::kChanged && copy->readers > 0) {
       refetch_.emplace_back(fetch.file, copy->session);
     }

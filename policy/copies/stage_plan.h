@@ -94,8 +94,9 @@ class StagePlan {
   // A check that found no difference. False: it is no longer of interest.
   bool on_valid(const PlannedFetch& fetch);
   // kError: retried with the next order. kMount: no file of its folder is ever fetched. kChanged: a
-  // check found a different file. kFull: the memory file system has no room.
-  enum class Failure : uint8_t { kError, kMount, kChanged, kFull };
+  // check found a different file. kFull: the memory file system has no room. kAbandoned: it may
+  // never end; its result will be of no use.
+  enum class Failure : uint8_t { kError, kMount, kChanged, kFull, kAbandoned };
   void on_failed(const PlannedFetch& fetch, Failure failure);
 
   // A reader has finished a sample that this file is (part of).

@@ -123,12 +123,14 @@ TEST_F(CopyLogTest, CopiesThatAreBeingMadeAreAmongWhatWaits) {
     ASSERT_EQ(begun.back(), 10U << 20) << "and no more than that may be copied";
   }
   EXPECT_EQ(begun.size(), CopyLog::kMostWaiting / (10 << 20) + 1);
-  for (const uint64_t bytes : begun) log_.end_copy(bytes);
+  for (const uint64_t bytes : begun) log_.end_copy(bytes, log_.turn() + 1);
+  EXPECT_FALSE(log_.may_write()) << "what was for another log has not counted for this one";
+  for (const uint64_t bytes : begun) log_.end_copy(bytes, log_.turn());
   const SampleFileId unknown = plans_.sample_files.intern("/data/unknown");
   const uint64_t most = log_.begin_copy(unknown);
   EXPECT_GE(most, 1U << 20) << "of a size that is not known";
   EXPECT_LE(most, policy::FollowedJob::kMostBytes);
-  log_.end_copy(most);
+  log_.end_copy(most, log_.turn());
   EXPECT_TRUE(log_.may_write());
 }
 

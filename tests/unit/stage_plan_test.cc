@@ -373,5 +373,24 @@ TEST_F(StagePlanTest, RefusedOnceIsRefusedUntilTheNextOrder) {
   EXPECT_TRUE(flying.empty()) << "nothing of that folder any more";
 }
 
+TEST_F(StagePlanTest, AnAbandonedFetchTakesNoRoomAndItsResultIsOfNoUse) {
+  plan.room().set_budget(kMuch, 1000);
+  want(1);
+  const PlannedFetch hangs = flying.front();
+  flying.clear();
+  plan.on_failed(hangs, StagePlan::Failure::kAbandoned);
+  EXPECT_EQ(plan.table().used(), 0U);
+  EXPECT_EQ(plan.mounts().in_flight(), 0U);
+  EXPECT_TRUE(want(1));
+  EXPECT_EQ(flying.size(), 1U) << "it is fetched again";
+  plan.on_failed(hangs, StagePlan::Failure::kAbandoned);
+  EXPECT_EQ(plan.mounts().in_flight(), 1U) << "that was another fetch";
+  EXPECT_FALSE(plan.on_staged(hangs, kDevice, kBytes, FileTable::charge(kBytes), now));
+  const PlannedFetch answered = flying.front();
+  arrive();
+  plan.on_failed(answered, StagePlan::Failure::kAbandoned);
+  EXPECT_TRUE(plan.table().has(file(1)) == CopyTable::Has::kStaged) << "what is there stays";
+}
+
 }  // namespace
 }  // namespace sluice::policy

@@ -20,8 +20,14 @@ using policy::SampleFileId;
 using policy::SampleId;
 
 ChunkedSamples::ChunkedSamples(const Service& service) : Service(service) {
-  plans_->stage.companions = [this](SampleFileId file) { return coming_.take(file); };
-  plans_->stage.brings = [this](SampleFileId file) { return coming_.brings(file); };
+  const auto may_be_read = [this] { return !stage_->disk().reads->hang(); };
+  plans_->stage.companions = [this, may_be_read](SampleFileId file) {
+    policy::StagePlan::Companions companions = coming_.take(file);
+    return may_be_read() ? std::move(companions) : policy::StagePlan::Companions();
+  };
+  plans_->stage.brings = [this, may_be_read](SampleFileId file) {
+    return may_be_read() && coming_.brings(file);
+  };
 }
 
 ChunkedSamples::~ChunkedSamples() {

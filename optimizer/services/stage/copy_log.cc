@@ -30,6 +30,7 @@ constexpr uint64_t kMostTurned = 256 << 20;
 struct CopyLog::Pending {
   policy::LogContents::Write write;
   LogSource source;
+  uint64_t turn = 0;  // of the log
 };
 
 CopyLog::CopyLog(std::shared_ptr<Mailbox> mailbox, const Plans* plans)
@@ -40,12 +41,12 @@ void CopyLog::use(const std::string& folder, uint64_t bytes) {
   requested_ = true;
   folder_ = folder;
   budget_ = bytes;
-  writer_.run(mount_key(folder), [this, folder, turn = turn_, mailbox = mailbox_] {
+  writer_.run(mount_key(folder), [this, folder, turn = queue_.turn, mailbox = mailbox_] {
     std::string reason;
     std::shared_ptr<LogFiles> files = LogFiles::open(folder, &reason);
     mailbox->post([this, turn, folder, files = std::move(files), reason]() mutable {
       if (files == nullptr) say(Level::kWarn, "policy=lcache has no log: {}", reason);
-      if (turn != turn_) {  // released meanwhile
+      if (turn != queue_.turn) {  // released meanwhile
         end_files(mount_key(folder), std::move(files));
         return;
       }
@@ -84,7 +85,8 @@ void CopyLog::close() {
 
 void CopyLog::release() {
   requested_ = failed_ = false;
-  ++turn_;
+  ++queue_.turn;
+  queue_.waiting = 0;
   damaged_ = 0;
   close();
 }
@@ -170,7 +172,7 @@ bool CopyLog::put_off(SampleId sample) {
 // Behind all that is not in a log yet.
 void CopyLog::move_later() {
   std::deque<Later>& later = followed_->later;
-  while (!later.empty() && waiting_ < kFewWaiting) {
+  while (!later.empty() && queue_.waiting < kFewWaiting) {
     const Later one = later.front();
     later.pop_front();
     followed_->is_later[one.sample] = false;
@@ -240,7 +242,7 @@ uint64_t CopyLog::begin_copy(SampleFileId file) {
   const uint64_t about = files.bytes(file);
   const uint64_t most =
       files.knows_bytes(file) ? about : std::max(kUnknownTimes * about, kLeastUnknown);
-  waiting_ += std::min(most, FollowedJob::kMostBytes);
+  queue_.waiting += std::min(most, FollowedJob::kMostBytes);
   return std::min(most, FollowedJob::kMostBytes);
 }
 
@@ -259,7 +261,7 @@ void CopyLog::write(SampleFileId file, UniqueFd copy, const protocol::StageStat&
     drop_sample(*sample);  // its original changed since it was written
     return;
   }
-  if (waiting_ + stat.size > kMostWaiting) {
+  if (queue_.waiting + stat.size > kMostWaiting) {
     if (!put_off(*sample)) ++view_.skipped_files;
     return;
   }
@@ -285,11 +287,12 @@ void CopyLog::write(SampleId sample, LogSource source, uint64_t version, bool un
   if (moves.release.empty() && moves.writes.empty()) return;
   Pending pending;
   pending.source = std::move(source);
+  pending.turn = queue_.turn;
   const bool writes = !moves.writes.empty();
   if (writes) {
     const uint32_t to = plan.current() ^ (moves.to_current ? 0 : 1);
     pending.write = contents_.begin(sample, to, version);
-    waiting_ += pending.source.bytes;
+    queue_.waiting += pending.source.bytes;
   }
   writer_.run(mount_key(folder_),
               [this, pending = std::move(pending), moves = std::move(moves), files = files_,
@@ -300,8 +303,9 @@ void CopyLog::write(SampleId sample, LogSource source, uint64_t version, bool un
 }
 
 void CopyLog::wrote(const Pending& pending, const LogMoved& moved) {
+  if (pending.turn != queue_.turn) return;
   const uint64_t bytes = pending.source.bytes;
-  waiting_ -= bytes;
+  queue_.waiting -= bytes;
   const bool stands = contents_.end(pending.write, moved.checksum);
   // A log that is being given up may still have the room of what is moved from it.
   const bool full = pending.source.logged && (moved.error == ENOSPC || moved.error == EDQUOT);

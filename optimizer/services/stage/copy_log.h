@@ -53,11 +53,14 @@ class CopyLog {
   bool may_move(policy::SampleFileId file);
   // The file was read. If it is in the log that is read, it is written to the next one from there.
   bool move(policy::SampleFileId file);
-  bool may_write() const { return files_ != nullptr && waiting_ < kMostWaiting; }
+  bool may_write() const { return files_ != nullptr && queue_.waiting < kMostWaiting; }
   // A copy of the file is about to be made for write(): of how many bytes at most. They count among
   // what waits until end_copy().
   uint64_t begin_copy(policy::SampleFileId file);
-  void end_copy(uint64_t bytes) { waiting_ -= bytes; }
+  void end_copy(uint64_t bytes, uint64_t turn) {
+    queue_.waiting -= turn == queue_.turn ? bytes : 0;
+  }
+  uint64_t turn() const { return queue_.turn; }
   bool follows(policy::DatasetId dataset) const {
     return followed_ != nullptr && followed_->job->dataset() == dataset;
   }
@@ -128,12 +131,14 @@ class CopyLog {
   std::string folder_;
   uint64_t budget_ = 0;
   bool requested_ = false, failed_ = false;
-  uint64_t turn_ = 0;  // counts release(), so that a log that was asked for before is not used
   std::shared_ptr<LogFiles> files_;  // null: there is no log
   std::unique_ptr<Followed> followed_;
   policy::LogContents contents_;  // of followed_
-  uint64_t waiting_ = 0;          // bytes of copies that are to be written
-  uint64_t damaged_ = 0;          // samples, of this log
+  struct {
+    uint64_t waiting = 0;  // bytes of copies that are to be written
+    uint64_t turn = 0;     // counts release(), so that what was asked for before does not count
+  } queue_;
+  uint64_t damaged_ = 0;  // samples, of this log
   View view_;
   LogReads reads_;
   Executor writer_;  // one thread a folder: what is written and released keeps its order

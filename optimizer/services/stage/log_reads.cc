@@ -61,7 +61,8 @@ LogReads::OpenRead* LogReads::open_chunk(const Log& log, uint32_t chunk, bool ah
   }
   ++chunk_reads_;
   auto read = std::make_shared<LogRead>(log.files, current, std::move(ranges));
-  readers_.run(0, [read] { read->prepare(); });
+  // Reads of a log that was released, and hangs, hold up none of another.
+  readers_.run(reinterpret_cast<uintptr_t>(log.files.get()), [read] { read->prepare(); });
   reads_.push_back({chunk, bytes, std::move(wanted), std::move(read)});
   return &reads_.back();
 }

@@ -1,6 +1,5 @@
 #include "optimizer/services/stage/stage.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -25,6 +24,7 @@ constexpr unsigned kThreads = 8 * CopyMounts::kMaxDepth;
 constexpr uint64_t kLargestShare = 4;  // a file is at most this part of the budget
 // Copies waiting to be packed: share of the budget, and bytes at most.
 constexpr uint64_t kToPackShare = 4, kMostToPack = 64 << 20;
+constexpr uint64_t kHangs = 2 * kSecond;  // a read of the fast disk; no reader waits longer, either
 
 }  // namespace
 
@@ -34,7 +34,9 @@ Stage::Stage(Base* base, Plans* plans)
       executor_(kThreads, CopyMounts::kMaxDepth),
       disk_{CopyPacker(base->loop.mailbox()), CopyLog(base->loop.mailbox(), plans),
             CopyChunks(base->loop.mailbox())} {
-  plans_->stage.is_logged = [this](SampleFileId file) { return disk_.log.has(file); };
+  plans_->stage.is_logged = [this](SampleFileId file) {
+    return !disk_.reads->hang() && disk_.log.has(file);
+  };
   plans_->samples.orders().in_sequence = [this](auto one) { return disk_.log.follows(one); };
   if (const unsigned removed = StageFolder::remove_leftovers(); removed > 0) {
     say(Level::kInfo, "removed what {} optimizers that were killed had staged", removed);
@@ -72,7 +74,14 @@ bool Stage::open(const std::string& fallback, std::string* reason) {
 CopyRules Stage::rules() const {
   return {.any_mount = mounts_seen_.any,
           .most_bytes = plans_->stage.room().budget() / kLargestShare,
-          .packs = disk_.packer.packs()};
+          .reads = disk_.reads,
+          .packs = disk_.reads->hang() ? nullptr : disk_.packer.packs()};
+}
+
+// Threads that hang in the fast disk, of sessions before too, are beside those of the mount.
+uint64_t Stage::lane_of(uint64_t device) const {
+  const uint64_t lane = 2 * disk_.lane + (disk_.reads->hang() ? 1 : 0);
+  return lane == 0 ? device : mount_key(std::to_string(device) + " " + std::to_string(lane));
 }
 
 void Stage::carry_out(std::vector<PlannedFetch>* fetches) {
@@ -113,7 +122,8 @@ CopyJob Stage::job_of(const PlannedFetch& planned) {
   job.above = plans_->sample_files.folder_path(plans_->sample_files.folder(planned.file));
   job.name = next_name_++;
   job.rules = rules();
-  job.rules.logged = disk_.log.find(planned.file);
+  job.rules.fetch = {planned.file, planned.token};
+  if (!disk_.reads->hang()) job.rules.logged = disk_.log.find(planned.file);
   return job;
 }
 
@@ -123,7 +133,8 @@ void Stage::fetch(std::span<const PlannedFetch> together) {
   std::shared_ptr<ChunkRead> read;
   for (const PlannedFetch& planned : together) {
     CopyJob job = job_of(planned);
-    if (planned.chunk_for != 0) job.rules.chunk = disk_.chunks.find(job.path, &read);
+    if (planned.chunk_for != 0 && !disk_.reads->hang())
+      job.rules.chunk = disk_.chunks.find(job.path, &read);
     jobs.emplace_back(planned, std::move(job));
   }
   auto work = [this, jobs = std::move(jobs), mailbox = base_->loop.mailbox(), folder = folder_,
@@ -134,7 +145,7 @@ void Stage::fetch(std::span<const PlannedFetch> together) {
            done = make_copy(job, folder.get(), watch.get())] { made(planned, path, name, done); });
     }
   };
-  executor_.run(together.front().device, std::move(work));
+  executor_.run(lane_of(together.front().device), std::move(work));
 }
 
 void Stage::made(const PlannedFetch& planned, const std::string& path, uint64_t name,
@@ -162,26 +173,27 @@ void Stage::fetch_to_cache(const PlannedFetch& planned) {
   // What the job locks is not open elsewhere: opened_ahead.h.
   const bool may_be = opened_ahead.wanted && !plans_->sample_files.only_locked(planned.file);
   const unsigned wanted = may_be ? opened_ahead.wanted(planned.session, planned.file) : 0;
-  executor_.run(planned.device, [this, planned, path = plans_->sample_files.path(planned.file),
-                                 rules = rules(), surviving = mounts_seen_.cache_survives, opened,
-                                 wanted, mailbox = base_->loop.mailbox()] {
-    const CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
-    mailbox->post([this, planned, path, opened, result] {
-      if (opened->fd) opened_ahead.opened(planned.session, path, std::move(*opened));
-      if (!result.good) {
-        failed(planned, result);
-        return;
-      }
-      if (result.stat.size > 0) mounts_seen_.cache_survives.insert(result.stat.device);
-      const uint64_t read = result.cached ? 0 : result.stat.size;
-      view_.fetched_files += read != 0 ? 1 : 0;
-      view_.fetched_bytes += read;
-      plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
-                              now_ns(), read != 0, result.time);
-      plans_->scheduler.on_staged(planned.session, read, false);
-      remove_evicted();
-    });
-  });
+  executor_.run(
+      lane_of(planned.device),
+      [this, planned, path = plans_->sample_files.path(planned.file), rules = rules(),
+       surviving = mounts_seen_.cache_survives, opened, wanted, mailbox = base_->loop.mailbox()] {
+        const CopyResult result = read_ahead(path, rules, surviving, wanted, opened.get());
+        mailbox->post([this, planned, path, opened, result] {
+          if (opened->fd) opened_ahead.opened(planned.session, path, std::move(*opened));
+          if (!result.good) {
+            failed(planned, result);
+            return;
+          }
+          if (result.stat.size > 0) mounts_seen_.cache_survives.insert(result.stat.device);
+          const uint64_t read = result.cached ? 0 : result.stat.size;
+          view_.fetched_files += read != 0 ? 1 : 0;
+          view_.fetched_bytes += read;
+          plans_->stage.on_staged(planned, result.stat.device, result.stat.size, result.charged,
+                                  now_ns(), read != 0, result.time);
+          plans_->scheduler.on_staged(planned.session, read, false);
+          remove_evicted();
+        });
+      });
 }
 
 void Stage::fetched(const PlannedFetch& planned, uint64_t name, uint64_t begun, CopyResult result) {
@@ -236,12 +248,13 @@ void Stage::check(const PlannedFetch& planned) {
     return;
   }
   ++view_.checks;
-  executor_.run(planned.device, [this, planned, path = plans_->sample_files.path(planned.file),
-                                 stat = copy.stat, mailbox = base_->loop.mailbox()] {
-    const uint64_t begun = now_ns();
-    const CopyResult result = recheck(path, stat);
-    mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
-  });
+  executor_.run(
+      lane_of(planned.device), [this, planned, path = plans_->sample_files.path(planned.file),
+                                stat = copy.stat, mailbox = base_->loop.mailbox()] {
+        const uint64_t begun = now_ns();
+        const CopyResult result = recheck(path, stat);
+        mailbox->post([this, planned, begun, result] { checked(planned, begun, result); });
+      });
 }
 
 void Stage::checked(const PlannedFetch& planned, uint64_t begun, const CopyResult& result) {
@@ -286,16 +299,18 @@ void Stage::log_read(policy::DatasetId dataset, std::span<const policy::Extent> 
   if (plans_->stage.table().has(file) != CopyTable::Has::kNot) return;
   if (disk_.log.move(file) || !disk_.log.may_write()) return;
   auto work = [this, file, path = plans_->sample_files.path(file), any = mounts_seen_.any,
-               most = disk_.log.begin_copy(file), mailbox = base_->loop.mailbox()] {
+               most = disk_.log.begin_copy(file), turn = disk_.log.turn(),
+               mailbox = base_->loop.mailbox()] {
     protocol::StageStat stat;
     auto copy = std::make_shared<UniqueFd>();
     copy_cached(path, {.any_mount = any, .most_bytes = most}, copy.get(), &stat);
     mailbox->post([=, this] {
-      disk_.log.end_copy(most);
+      disk_.log.end_copy(most, turn);
       disk_.log.write(file, std::move(*copy), stat, false);  // or there is none
     });
   };
-  executor_.run(plans_->stage.mounts().device_of(file, policy::kNoSession), std::move(work));
+  executor_.run(lane_of(plans_->stage.mounts().device_of(file, policy::kNoSession)),
+                std::move(work));
 }
 
 void Stage::remove(SampleFileId file) {
@@ -319,77 +334,39 @@ void Stage::remove_evicted() {
   for (const SampleFileId file : plans_->stage.table().take_evicted()) remove(file);
 }
 
-// A renamed or moved folder changes the paths of all files below it.
-void Stage::drop_below(const std::string& path) {
-  std::vector<SampleFileId> below;
-  for (const auto& [file, copy] : copies_.by_file) {
-    const std::string& folder = plans_->sample_files.folder_path(plans_->sample_files.folder(file));
-    if (folder.compare(0, path.size(), path) != 0) continue;
-    if (folder.size() == path.size() || folder[path.size()] == '/') below.push_back(file);
-  }
-  for (const SampleFileId file : below) plans_->stage.drop(file);
-  view_.drops += below.size();
-}
-
-void Stage::see_changes() {
-  if (watch_ == nullptr) return;
-  // Also without copies: events queued now must not count as changes of later copies.
-  index_.draining_begins();
-  std::vector<StageWatch::Change> changes;
-  bool lost = false;
-  watch_->read(&changes, &lost);
-  if (lost) {
-    plans_->stage.drop_all();
-    disk_.log.drop_all();
-    disk_.chunks.doubt_all();
-  }
-  drop_changed(changes);
-  if (lost || !changes.empty()) remove_evicted();
-  index_.draining_ends();
-}
-
-void Stage::drop(uint64_t device, uint64_t inode) {
-  const auto [begin, end] = copies_.by_inode.equal_range({device, inode});
-  std::vector<SampleFileId> same;
-  for (auto at = begin; at != end; ++at) same.push_back(at->second);
-  for (const SampleFileId file : same) plans_->stage.drop(file);
-  view_.drops += same.size();
-  remove_evicted();
-}
-
-void Stage::see_mounts() {
-  if (mounts_ == nullptr) return;
-  pollfd changed = {mounts_->fd(), POLLPRI, 0};
-  if (poll(&changed, 1, 0) > 0) mounts_changed();
-}
-
-void Stage::mounts_changed() {
-  std::vector<StageWatch::Change> changes;
-  for (const std::string& point : mounts_->changed()) watch_->mounted(point, &changes);
-  drop_changed(changes);
-  if (!changes.empty()) remove_evicted();
-}
-
-void Stage::drop_changed(const std::vector<StageWatch::Change>& changes) {
-  for (const StageWatch::Change& change : changes) {
-    const SampleFileId file = plans_->sample_files.find(change.path);
-    if (file != FileTable::kNone) {
-      disk_.log.drop(file);
-      disk_.chunks.doubt(change.path);
-      if (copies_.by_file.count(file) == 0) continue;
-      plans_->stage.drop(file);
-      ++view_.drops;
-    } else if (plans_->sample_files.has_folder_below(change.path)) {
-      disk_.log.drop_all();
-      disk_.chunks.doubt_all();
-      drop_below(change.path);
+// Readers come to the originals instead, also of what waits for a thread behind those that hang.
+void Stage::abandon_late(uint64_t before_ns) {
+  const bool hung = disk_.reads->hang();
+  std::vector<DiskReads::Fetch> fetches = disk_.reads->take_late(before_ns);
+  if (!fetches.empty() && !hung) {
+    say(Level::kWarn, "the cache folder does not answer: files are read from their own storage");
+    for (const auto& [file, copy] : plans_->stage.table().all()) {
+      const bool from_disk = CopyMounts::is_log(copy.device) || copy.companion;
+      if (from_disk && copy.state == policy::StagedCopy::State::kFetching) {
+        fetches.emplace_back(file, copy.token);
+      }
     }
   }
+  for (const auto& [file, token] : fetches) {
+    plans_->stage.on_failed({.token = token, .file = file}, StagePlan::Failure::kAbandoned);
+    give_up(file);
+  }
+}
+
+void Stage::release_disk() {
+  disk_.packer.release();
+  disk_.log.release();
+  disk_.chunks.release();
+  if (!disk_.reads->hang()) return;
+  abandon_late(UINT64_MAX);
+  disk_.reads = std::make_shared<DiskReads>();
+  ++disk_.lane;
 }
 
 void Stage::tick(uint64_t now, uint64_t budget) {
   if (!index_.exists()) return;
   index_.beat(now);
+  abandon_late(now - std::min(now, kHangs));
   see_changes();
   plans_->stage.room().set_budget(std::min(budget, folder_->room(plans_->stage.table().used())),
                                   protocol::kStageFiles);

@@ -52,7 +52,8 @@ class Stage {
     CopyPacker packer;
     CopyLog log;
     CopyChunks chunks;
-    void release() { packer.release(), log.release(), chunks.release(); }
+    std::shared_ptr<DiskReads> reads = std::make_shared<DiskReads>();
+    uint64_t lane = 0;  // counts disks that hung when their sessions ended
     // Fetching copies of the dataset pays later than it costs, or otherwise than by their reads.
     bool invests(policy::DatasetId dataset) const {
       return log.follows(dataset) || chunks.supplies(dataset);
@@ -60,6 +61,7 @@ class Stage {
   };
   Disk& disk() { return disk_; }
   const Disk& disk() const { return disk_; }
+  void release_disk();  // no session is left
   // No copy of such a file is made, and one in flight is discarded.
   RefusedFiles& refused() { return refused_; }
 
@@ -110,6 +112,7 @@ class Stage {
   };
 
   CopyRules rules() const;
+  uint64_t lane_of(uint64_t device) const;
   void write_to_log(policy::SampleFileId file, const Copy& copy, bool leaves);
   bool announce(const policy::PlannedFetch& planned);
   CopyJob job_of(const policy::PlannedFetch& planned);
@@ -123,6 +126,7 @@ class Stage {
   void checked(const policy::PlannedFetch& fetch, uint64_t begun_ns, const CopyResult& result);
   void failed(const policy::PlannedFetch& fetch, const CopyResult& result);
   void give_up(policy::SampleFileId file);
+  void abandon_late(uint64_t before_ns);
   void remove(policy::SampleFileId file);
   void drop_below(const std::string& path);
   void mounts_changed();

@@ -77,28 +77,32 @@ def figures(place, argv, **settings):
     return done, found
 
 
+def check(place, folder, workers, when, how):
+    argv = [sys.executable, "-c", JOB, folder, str(workers), when, how]
+    what = f"{workers} workers, opened {when}, by {how}"
+    plain = place.run(argv, library=None, timeout=120)
+    claim(plain.returncode == 0, plain.stderr)
+    under, found = figures(place, argv)
+    harness.same(plain, under, what)
+    begun = {name: found[name] for name in ("sample_hits", "sample_late", "sample_misses")}
+    # Two epochs after the one that was watched. How many come late is the machine's affair.
+    known = sum(begun.values())
+    begun["off"] = found["records_off"]  # what explains misses (harm_watch.h)
+    harness.in_time(known >= 1.9 * COUNT, f"{what}: places of {known} samples were known: {begun}")
+    harness.in_time(begun["sample_misses"] < 0.2 * known, f"{what}: {begun}")
+    harness.in_time(begun["sample_hits"] > 0, f"{what}: {begun}")
+    under, found = figures(place, argv, SLUICE_PYTHON="off")
+    harness.same(plain, under, what + ", adapter off")
+    claim(found["sample_hits"] == found["sample_misses"] == 0, f"{what}: adapter off: {found}")
+
+
 def test(place):
     folder = os.path.join(place.work, "db")
     done = place.run([sys.executable, "-c", MAKE, folder], library=None)
     claim(done.returncode == 0, done.stderr)
     cases = (2, "early", "get"), (2, "late", "cursor"), (0, "early", "get")
     for workers, when, how in harness.in_turn(cases, 2):
-        argv = [sys.executable, "-c", JOB, folder, str(workers), when, how]
-        what = f"{workers} workers, opened {when}, by {how}"
-        plain = place.run(argv, library=None, timeout=120)
-        claim(plain.returncode == 0, plain.stderr)
-        under, found = figures(place, argv)
-        harness.same(plain, under, what)
-        begun = {name: found[name] for name in ("sample_hits", "sample_late", "sample_misses")}
-        # Two epochs after the one that was watched. How many come late is the machine's affair.
-        known = sum(begun.values())
-        begun["off"] = found["records_off"]  # what explains misses (harm_watch.h)
-        claim(known >= 1.9 * COUNT, f"{what}: places of {known} samples were known: {begun}")
-        claim(begun["sample_misses"] < 0.2 * known, f"{what}: {begun}")
-        claim(begun["sample_hits"] > 0, f"{what}: {begun}")
-        under, found = figures(place, argv, SLUICE_PYTHON="off")
-        harness.same(plain, under, what + ", adapter off")
-        claim(found["sample_hits"] == found["sample_misses"] == 0, f"{what}: adapter off: {found}")
+        harness.repeated(place, check, place, folder, workers, when, how)
 
 
 if __name__ == "__main__":

@@ -159,17 +159,21 @@ def test(place):
     script = os.path.join(place.work, "job.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(JOB)
+
+    def learned(least, otherwise, kind, *how, **interrupted):
+        def check():
+            found, _ = known(place, script, folder, kind, *how, **interrupted)
+            harness.in_time(found > least, f"{kind}: {found} epochs: {otherwise}")
+        harness.repeated(place, check)
+
     rows = [(kind, workers, begun) for kind in ("rows", "open")
             for workers, begun in ((0, "fork"), (2, "fork"), (2, "spawn"))]
     for kind, workers, begun in harness.in_turn(rows, 2):
-        found, _ = known(place, script, folder, kind, workers, begun)
-        claim(found > EPOCHS - 0.5, f"{kind}: {found} epochs: no row was guessed")
+        learned(EPOCHS - 0.5, "no row was guessed", kind, workers, begun)
     for workers in harness.in_turn((0, 2), 1):
-        found, _ = known(place, script, folder, "values", workers)
-        claim(found > EPOCHS - 1.3, f"values: {found} epochs: what was touched is not known")
+        learned(EPOCHS - 1.3, "what was touched is not known", "values", workers)
     # Tracing costs something of its own: it is less than without.
-    found, _ = known(place, script, folder, "values", 2, interrupted=True)
-    claim(found > 1.2, f"values: {found} epochs: looking was given up")
+    learned(1.2, "looking was given up", "values", 2, interrupted=True)
     # What a private mapping holds may be the job's own: it is left alone.
     claim(known(place, script, folder, "private", 0)[0] < 0.1, "a private mapping was looked at")
     # What is written is there in the next epoch; and threads that read side by side are not confused.

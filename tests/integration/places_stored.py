@@ -155,7 +155,7 @@ def check_damaged(jobs):
         file.write(good)
     claim(jobs.known("a bit is wrong") <= EPOCHS - 0.9, "it was believed")
     claim(path in jobs.log(), "nothing was said")
-    in_time(jobs.known("mended") > EPOCHS - 0.3, "not stored anew")
+    in_time(jobs.known("mended") > EPOCHS - 0.3, "not stored again")
     os.unlink(path)
     os.mkdir(path)
     jobs.known("a folder is in its place")

@@ -2,7 +2,6 @@
 #include "optimizer/services/stage/copy_log.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,13 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/with_mailbox.h"
+
 namespace sluice::optimizer {
 namespace {
 
 using policy::SampleFileId;
 using policy::SessionId;
 
-constexpr uint32_t kSamples = 100, kBytes = 20'000, kLimitMs = 60'000;
+constexpr uint32_t kSamples = 100, kBytes = 20'000;
 constexpr SessionId kJob{1};
 
 class NothingCached : public policy::Residency {
@@ -29,7 +30,7 @@ class NothingCached : public policy::Residency {
   bool known(policy::FileId /*file*/) const override { return false; }
 };
 
-class CopyLogTest : public ::testing::Test {
+class CopyLogTest : public test::WithMailbox {
  protected:
   void SetUp() override {
     std::string name = testing::TempDir() + "copy-log-XXXXXX";
@@ -49,16 +50,6 @@ class CopyLogTest : public ::testing::Test {
     publish(1);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  // Until the condition is true, runs what other threads pass on.
-  template <typename Condition>
-  void until(Condition condition) {
-    while (!condition()) {
-      pollfd ready = {mailbox_->fd(), POLLIN, 0};
-      ASSERT_EQ(poll(&ready, 1, kLimitMs), 1) << "nothing came";
-      mailbox_->run([](const std::exception& error) { FAIL() << error.what(); });
-    }
-  }
 
   static std::vector<uint32_t> order(uint32_t epoch) {
     std::vector<uint32_t> order(kSamples);
@@ -109,7 +100,6 @@ class CopyLogTest : public ::testing::Test {
   std::vector<SampleFileId> file_;
   uint32_t bytes_ = kBytes;
   std::string folder_;
-  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   CopyLog log_{mailbox_, &plans_};
 };
 

@@ -2,37 +2,26 @@
 #include "optimizer/services/stage/copy_packer.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "tests/unit/pack_data.h"
+#include "tests/unit/with_mailbox.h"
 
 namespace sluice::optimizer {
 namespace {
 
-constexpr int kLimitMs = 60'000;
 constexpr uint64_t kBytes = 1 << 30;
 
-class CopyPackerTest : public ::testing::Test {
+class CopyPackerTest : public test::WithMailbox {
  protected:
-  // Until the condition is true, runs what other threads pass on.
-  template <typename Condition>
-  void until(Condition condition) {
-    while (!condition()) {
-      pollfd ready = {mailbox_->fd(), POLLIN, 0};
-      ASSERT_EQ(poll(&ready, 1, kLimitMs), 1) << "nothing came";
-      mailbox_->run([](const std::exception& error) { FAIL() << error.what(); });
-    }
-  }
   void use(const test::TemporaryFolder& folder) {
     packer_.use(folder.path, kBytes);
     until([this] { return packer_.packs() != nullptr; });
   }
 
-  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   test::TemporaryFolder folder_, other_;
   CopyPacker packer_{mailbox_};
 };

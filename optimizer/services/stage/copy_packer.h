@@ -28,7 +28,7 @@ class CopyPacker {
   void release();
   // Packs the copy later, unless no packs are in use or more than `most` bytes would wait for it.
   void pack(const std::string& path, std::shared_ptr<CopyToPack> copy, uint64_t most);
-  // null: none in use. Whoever releases them last, they are not closed on the core thread.
+  // null: none in use. Wherever they are released last, they are not closed on the core thread.
   const std::shared_ptr<PackStore>& packs() const { return packs_; }
   // The present or last state of the packs; nullopt: none were requested.
   std::optional<PackStore::View> view() const;

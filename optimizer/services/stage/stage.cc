@@ -13,7 +13,6 @@ namespace sluice::optimizer {
 
 using policy::CopyMounts;
 using policy::CopyTable;
-using policy::FileTable;
 using policy::PlannedFetch;
 using policy::SampleFileId;
 using policy::StagePlan;

@@ -74,10 +74,9 @@ uint64_t memory_left(const MemoryFacts& facts, uint64_t staged) {
   return left + staged;
 }
 
-constexpr uint64_t kSparedShare = 64;  // divisor of what is left
-
 void MemoryShares::update(const MemoryFacts& facts, uint64_t wish, uint64_t staged) {
   budget_ = budget_bytes(facts, wish, staged);
+  constexpr uint64_t kSparedShare = 64;
   const uint64_t left = memory_left(facts, staged);
   stage_most_ = left / 4 * 3;
   spared_ = left / kSparedShare;

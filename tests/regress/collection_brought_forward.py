@@ -11,7 +11,8 @@ from harness import claim
 
 # How many objects generation 1 has, and how many PyTorch's user may allocate until everything is collected; and what the
 # adapter must leave alone. The collector counts in steps of a generation, so a few objects more may be a step: what was
-# allocated before PyTorch is imported is varied, too.
+# allocated before PyTorch is imported is varied, too. Where sitecustomize.py has no compiled copy yet, Python compiles it
+# before the adapter can note any count: one step of generation 0.
 JOB = """
 import gc, sys
 before = [[] for _ in range(int(sys.argv[2]))]
@@ -45,7 +46,8 @@ print(*state())
 """
 BEFORE = 300  # objects
 ABOUT = [BEFORE - 200, BEFORE, BEFORE + 200]
-NEAR = 100  # objects; 2,500 earlier before
+NEAR = 100  # objects
+STEP = 700  # objects until generation 0 is collected; 2,500 earlier before, and 1,452 of generation 1 not counted
 
 
 def output(place, python, mode, before, library):
@@ -67,7 +69,8 @@ def test(place):
             state, numbers = output(place, python, mode, BEFORE, harness.LIBRARY)
             claim(plain[0][0] == state, f"{python}, {mode}: {state} where it was {plain[0][0]}")
             for number, without in zip(numbers, zip(*(numbers for _, numbers in plain))):
-                claim(min(without) - NEAR < number < max(without) + NEAR, f"{python}: {number} objects, {without} without")
+                near = min(without) - STEP - NEAR < number < max(without) + STEP + NEAR
+                claim(near, f"{python}, {mode}: {numbers} objects, {[numbers for _, numbers in plain]} without")
 
 
 if __name__ == "__main__":

@@ -238,6 +238,11 @@ void access_(fuse_req_t request, fuse_ino_t node, int mask) {
   fuse_reply_err(request, error);
 }
 
+// Closing a file that was only read asks nothing of most storage: the kernel does not ask again.
+void flush_file(fuse_req_t request, fuse_ino_t, fuse_file_info*) {
+  fuse_reply_err(request, filesystem(request).settings.flush ? 0 : ENOSYS);
+}
+
 // The kernel refuses writing to a mount that is read-only; this answers if it was remounted.
 template <typename... Arguments>
 void refuse(fuse_req_t request, Arguments...) {
@@ -261,7 +266,7 @@ fuse_lowlevel_ops make_operations() {
   ops.readdir = read_folder;
   ops.readdirplus = read_folder_plus;
   ops.releasedir = release_folder;
-  // No flush: closing a file that was only read asks nothing of the storage.
+  ops.flush = flush_file;
   ops.setattr = refuse;
   ops.mknod = refuse;
   ops.mkdir = refuse;

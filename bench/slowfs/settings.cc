@@ -138,6 +138,7 @@ bool parse_settings(int argc, char** argv, Settings* settings, int* status) {
   app.add_flag("!--no-keep-cache", s.keep_cache, "drop a file's page cache when it is opened");
   app.add_flag("--cache-folders", s.cache_folders,
                "listings are cached and folders opened without a request, as by NFS");
+  app.add_flag("--flush", s.flush, "each close of a file waits for an answer");
   app.add_option("--hang-after", s.hang_after, "reads hang once so many bytes have been read")
       ->check(bytes());
   app.add_option("--fail-after", s.fail_after, "reads fail (EIO) once so many bytes were read")

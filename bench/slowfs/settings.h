@@ -21,6 +21,7 @@ struct Settings {
   double entry_timeout_s = 1;     // seconds; names that do not exist are remembered as long
   bool keep_cache = true;         // page cache survives open()
   bool cache_folders = false;     // the kernel caches listings, and opens folders by itself
+  bool flush = false;             // closing a file is a request, which takes no time of its own
   uint64_t hang_after = UINT64_MAX;  // bytes
   uint64_t fail_after = UINT64_MAX;  // bytes
   std::string stats;                 // absolute, or empty

@@ -3,6 +3,7 @@
 #include "preload/session/launch.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,9 +24,18 @@ struct Start {
   int error;
 };
 
+// Nothing is closed here: the copy of a descriptor may be of a file system that answers nothing,
+// and NFS and FUSE ask it at each close. The kernel closes them once the program has its own
+// memory, and no process waits for this one any more.
+void close_all_on_exec() {
+  if (!sys::failed(sys::call(SYS_close_range, 0, ~0U, CLOSE_RANGE_CLOEXEC))) return;
+  for (int fd = 0; fd < 65536; ++fd) sys::call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+}
+
 int run_program(void* raw) {
   auto* start = static_cast<Start*>(raw);
   static const char* const kEnvironment[] = {"PATH=/usr/bin:/bin", nullptr};
+  close_all_on_exec();
   const long result = sys::call(SYS_execve, sys::word(start->program), sys::word(start->argv),
                                 sys::word(kEnvironment));
   start->error = static_cast<int>(-result);
@@ -48,12 +58,6 @@ void default_signals() {
 int leave_the_job(void* raw) {
   auto* start = static_cast<Start*>(raw);
   sys::call(SYS_setsid);
-  if (sys::failed(sys::call(SYS_close_range, 0, ~0U, 0))) {
-    for (int fd = 0; fd < 65536; ++fd) sys::close(fd);
-  }
-  sys::call(SYS_openat, AT_FDCWD, sys::word("/dev/null"), O_RDWR);
-  sys::call(SYS_dup2, 0, 1);
-  sys::call(SYS_dup2, 0, 2);
   sys::call(SYS_chdir, sys::word("/"));
   default_signals();
   sys::set_mask(0);
@@ -73,7 +77,9 @@ int launch_daemon(const char* program, const char* const* argv) {
   Start start = {program, argv, memory + kStackBytes, 0};
   const int saved_errno = errno;
   // No exit signal: no SIGCHLD, and wait() without __WCLONE does not see it.
-  const int child = clone(leave_the_job, memory + 2 * kStackBytes, CLONE_VM | CLONE_VFORK, &start);
+  // It has the job's own descriptors, so that none is closed as it ends, which is waited for.
+  const int child =
+      clone(leave_the_job, memory + 2 * kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_FILES, &start);
   if (child > 0) {
     sys::call(SYS_wait4, child, 0, __WCLONE, 0);
   } else {

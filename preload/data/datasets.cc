@@ -74,8 +74,10 @@ bool resolve(const char* pattern, char* out, size_t size) {
   return more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
 }
 
-// Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it.
-bool matches(const char* pattern, const char* path) {
+// Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it. As it
+// is written, or, `linked`, as its folders are named that are symbolic links, which asks their
+// mounts.
+bool matches(const char* pattern, const char* path, bool linked) {
   char absolute[2048];
   if (pattern[0] != '/') {
     char folder[1024];
@@ -87,16 +89,14 @@ bool matches(const char* pattern, const char* path) {
     }
     pattern = absolute;
   }
+  if (!linked) return covers(pattern, path);
   char resolved[2048];
-  return covers(pattern, path) ||
-         (resolve(pattern, resolved, sizeof resolved) && covers(resolved, path));
+  return resolve(pattern, resolved, sizeof resolved) && covers(resolved, path);
 }
 
-// Whether SLUICE_DATASET names the path. Sets *automatic if the list is empty or contains `auto`.
-bool named(const char* path, bool* automatic) {
-  const char* list = patterns();
-  *automatic = *list == '\0';
-  for (const char* at = list; *at != '\0';) {
+// Whether an entry of SLUICE_DATASET matches(). Sets *automatic if the list contains `auto`.
+bool listed(const char* path, bool linked, bool* automatic) {
+  for (const char* at = patterns(); *at != '\0';) {
     const char* end = strchrnul(at, ':');
     char pattern[1024];
     const auto length = static_cast<size_t>(end - at);
@@ -105,14 +105,22 @@ bool named(const char* path, bool* automatic) {
       pattern[length] = '\0';
       if (strcmp(pattern, "auto") == 0) {
         *automatic = true;
-      } else if (matches(pattern, path)) {
-        dataset_matched();
+      } else if (matches(pattern, path, linked)) {
         return true;
       }
     }
     at = *end == ':' ? end + 1 : end;
   }
   return false;
+}
+
+// Whether SLUICE_DATASET names the path. Sets *automatic if the list is empty or contains `auto`.
+// An entry whose mount answers nothing holds up no file that another one names as it is written.
+bool named(const char* path, bool* automatic) {
+  *automatic = *patterns() == '\0';
+  if (!listed(path, false, automatic) && !listed(path, true, automatic)) return false;
+  dataset_matched();
+  return true;
 }
 
 bool read_meta(int fd, off_t at, LmdbMeta* out) {

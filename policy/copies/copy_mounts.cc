@@ -5,8 +5,10 @@
 namespace sluice::policy {
 namespace {
 
-constexpr size_t kMostMounts = 64;    // with idle unknown ones
-constexpr double kMostBusyNs = 50e6;  // by a package: beyond that it is not the link that is slow
+constexpr size_t kMostMounts = 64;  // with idle unknown ones
+// By a package: beyond that it is not the link that is slow.
+constexpr uint64_t kMostBusyNs = 50'000'000;
+constexpr uint64_t kRecent = 16;  // packages, about
 
 }  // namespace
 
@@ -67,14 +69,18 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
   return sum;
 }
 
-void CopyMounts::begin_package(size_t files, uint64_t now_ns) {
-  const auto packages = mounts_.find(kPackages);
-  const double rate = packages == mounts_.end() ? 0 : packages->second.model.bandwidth();
-  if (rate <= 0) return;
-  const double busy_ns = std::min(static_cast<double>(files) * 1e9 / rate, kMostBusyNs);
+void CopyMounts::begin_package(uint64_t now_ns) {
+  if (package_ns_ == 0) return;
   for (auto& [device, mount] : mounts_) {
-    if (is_storage(device)) mount.model.set_busy(static_cast<uint64_t>(busy_ns), now_ns);
+    if (is_storage(device)) mount.model.set_busy(std::min(package_ns_, kMostBusyNs), now_ns);
   }
+}
+
+// The least of the last ones: what others take longer they wait behind the files in flight, of
+// which there would be more and more.
+void CopyMounts::end_package(uint64_t took_ns) {
+  if (took_ns == 0) return;  // not known
+  package_ns_ = package_ns_ == 0 ? took_ns : std::min(took_ns, package_ns_ + package_ns_ / kRecent);
 }
 
 uint64_t CopyMounts::window(uint64_t spread, uint64_t now_ns, uint64_t depths) const {

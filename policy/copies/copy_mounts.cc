@@ -6,7 +6,7 @@ namespace sluice::policy {
 namespace {
 
 constexpr size_t kMostMounts = 64;  // with idle unknown ones
-// By a package: beyond that it is not the link that is slow.
+// How long a package may keep a link busy: beyond that it is not the link that is slow.
 constexpr uint64_t kMostBusyNs = 50'000'000;
 constexpr uint64_t kRecent = 16;  // packages, about
 
@@ -76,8 +76,8 @@ void CopyMounts::begin_package(uint64_t now_ns) {
   }
 }
 
-// The least of the last ones: what others take longer they wait behind the files in flight, of
-// which there would be more and more.
+// The least of the last ones: what the others took beyond it they waited behind the files in
+// flight, whose number would grow and grow.
 void CopyMounts::end_package(uint64_t took_ns) {
   if (took_ns == 0) return;  // not known
   package_ns_ = package_ns_ == 0 ? took_ns : std::min(took_ns, package_ns_ + package_ns_ / kRecent);

@@ -66,10 +66,11 @@ class CopyMounts {
            FetchTime time = {});
   void set_device(SampleFileId file, uint64_t device);
 
-  // A package is read: on the link of what may be the same storage. So much more has to be in
+  // A package is read, on the link of what may be the same storage: as much more has to be in
   // flight there as keeps it busy for the time that packages take.
   void begin_package(uint64_t now_ns);
   void end_package(uint64_t took_ns);
+  uint64_t package_ns() const { return package_ns_; }  // that it takes; 0: not known yet
 
   // Sums over all mounts: requests in flight, how many are allowed, bytes arriving per second.
   struct Flow {
@@ -98,7 +99,7 @@ class CopyMounts {
   std::vector<uint64_t> folder_device_;  // by folder; 0: not known
   std::map<uint64_t, Mount> mounts_;
   uint64_t flying_ = 0;
-  uint64_t package_ns_ = 0;  // that reading a package takes at least; 0: not known yet
+  uint64_t package_ns_ = 0;
 };
 
 }  // namespace sluice::policy

@@ -100,8 +100,8 @@ void StagePlan::start_with_companions(SampleFileId file, SessionId session, uint
   const Companions others =
       companions && !first.check && !first.to_cache ? companions(file) : Companions();
   if (!others.files.empty()) first.chunk_for = first.token;
-  if (others.package) {
-    first.package = !others.files.empty();
+  if (others.package && !others.files.empty()) {
+    first.package = true;
     mounts_.begin_package(now_ns);
   }
   fetches->push_back(first);
@@ -140,7 +140,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   copy->took_ns = (now_ns - std::min(now_ns, copy->issued_ns)) /
                   std::max(1U, mounts_.at(copy->device).in_flight);
   mounts_.end(*copy, bytes, from_storage ? Counts::kRateAndLatency : Counts::kRate, now_ns, time);
-  if (fetch.package) mounts_.end_package(time.took_ns);
+  if (fetch.package && !from_storage) mounts_.end_package(time.took_ns);
   files_.set_bytes(fetch.file, bytes);
   mounts_.set_device(fetch.file, device);
   if (copy->dropped || charged > room_.limit()) {

@@ -38,7 +38,7 @@ struct PlannedFetch {
   // It comes with a chunk that is read whole, for the fetch that this one names with its token: for
   // itself, or as a companion of the one before.
   uint64_t chunk_for = 0;
-  bool package = false;  // a package is read whole for it
+  bool package = false;  // a package is to be read whole for it
 };
 
 class StagePlan {

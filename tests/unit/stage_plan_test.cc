@@ -141,6 +141,35 @@ TEST_F(StagePlanTest, AFileThatBringsOthersIsFetchedAlthoughItHasACopy) {
   EXPECT_TRUE(plan.table().retains(file(2))) << "it came before it was requested";
 }
 
+// Of one whose chunk could not be read the first file was taken for all of it: the queue was too
+// short for the next thirty.
+TEST_F(StagePlanTest, OnlyPackagesThatWereReadAreTimed) {
+  plan.room().set_policy(PolicyKind::kNeeded);
+  plan.room().set_budget(20 * FileTable::charge(kBytes), 1000);
+  std::vector<int> others = {2, 3};
+  plan.companions = [&](SampleFileId) {
+    return StagePlan::Companions{numbers(std::exchange(others, {})), true};
+  };
+  const auto fetch = [&](int i, bool from_storage) {
+    EXPECT_EQ(plan.judge(file(i), now, SessionId{1}), FetchVerdict::kTake);
+    plan.start_with_companions(file(i), SessionId{1}, now, DatasetId{1}, &flying);
+    const PlannedFetch first = flying.front();
+    plan.on_staged(first, kDevice, kBytes, FileTable::charge(kBytes), now, from_storage,
+                   {now, 5 * kMillisecond});
+    there.insert(file(i));
+    flying.erase(flying.begin());
+    arrive();
+    return first.package;
+  };
+  EXPECT_TRUE(fetch(1, true)) << "a package";
+  EXPECT_EQ(plan.mounts().package_ns(), 0U) << "its chunk was not read";
+  EXPECT_FALSE(fetch(4, false)) << "nothing comes with it";
+  EXPECT_EQ(plan.mounts().package_ns(), 0U);
+  others = {6, 7};
+  EXPECT_TRUE(fetch(5, false));
+  EXPECT_EQ(plan.mounts().package_ns(), 5 * kMillisecond);
+}
+
 TEST_F(StagePlanTest, CompanionsTakeNoRoomThatIsNotThere) {
   plan.room().set_policy(PolicyKind::kNeeded);
   plan.room().set_budget(3 * FileTable::charge(kBytes), 1000);

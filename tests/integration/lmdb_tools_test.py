@@ -156,8 +156,9 @@ def make_words(folder, out, count=3000):
 
 
 def kill_when_grown(words, out, size):
-    """Runs until data.mdb has `size` bytes, then SIGKILL. True if it was still at it."""
-    child = subprocess.Popen([lmdb_testing.TOOL, *words], stderr=subprocess.DEVNULL,
+    """Runs until data.mdb has `size` bytes, then SIGKILL. True if it was still at it: on a busy machine it is to be
+    slower than what looks at it."""
+    child = subprocess.Popen(["nice", "-n", "19", lmdb_testing.TOOL, *words], stderr=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL)
     data = f"{out}.partial/result/data.mdb"
 

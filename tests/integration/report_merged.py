@@ -25,6 +25,17 @@ def read(path):
         return json.load(text)
 
 
+def merges(place, path, script, count, library, words, more):
+    before = read(path)["job"]
+    shell(place, script, path, library, words, **more)
+    found = read(path)
+    what = f"{words}: {script}: {found}"
+    claim(found["job"] != before, f"one job with the one before; {what}")
+    # A process waits for the others' reports, and for the optimizer, only so long.
+    harness.in_time(found["processes"] == count and found["mappings_armed"] == 2 * count, what)
+    claim(len(found["history"]["time_ns"]) == len(found["history"]["read_bytes"]), what)
+
+
 def test(place):
     path = os.path.join(place.work, "reports", "report.json")
     os.mkdir(os.path.dirname(path))
@@ -36,13 +47,7 @@ def test(place):
         more = dict(place.environment(), LD_PRELOAD=None) if library is None else {}
         for script, count in ((f"{STEP}; true; {STEP}", 2), (f"{STEP} & {STEP} & {STEP} & wait", 3),
                               (f"{STEP} & {STEP}; sh -c {shlex.quote(STEP)}; wait", 3)):
-            before = read(path)["job"]
-            shell(place, script, path, library, words, **more)
-            found = read(path)
-            what = f"{words}: {script}: {found}"
-            claim(found["job"] != before, f"one job with the one before; {what}")
-            claim(found["processes"] == count and found["mappings_armed"] == 2 * count, what)
-            claim(len(found["history"]["time_ns"]) == len(found["history"]["read_bytes"]), what)
+            harness.repeated(place, merges, place, path, script, count, library, words, more)
     page = os.path.join(place.work, "page.html")
     made = place.run([os.path.join(harness.BUILD, "sluice"), "report", path, "--out", page], library=None)
     claim(made.returncode == 0, made.stderr)

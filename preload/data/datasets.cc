@@ -74,9 +74,9 @@ bool resolve(const char* pattern, char* out, size_t size) {
   return more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
 }
 
-// Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it. As it
-// is written, or, `linked`, as its folders are named that are symbolic links, which asks their
-// mounts.
+// Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it.
+// Compares it as it is written or, with `linked`, with its symbolic links resolved, which asks
+// their mounts.
 bool matches(const char* pattern, const char* path, bool linked) {
   char absolute[2048];
   if (pattern[0] != '/') {

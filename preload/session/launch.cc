@@ -24,9 +24,9 @@ struct Start {
   int error;
 };
 
-// Nothing is closed here: the copy of a descriptor may be of a file system that answers nothing,
-// and NFS and FUSE ask it at each close. The kernel closes them once the program has its own
-// memory, and no process waits for this one any more.
+// Nothing is closed here: the copy of a descriptor may be of a file system that answers nothing.
+// FUSE asks it at each close, NFS where the file is open for writing. The kernel closes them once
+// the program has its own memory, and no process waits for this one any more.
 void close_all_on_exec() {
   if (!sys::failed(sys::call(SYS_close_range, 0, ~0U, CLOSE_RANGE_CLOEXEC))) return;
   for (int fd = 0; fd < 65536; ++fd) sys::call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
@@ -77,7 +77,7 @@ int launch_daemon(const char* program, const char* const* argv) {
   Start start = {program, argv, memory + kStackBytes, 0};
   const int saved_errno = errno;
   // No exit signal: no SIGCHLD, and wait() without __WCLONE does not see it.
-  // It has the job's own descriptors, so that none is closed as it ends, which is waited for.
+  // It shares the job's table of descriptors, so that its end, which is waited for, closes nothing.
   const int child =
       clone(leave_the_job, memory + 2 * kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_FILES, &start);
   if (child > 0) {

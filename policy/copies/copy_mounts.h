@@ -67,7 +67,7 @@ class CopyMounts {
   void set_device(SampleFileId file, uint64_t device);
 
   // A package is read, on the link of what may be the same storage: as much more has to be in
-  // flight there as keeps it busy for the time that packages take.
+  // flight there as keeps it busy for the time that a file waits behind packages.
   void begin_package(uint64_t now_ns);
   void end_package(uint64_t took_ns);
   uint64_t package_ns() const { return package_ns_; }  // that it takes; 0: not known yet
@@ -99,7 +99,8 @@ class CopyMounts {
   std::vector<uint64_t> folder_device_;  // by folder; 0: not known
   std::map<uint64_t, Mount> mounts_;
   uint64_t flying_ = 0;
-  uint64_t package_ns_ = 0;
+  uint64_t package_ns_ = 0;               // that one takes
+  uint64_t begun_ns_ = 0, every_ns_ = 0;  // when the last began; the mean time between two
 };
 
 }  // namespace sluice::policy

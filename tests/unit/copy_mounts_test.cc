@@ -44,31 +44,53 @@ class BusyMount {
   uint64_t free_ = 0;
 };
 
-// A package took as long as fifty files. How many of its samples are of use says nothing about how
-// long it is on the link: by these the queue was a third of what it had to be.
-TEST(CopyMountsTest, WhatIsInFlightOutlastsAPackage) {
+class PackagesTest : public testing::Test {
+ protected:
+  PackagesTest() { mount.run(3000 * kMillisecond); }
+
+  // Packages that take so long, one after the other, each a while after the one before.
+  void packages(int count, uint64_t take_ns, uint64_t every_ns) {
+    for (int i = 0; i < count; ++i) {
+      mount.now += every_ns;
+      mounts.begin_package(mount.now);
+      mounts.end_package(take_ns);
+    }
+    mounts.begin_package(mount.now);
+  }
+
   FileTable files;
-  CopyMounts mounts(&files);
-  BusyMount mount(&mounts);
-  mount.run(3000 * kMillisecond);
+  CopyMounts mounts{&files};
+  BusyMount mount{&mounts};
+};
+
+// How many of a package's samples are of use says nothing about how long it is on the link: by
+// these the queue was a third of what it had to be.
+TEST_F(PackagesTest, WhatIsInFlightOutlastsThem) {
   const unsigned alone = mount.depth();
   EXPECT_LT(alone, 45U);
   mounts.begin_package(mount.now);
   EXPECT_EQ(mount.depth(), alone) << "nothing is known of packages";
-  mounts.end_package(25 * kMillisecond);
-  mounts.begin_package(mount.now);
+  packages(50, 25 * kMillisecond, 25 * kMillisecond);
   EXPECT_GE(mount.depth(), alone + 40) << "for the 25 ms of a package";
-  for (int i = 0; i < 10; ++i) mounts.end_package(60 * kMillisecond);
-  mounts.end_package(25 * kMillisecond);
-  mounts.begin_package(mount.now);
+  packages(10, 60 * kMillisecond, 25 * kMillisecond);
+  packages(1, 25 * kMillisecond, 25 * kMillisecond);
   EXPECT_LE(mount.depth(), alone + 60) << "what waited behind the queue made it longer";
-  for (int i = 0; i < 100; ++i) mounts.end_package(5000 * kMillisecond);
-  mounts.begin_package(mount.now);
+  packages(100, 5000 * kMillisecond, 25 * kMillisecond);
   EXPECT_GE(mount.depth(), alone + 80);
   EXPECT_LE(mount.depth(), alone + 130) << "a mount that hangs is not the link";
   mounts.end_package(0);
   mount.run(StorageModel::kBusyForNs + kMillisecond);
   EXPECT_LE(mount.depth(), 2 * alone) << "long after the last package";
+}
+
+// The longer queue took memory from what is retained: at 12 % of substitutes hits fell from 0.337
+// to 0.316 for packages that held nothing up.
+TEST_F(PackagesTest, WhereTheyAreRareTheQueueStaysShort) {
+  const unsigned alone = mount.depth();
+  packages(100, 20 * kMillisecond, 100 * kMillisecond);
+  EXPECT_LE(mount.depth(), alone + 10);
+  packages(100, 20 * kMillisecond, 25 * kMillisecond);
+  EXPECT_GE(mount.depth(), alone + 30);
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
 #include "preload/base/own_stack.h"
 #include "preload/base/settings.h"
@@ -37,7 +34,6 @@ static_assert(sizeof(LmdbMeta) == 152);
 constexpr uint32_t kLmdbMagic = 0xBEEFC0DE;
 constexpr uint32_t kMaxLmdbPage = 64 << 10;
 constexpr uint32_t kMinLmdbPage = 256;
-constexpr size_t kPattern = 2048;  // bytes of an entry of SLUICE_DATASET, with its NUL
 
 const char* patterns() {
   const char* text = g_settings.text[static_cast<size_t>(protocol::Option::kDataset)];
@@ -53,94 +49,54 @@ bool covers(const char* pattern, const char* path) {
   return fnmatch(pattern, path, 0) == 0;
 }
 
-enum class Link : uint8_t { kMissing, kNone, kFound };
-
 // Folders in `pattern` may be symbolic links: resolves the part before any wildcard to the kernel's
-// name, as open files are named. kNone: the name is the same, or there is no such part.
-Link resolve(const char* pattern, char* out, size_t size) {
+// name, as open files are named. False if there is no such part, or the name is the same.
+bool resolve(const char* pattern, char* out, size_t size) {
   size_t fixed = strcspn(pattern, "*?[\\");
   if (pattern[fixed] != '\0') {
     while (fixed > 0 && pattern[fixed - 1] != '/') --fixed;
   }
-  char folder[kPattern];
-  if (fixed == 0 || fixed >= sizeof folder) return Link::kNone;
+  char folder[2048];
+  if (fixed == 0 || fixed >= sizeof folder) return false;
   memcpy(folder, pattern, fixed);
   folder[fixed] = '\0';
   const long fd = sys::call(SYS_openat, AT_FDCWD, sys::word(folder), O_PATH | O_CLOEXEC);
-  if (sys::failed(fd)) return Link::kMissing;
+  if (sys::failed(fd)) return false;
   char link[32];
   snprintf(link, sizeof link, "/proc/self/fd/%ld", fd);
   const long length =
       sys::call(SYS_readlink, sys::word(link), sys::word(out), static_cast<long>(size - 1));
   sys::close(static_cast<int>(fd));
-  if (length <= 0) return Link::kMissing;
+  if (length <= 0) return false;
   const char* slash = pattern[fixed] != '\0' && length > 1 ? "/" : "";
   const int more =
       snprintf(out + length, size - static_cast<size_t>(length), "%s%s", slash, pattern + fixed);
-  const bool other =
-      more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
-  return other ? Link::kFound : Link::kNone;
-}
-
-// What an absolute entry of SLUICE_DATASET is by the kernel's names. Its mount is asked once, as
-// soon as it is there: later it may answer nothing, and holds up one thread at most if it does so
-// already. Links that are changed later are not followed.
-struct Resolved {
-  // kUnknown, kKnown, or the process of which a thread asks.
-  std::atomic<uint32_t> state{0};
-  char text[kPattern] = {};  // empty: nothing else than the entry
-};
-constexpr uint32_t kUnknown = 0, kKnown = UINT32_MAX;
-constexpr int kPatience = 100;      // milliseconds, for a thread that asks
-constinit Resolved g_resolved[16];  // of the first entries; others are asked for each file
-
-// Whether an entry covers the path by the kernel's names.
-bool covers_linked(size_t entry, const char* pattern, const char* path) {
-  char text[kPattern];
-  if (entry >= sizeof g_resolved / sizeof g_resolved[0]) {
-    return resolve(pattern, text, sizeof text) == Link::kFound && covers(text, path);
-  }
-  Resolved& known = g_resolved[entry];
-  uint32_t state = known.state.load(std::memory_order_acquire);
-  const auto own = static_cast<uint32_t>(sys::pid());
-  for (int waited = 0; state == own && waited < kPatience; ++waited) {
-    const timespec millisecond = {0, 1'000'000};
-    sys::call(SYS_nanosleep, sys::word(&millisecond), 0);
-    state = known.state.load(std::memory_order_acquire);
-  }
-  if (state != kKnown) {
-    // A thread of the process that forked this one does not go on here.
-    if (state == own || !known.state.compare_exchange_strong(state, own)) return false;
-    const Link found = resolve(pattern, text, sizeof text);
-    if (found == Link::kFound) memcpy(known.text, text, sizeof text);
-    if (found == Link::kNone) known.text[0] = '\0';
-    known.state.store(found == Link::kMissing ? kUnknown : kKnown, std::memory_order_release);
-    if (found == Link::kMissing) return false;
-  }
-  return known.text[0] != '\0' && covers(known.text, path);
+  return more >= 0 && static_cast<size_t>(length + more) < size && strcmp(pattern, out) != 0;
 }
 
 // Matches one entry of SLUICE_DATASET: a glob, a file, or a folder with all files below it.
 // Compares it as it is written or, with `linked`, with its symbolic links resolved, which asks
 // their mounts.
-bool matches(size_t entry, const char* pattern, const char* path, bool linked) {
-  if (pattern[0] == '/')
-    return linked ? covers_linked(entry, pattern, path) : covers(pattern, path);
-  char absolute[kPattern], folder[1024], resolved[kPattern];
-  if (sys::call(SYS_getcwd, sys::word(folder), sizeof folder) <= 0) return false;
-  if (strncmp(pattern, "./", 2) == 0) pattern += 2;
-  if (static_cast<size_t>(snprintf(absolute, sizeof absolute, "%s/%s", folder, pattern)) >=
-      sizeof absolute) {
-    return false;
+bool matches(const char* pattern, const char* path, bool linked) {
+  char absolute[2048];
+  if (pattern[0] != '/') {
+    char folder[1024];
+    if (sys::call(SYS_getcwd, sys::word(folder), sizeof folder) <= 0) return false;
+    if (strncmp(pattern, "./", 2) == 0) pattern += 2;
+    if (static_cast<size_t>(snprintf(absolute, sizeof absolute, "%s/%s", folder, pattern)) >=
+        sizeof absolute) {
+      return false;
+    }
+    pattern = absolute;
   }
-  if (!linked) return covers(absolute, path);
-  return resolve(absolute, resolved, sizeof resolved) == Link::kFound && covers(resolved, path);
+  if (!linked) return covers(pattern, path);
+  char resolved[2048];
+  return resolve(pattern, resolved, sizeof resolved) && covers(resolved, path);
 }
 
 // Whether an entry of SLUICE_DATASET matches(). Sets *automatic if the list contains `auto`.
 bool listed(const char* path, bool linked, bool* automatic) {
-  size_t entry = 0;
-  for (const char* at = patterns(); *at != '\0'; ++entry) {
+  for (const char* at = patterns(); *at != '\0';) {
     const char* end = strchrnul(at, ':');
     char pattern[1024];
     const auto length = static_cast<size_t>(end - at);
@@ -149,7 +105,7 @@ bool listed(const char* path, bool linked, bool* automatic) {
       pattern[length] = '\0';
       if (strcmp(pattern, "auto") == 0) {
         *automatic = true;
-      } else if (matches(entry, pattern, path, linked)) {
+      } else if (matches(pattern, path, linked)) {
         return true;
       }
     }

@@ -8,8 +8,9 @@ namespace {
 constexpr size_t kMostMounts = 64;  // with idle unknown ones
 // How long a package may keep a link busy: beyond that it is not the link that is slow.
 constexpr uint64_t kMostBusyNs = 50'000'000;
-constexpr uint64_t kMostBetweenNs = 1'000'000'000;  // of packages: then there was another pause
-constexpr uint64_t kRecent = 16;                    // packages, about
+constexpr uint64_t kPauseNs =
+    1'000'000'000;                // between packages: says nothing of how often they come
+constexpr uint64_t kRecent = 16;  // packages, about
 
 }  // namespace
 
@@ -74,17 +75,17 @@ CopyMounts::Flow CopyMounts::flow(uint64_t now_ns) const {
 // formula of Pollaczek and Khinchine). A queue for as long as one takes would be memory that is
 // better used where they are rare.
 void CopyMounts::begin_package(uint64_t now_ns) {
-  const uint64_t since_ns = std::min(now_ns - std::min(now_ns, begun_ns_), kMostBetweenNs);
-  if (begun_ns_ != 0) {
+  const uint64_t since_ns = now_ns - std::min(now_ns, begun_ns_);
+  if (begun_ns_ != 0 && since_ns < kPauseNs) {
     every_ns_ = every_ns_ == 0 ? since_ns : every_ns_ - every_ns_ / kRecent + since_ns / kRecent;
   }
   begun_ns_ = now_ns;
   if (package_ns_ == 0 || every_ns_ == 0) return;
-  const double share = static_cast<double>(package_ns_) / static_cast<double>(every_ns_);
+  const auto takes_ns = static_cast<double>(std::min(package_ns_, kMostBusyNs));
+  const double share = takes_ns / static_cast<double>(every_ns_);
   const double waits = share < 2.0 / 3 ? share / (2 * (1 - share)) : 1;
-  const auto busy_ns = static_cast<uint64_t>(waits * static_cast<double>(package_ns_));
   for (auto& [device, mount] : mounts_) {
-    if (is_storage(device)) mount.model.set_busy(std::min(busy_ns, kMostBusyNs), now_ns);
+    if (is_storage(device)) mount.model.set_busy(static_cast<uint64_t>(waits * takes_ns), now_ns);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "optimizer/io/read_at_once.h"
 #include "optimizer/io/transfer.h"
 #include "optimizer/packs/checksum.h"
 #include "protocol/unique_fd.h"
@@ -18,6 +17,19 @@ using protocol::PackEntry;
 namespace {
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
+// Reads `bytes` of the file into a buffer of whole blocks. 0, or an errno.
+int read_whole(int fd, uint64_t bytes, AlignedBuffer* buffer) {
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t got =
+        pread(fd, buffer->data() + done, buffer->size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return ENODATA;
+    done += static_cast<uint64_t>(got);
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -35,8 +47,7 @@ void ChunkRead::read() {
     return;
   }
   buffer_ = AlignedBuffer(bytes);
-  int error =
-      buffer_.size() == 0 ? ENOMEM : read_at_once(fd.get(), buffer_.data(), bytes, buffer_.size());
+  int error = buffer_.size() == 0 ? ENOMEM : read_whole(fd.get(), bytes, &buffer_);
   // A short read may leave an offset that O_DIRECT does not take, and a network file system may
   // refuse it altogether.
   if (error == EINVAL) {

@@ -1,6 +1,5 @@
 // One chunk, read whole: a pack whose members are read together. The first that needs a member
-// reads the file, with requests that are all in flight at once, and past the page cache where the
-// file system can.
+// reads the file, with one request and past the page cache where the file system can.
 #pragma once
 
 #include <cstdint>

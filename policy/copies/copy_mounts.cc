@@ -8,8 +8,8 @@ namespace {
 constexpr size_t kMostMounts = 64;  // with idle unknown ones
 // How long a package may keep a link busy: beyond that it is not the link that is slow.
 constexpr uint64_t kMostBusyNs = 50'000'000;
-constexpr uint64_t kPauseNs =
-    1'000'000'000;                // between packages: says nothing of how often they come
+// Between two packages, after which the time between them says nothing of how often they come.
+constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr uint64_t kRecent = 16;  // packages, about
 
 }  // namespace

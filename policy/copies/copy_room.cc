@@ -153,11 +153,12 @@ bool CopyRoom::make_room(uint64_t bytes) {
 }
 
 void CopyRoom::predict(const UpcomingFiles& coming) {
-  std::vector<bool> wanted(files_.size() + 1);
+  std::vector<uint8_t> wanted(files_.size() + 1);
   std::vector<SampleId> numbers;
   numbers.reserve(coming.order.size());
   for (const SampleFileId file : coming.order) {
-    wanted[number(file)] = true;
+    uint8_t& times = wanted[number(file)];
+    times += times < StagedCopy::kMostAwaited ? 1 : 0;
     numbers.push_back(number(file));
   }
   policy_->clear_order();

@@ -34,7 +34,7 @@ void CopyTable::count(const StagedCopy& copy, bool added) {
   const uint64_t bytes = added ? copy.charged : -copy.charged;
   used_ += bytes;
   if (copy.is_ahead()) ahead_ += bytes;
-  if (copy.state == State::kRetained && copy.awaited) awaited_ += bytes;
+  if (copy.state == State::kRetained && copy.awaited > 0) awaited_ += bytes;
 }
 
 StagedCopy& CopyTable::add(SampleFileId file, uint64_t charged) {
@@ -59,14 +59,18 @@ void CopyTable::set_state(SampleFileId file, StagedCopy& copy, State state) {
   copy.queued = true;
 }
 
-void CopyTable::set_awaited(StagedCopy& copy, bool awaited) {
+void CopyTable::set_awaited(StagedCopy& copy, uint8_t times) {
   count(copy, false);
-  copy.awaited = awaited;
+  copy.awaited = times;
   count(copy, true);
 }
 
+void CopyTable::end_awaited(StagedCopy& copy) {
+  if (copy.awaited > 0) set_awaited(copy, copy.awaited - 1);
+}
+
 std::vector<SampleFileId> CopyTable::await(
-    const std::vector<bool>& wanted, const std::unordered_map<SampleFileId, uint32_t>& readers) {
+    const std::vector<uint8_t>& wanted, const std::unordered_map<SampleFileId, uint32_t>& readers) {
   std::vector<SampleFileId> left;
   for (auto& [file, copy] : copies_) {
     set_awaited(copy, wanted[number(file)]);
@@ -74,11 +78,11 @@ std::vector<SampleFileId> CopyTable::await(
     copy.readers = coming == readers.end() ? 0 : coming->second;
     if (copy.readers > 0 && copy.state == State::kSpent) set_state(file, copy, State::kAhead);
     if (copy.readers > 0 || copy.state != State::kAhead) continue;
-    if (copy.awaited && !copy.to_cache) {
+    if (copy.awaited > 0 && !copy.to_cache) {
       set_state(file, copy, State::kRead);
       left.push_back(file);
     } else {
-      if (!copy.awaited) waste(copy);
+      if (copy.awaited == 0) waste(copy);
       set_state(file, copy, State::kSpent);
     }
   }

@@ -23,10 +23,10 @@ struct StagedCopy {
   bool checking = false;   // a check is in flight
   bool queued = false;     // among the spent ones, in CopyTable
   bool read = false;       // by any reader
-  bool awaited = false;    // in an order, and not read since that became known
   bool to_cache = false;   // no copy: the original's pages are cached
   bool companion = false;  // while being fetched: it comes with a chunk, for no reader yet
   bool brought = false;    // it came so
+  uint8_t awaited = 0;     // times in the orders that are left, or kMostAwaited if there are more
   uint64_t token = 0;      // of its fetch or check
   SessionId session{};     // that it was fetched for
   DatasetId dataset{};     // likewise
@@ -36,6 +36,8 @@ struct StagedCopy {
   uint64_t device = 0;
   uint64_t validated_ns = 0, issued_ns = 0, staged_ns = 0;
   StorageModel::Sample sample;
+
+  static constexpr uint8_t kMostAwaited = UINT8_MAX;
 
   bool is_ahead() const { return state == State::kFetching || state == State::kAhead; }
 };
@@ -63,11 +65,12 @@ class CopyTable {
   StagedCopy& add(SampleFileId file, uint64_t charged);
   void set_charged(StagedCopy& copy, uint64_t bytes);
   void set_state(SampleFileId file, StagedCopy& copy, State state);
-  void set_awaited(StagedCopy& copy, bool awaited);
-  // Awaited is what `wanted` is true of, by file, and each copy has as many coming readers as
+  void set_awaited(StagedCopy& copy, uint8_t times);
+  void end_awaited(StagedCopy& copy);  // once less: a reader has read it
+  // Each copy is awaited as many times as `wanted` says, by file, and has as many coming readers as
   // `readers` says. What was ahead and has none is spent if it is not awaited; if it is, it counts
   // as read and is returned, for the policy to decide.
-  std::vector<SampleFileId> await(const std::vector<bool>& wanted,
+  std::vector<SampleFileId> await(const std::vector<uint8_t>& wanted,
                                   const std::unordered_map<SampleFileId, uint32_t>& readers);
   void remove(SampleFileId file);  // a fetch that brought no copy
   void evict(SampleFileId file);   // the copy must be removed

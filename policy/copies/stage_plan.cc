@@ -162,7 +162,7 @@ bool StagePlan::on_staged(const PlannedFetch& fetch, uint64_t device, uint64_t b
   table_.set_charged(*copy, charged);
   copy->brought = std::exchange(copy->companion, false);
   // It came with another's chunk, or its reader's epoch was left and a later one reads it.
-  if (copy->readers == 0 && !copy->to_cache && (copy->brought || copy->awaited)) {
+  if (copy->readers == 0 && !copy->to_cache && (copy->brought || copy->awaited > 0)) {
     table_.set_state(fetch.file, *copy, State::kRead);
     room_.fit_policy();
     room_.offer_unread(fetch.file, *copy);
@@ -244,7 +244,7 @@ Hit StagePlan::on_read(SessionId session, SampleFileId file) {
       copy->state == State::kFetching) {  // its reader did not wait for the fetch
     room_.passed(file);
     if (copy != nullptr) {
-      table_.set_awaited(*copy, false);
+      table_.end_awaited(*copy);
       if (copy->readers > 0) --copy->readers;
     }
     return {};
@@ -254,7 +254,7 @@ Hit StagePlan::on_read(SessionId session, SampleFileId file) {
   hit.saved = demand(file);
   if (copy->to_cache) hit.saved.alone_ns /= kOpenShare;
   copy->read = true;
-  table_.set_awaited(*copy, false);
+  table_.end_awaited(*copy);
   if (copy->readers > 0) --copy->readers;
   if (copy->state == State::kAhead) {
     if (copy->readers > 0) {  // another reader needs it, too

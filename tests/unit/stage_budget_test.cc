@@ -125,6 +125,36 @@ TEST_F(StagePlanTest, AHeadStartEvictsNothingThatIsReadAgain) {
   EXPECT_EQ(ahead, kMany) << "nothing is read again";
 }
 
+// A sample that had been opened, and was read after the next epoch was predicted, did not count as
+// one that is read again: in its place the head start evicted hundreds that are.
+TEST_F(StagePlanTest, WhatIsReadAndIsReadAgainLeavesNoRoomAhead) {
+  constexpr int kRoom = 1400, kMany = 1000;
+  const uint64_t charge = FileTable::charge(kBytes);
+  plan.room().set_budget(kRoom * charge, 2 * kRoom);
+  std::vector<int> again(kRoom);
+  std::iota(again.begin(), again.end(), 0);
+  for (const int i : again) {
+    want(i);
+    arrive();
+    plan.on_read(SessionId{1}, file(i));
+  }
+  std::vector<int> order = again;
+  order.insert(order.begin(), kRoom / 2);
+  predict(order);
+  plan.on_read(SessionId{1}, file(kRoom / 2));
+  EXPECT_EQ(plan.table().awaited(), kRoom * charge);
+  plan.room().window(8, kMany, now);
+  int ahead = 0;
+  while (ahead < kMany && want(kRoom + ahead)) {
+    ++ahead;
+    arrive();
+  }
+  EXPECT_LE(ahead, kRoom / 32) << "but for what keeps the link busy";
+  EXPECT_FALSE(want(kRoom + kMany));
+  plan.on_read(SessionId{1}, file(kRoom / 2));
+  EXPECT_TRUE(want(kRoom + kMany)) << "it is read no more";
+}
+
 // The window after a chunk has brought a hundred files.
 uint64_t window_after(FileTable* files, bool package) {
   StagePlan plan(files);

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "optimizer/io/clock.h"
 #include "optimizer/packs/checksum.h"
@@ -21,6 +26,8 @@ constexpr uint64_t kTickNs = 1'000'000'000;
 // Samples' attributes beside those that every file has its own of: device, mode, owner. A dataset
 // has a few of them.
 constexpr size_t kMostKinds = 1024;
+// Chunks that are opened at the same time, and are open at the same time.
+constexpr size_t kOpeners = 16, kTogether = 256;
 
 uint64_t hash_of(std::string_view path) { return Checksum::of(path.data(), path.size()); }
 
@@ -36,6 +43,25 @@ uint64_t version_hash(uint64_t size, int64_t modified_s, uint32_t modified_ns, i
 
 bool is_whole(const PackKey& key, const PackEntry& entry) {
   return key.offset == 0 && key.length == entry.version.size && key.length <= UINT32_MAX;
+}
+
+// By several threads: on a network mount each chunk's head takes a few of its round trips.
+std::vector<OpenedPack> open_all(int folder, std::span<const uint32_t> numbers) {
+  std::vector<OpenedPack> opened(numbers.size());
+  std::atomic<size_t> next = 0;
+  const auto open_some = [&] {
+    for (size_t at = next++; at < numbers.size(); at = next++) {
+      opened[at] = PackFile::open(folder, pack_name(numbers[at]));
+    }
+  };
+  std::vector<std::jthread> others;
+  try {
+    while (others.size() < std::min(kOpeners, numbers.size()) - 1) others.emplace_back(open_some);
+  } catch (const std::system_error&) {  // no more threads: fewer do it
+  }
+  open_some();
+  others.clear();
+  return opened;
 }
 
 // What is the same of many files.
@@ -63,7 +89,15 @@ std::shared_ptr<ChunkStore> ChunkStore::open(const std::string& base, std::strin
     *reason = path + ": " + strerror(error);
     return nullptr;
   }
-  for (const uint32_t number : names.packs) store->damaged_ += store->add(number) ? 0 : 1;
+  const std::span<const uint32_t> numbers = names.packs;
+  for (size_t at = 0; at < numbers.size(); at += kTogether) {
+    const auto some = numbers.subspan(at, std::min(kTogether, numbers.size() - at));
+    const std::vector<OpenedPack> opened = open_all(store->folder_.get(), some);
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (opened[i].file != nullptr) store->add(pack_name(some[i]), *opened[i].file);
+      store->damaged_ += opened[i].file == nullptr ? 1 : 0;
+    }
+  }
   if (store->names_.empty()) {
     *reason = path + ": there are no chunks that can be read";
     return nullptr;
@@ -76,17 +110,14 @@ std::shared_ptr<ChunkStore> ChunkStore::open(const std::string& base, std::strin
   return store;
 }
 
-bool ChunkStore::add(uint32_t number) {
-  const std::string name = pack_name(number);
-  const OpenedPack opened = PackFile::open(folder_.get(), name);
-  if (opened.file == nullptr) return false;
+void ChunkStore::add(std::string name, const PackFile& file) {
   const auto chunk = static_cast<uint32_t>(names_.size());
-  names_.push_back(name);
-  chunk_bytes_.push_back(opened.file->bytes());
+  names_.push_back(std::move(name));
+  chunk_bytes_.push_back(file.bytes());
   first_.push_back(lengths_.size());
   uint32_t at = 0;
-  for (const PackEntry& entry : opened.file->entries()) {
-    const PackKey key = opened.file->key(entry);
+  for (const PackEntry& entry : file.entries()) {
+    const PackKey key = file.key(entry);
     lengths_.push_back(static_cast<uint32_t>(entry.length));
     const protocol::PackVersion& version = entry.version;
     versions_.push_back(version_hash(version.size, version.modified_s, version.modified_ns,
@@ -94,7 +125,6 @@ bool ChunkStore::add(uint32_t number) {
     if (is_whole(key, entry)) slots_.push_back({hash_of(key.path), {chunk, at}});
     ++at;
   }
-  return true;
 }
 
 std::optional<ChunkStore::Place> ChunkStore::find(std::string_view path) const {

@@ -24,6 +24,8 @@
 
 namespace sluice::optimizer {
 
+class PackFile;
+
 class ChunkStore {
  public:
   struct Place {
@@ -77,7 +79,7 @@ class ChunkStore {
   };
 
   ChunkStore() = default;
-  bool add(uint32_t number);
+  void add(std::string name, const PackFile& chunk);
   uint64_t number(Place place) const { return first_[place.chunk] + place.entry; }
   std::optional<uint32_t> kind_of(const protocol::StageStat& stat);
 

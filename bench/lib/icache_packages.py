@@ -22,7 +22,7 @@ GROUND, SCARCE = ground(2000), ground(500)
 # The published 256 are half a percent of CIFAR10's 50,000 samples, and so are these of 12,000: what six workers have in
 # flight is the same part of the memory.
 BATCH = 64
-PERCENTS, EACH, ROUNDS = (20, 40, 60, 80), 64, 3
+PERCENTS, EACH, ROUNDS = (20, 40, 60, 80), 10, 3
 # Two turns of two epochs that select and one that takes all, as most of the 90 that were published: what the first
 # ones retain is of a memory that was empty, and of losses that change from epoch to epoch.
 HITS_EPOCHS, COUNTED = 13, 6

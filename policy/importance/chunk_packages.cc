@@ -7,10 +7,22 @@
 namespace sluice::policy {
 namespace {
 
-// Compared for each load. The best of eight random packages is nearly as useful as the best of all,
-// and takes a time that does not grow with the dataset.
-constexpr uint32_t kCompared = 8;
-constexpr uint64_t kLeastUseful = 4;  // divisor of a package's bytes
+// Samples of packages that are compared for each load: the best of some random packages is nearly
+// as useful as the best of all, and takes a time that does not grow with the dataset.
+constexpr size_t kCompared = 512;
+// A package costs a request for so many bytes. It must save more requests than it costs, and of
+// what it takes of the link this part, at least, must be of use.
+constexpr uint64_t kRequestBytes = 1 << 20, kLeastSaved = 2, kLeastUseful = 8;
+
+struct Worth {
+  uint64_t samples = 0, bytes = 0;  // useful
+  uint64_t all = 0;                 // bytes
+
+  bool too_little() const {
+    const uint64_t requests = (all + kRequestBytes - 1) / kRequestBytes;
+    return samples < kLeastSaved * requests || bytes * kLeastUseful < all;
+  }
+};
 
 }  // namespace
 
@@ -33,23 +45,26 @@ uint64_t ChunkPackages::package_bytes() const {
 
 uint32_t ChunkPackages::next_to_load(const std::function<bool(SampleId)>& useful) {
   uint64_t most = 0;
-  size_t best = 0;
-  for (uint32_t compared = 0; compared < kCompared && compared < left_.size();) {
+  size_t best = 0, seen = 0;
+  for (uint32_t compared = 0; seen < kCompared && compared < left_.size();) {
     // Those that were compared are at the front.
     const uint32_t other = compared + random_.below(static_cast<uint32_t>(left_.size()) - compared);
     std::swap(left_[compared], left_[other]);
-    uint64_t bytes = 0, all = 0;
+    Worth worth;
     for (const SampleId sample : map_->members(left_[compared])) {
-      all += bytes_[sample];
-      bytes += useful(sample) ? bytes_[sample] : 0;
+      worth.all += bytes_[sample];
+      if (!useful(sample)) continue;
+      ++worth.samples;
+      worth.bytes += bytes_[sample];
     }
-    if (bytes == 0 || bytes * kLeastUseful < all) {  // nor will it have more later in this epoch
+    seen += map_->members(left_[compared]).size();
+    if (worth.too_little()) {  // nor will it have more later in this epoch
       std::swap(left_[compared], left_.back());
       left_.pop_back();
       continue;
     }
-    if (bytes > most) {
-      most = bytes;
+    if (worth.bytes > most) {
+      most = worth.bytes;
       best = compared;
     }
     ++compared;

@@ -69,9 +69,9 @@ void ICache::read_packages(uint64_t package_bytes) {
   begins_packages_ = true;
   settings_.package_bytes = package_bytes;
   split_.set_package_bytes(package_bytes);
-  // Where substitutions are bounded, packages can be read one by one as they are needed: one that
-  // substitutes, and the next.
-  split_.set_most_l(settings_.most_substituted < 1 ? 2 * package_bytes : UINT64_MAX);
+  // One that substitutes, and the next: a package saves more requests than it takes, so that memory
+  // is better used for H-samples, of which each takes one. (The paper divides it by frequency.)
+  split_.set_most_l(2 * package_bytes);
 }
 
 void ICache::load(std::span<const Packed> package, std::vector<SampleId>* evicted) {

@@ -44,7 +44,7 @@ ImportanceBook::Rank* ImportanceBook::rank(const Requester& requester, Entry* ow
                                      .most_substituted = options.most_substituted,
                                      .reads_packages = false,
                                      .fills = true,
-                                     .spares = true,
+                                     .looks_ahead = true,
                                      .seed = selection.seed};
     system = std::make_unique<ICacheSystem>(settings, Substitute::kL, true);
     const auto packages = packages_.find(requester.dataset);
@@ -76,6 +76,11 @@ bool ImportanceBook::report(const Requester& requester, uint64_t sample, double 
   const bool good = sample < known.values.samples() &&
                     known.values.observe(static_cast<SampleId>(sample), static_cast<float>(value));
   ++(good ? own->reported : own->refused);
+  const auto at = own->ranks.find(requester.process);
+  if (good && at != own->ranks.end() && at->second.begun) {
+    systems_.at(requester.dataset)
+        ->observe(at->second.number, static_cast<SampleId>(sample), static_cast<float>(value));
+  }
   if (sample < known.labels.size() && label != kUnknownLabel) known.labels[sample] = label;
   return good;
 }
@@ -90,6 +95,7 @@ std::shared_ptr<EpochChoice> ImportanceBook::request(const Requester& requester,
   choice->selector = asking->selector;
   choice->epoch = epoch;
   choice->h_share = systems_.at(requester.dataset)->h_share();
+  choice->looks_ahead = true;
   const std::span<const float> values = own->known->values.all();
   choice->values.assign(values.begin(), values.end());
   choice->candidates = std::move(candidates);

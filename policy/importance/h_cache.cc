@@ -5,13 +5,12 @@
 
 namespace sluice::policy {
 
-void HCache::set_list(std::shared_ptr<const HList> list, bool spares) {
+void HCache::set_lists(Lists lists) {
   if (taking_over_) {
-    next_ = {std::move(list), spares};
+    next_ = std::move(lists);
     return;
   }
-  list_ = std::move(list);
-  spares_ = spares;
+  lists_ = std::move(lists);
   std::swap(heap_, old_);
   // Growing later would move all entries while a request waits.
   heap_.reserve(old_.size() + old_.size() / 16);
@@ -28,21 +27,31 @@ bool HCache::take_over(size_t entries) {
   if (!old_.empty()) return true;
   taking_over_ = false;
   ++swaps_;
-  if (next_.list != nullptr) set_list(std::exchange(next_.list, nullptr), next_.spares);
+  if (next_.list != nullptr) set_lists(std::exchange(next_, {}));
   return taking_over_;
 }
 
 // An importance as an integer of the same order. Where samples are spared half as precise, with the
 // highest bit for those that are.
 uint32_t HCache::key(SampleId sample, bool accessed) const {
-  const auto bits = std::bit_cast<uint32_t>(list_->importance(sample));
+  const auto bits = std::bit_cast<uint32_t>(list().importance(sample));
   const uint32_t ordered = (bits & kSpared) != 0 ? ~bits : bits | kSpared;
-  if (!spares_) return ordered;
-  return ordered / 2 | (accessed || !list_->contains(sample) ? 0 : kSpared);
+  if (lists_.awaited == nullptr) return ordered;
+  const HCache::Awaited& awaited = *lists_.awaited;
+  return ordered / 2 | (accessed || sample >= awaited.size() || !awaited[sample] ? 0 : kSpared);
+}
+
+void HCache::revise(SampleId sample, float importance) {
+  if (next_.own != nullptr && sample < next_.own->samples()) next_.own->set(sample, importance);
+  if (lists_.own == nullptr || sample >= lists_.own->samples()) return;
+  lists_.own->set(sample, importance);
+  if (!retained(sample) || !heap_.contains(sample)) return;  // what is moved later is keyed then
+  const bool accessed = lists_.awaited == nullptr || heap_.key(sample) < kSpared;
+  heap_.change(sample, key(sample, accessed));
 }
 
 void HCache::hit(SampleId sample) {
-  if (!spares_) return;
+  if (lists_.awaited == nullptr) return;
   if (heap_.contains(sample)) {
     heap_.change(sample, key(sample, true));
   } else {
@@ -55,15 +64,15 @@ void HCache::leave(SampleId sample) { (heap_.contains(sample) ? heap_ : old_).re
 
 SampleId HCache::victim(SampleId newcomer) {
   if (heap_.empty() && old_.empty()) return kNoSample;
-  if (spares_ && newcomer != kNoSample) {
+  if (lists_.awaited != nullptr && newcomer != kNoSample) {
     if (heap_.empty() || heap_.top_key() >= kSpared) return kNoSample;
     const SampleId least = heap_.top();
-    return list_->importance(newcomer) <= list_->importance(least) ? kNoSample : least;
+    return list().importance(newcomer) <= list().importance(least) ? kNoSample : least;
   }
-  const bool from_old = !old_.empty() && (heap_.empty() || list_->importance(old_.top()) <=
-                                                               list_->importance(heap_.top()));
+  const bool from_old = !old_.empty() && (heap_.empty() || list().importance(old_.top()) <=
+                                                               list().importance(heap_.top()));
   const SampleId least = (from_old ? old_ : heap_).top();
-  if (newcomer != kNoSample && list_->importance(newcomer) <= list_->importance(least)) {
+  if (newcomer != kNoSample && list().importance(newcomer) <= list().importance(least)) {
     return kNoSample;
   }
   return least;

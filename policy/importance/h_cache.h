@@ -23,23 +23,32 @@ namespace sluice::policy {
 // each of them. And a new list is adopted without a pause: each access moves some entries from the
 // far end of the old heap to the shadow heap, which is keyed by the new list; meanwhile the victim
 // is whichever of the two tops is less important by the new list. A further list that arrives
-// before the move is complete waits for that. And if a list `spares`, its samples make room for
-// others only once they were accessed since it was set: each is requested once in its epoch, so
-// that one that is evicted before was retained for nothing.
+// before the move is complete waits for that. And if samples are `awaited`, they make room for
+// others only once they were accessed since the list was set: each is requested once in its epoch,
+// so that one that is evicted before was retained for nothing.
 class HCache : public RetainedSet {
  public:
   // Bytes, samples.
   HCache(uint64_t capacity, uint32_t samples, bool fills = false)
       : RetainedSet(capacity, samples),
         fills_(fills),
-        list_(std::make_shared<const HList>()),
+        lists_{std::make_shared<const HList>(), {}, {}},
         heap_(samples),
         old_(samples) {}
 
   // Replaces the list. Retained samples that are not in it are evicted before all others when room
   // is needed. Constant time.
-  void set_list(std::shared_ptr<const HList> list, bool spares = false);
-  const HList& list() const { return *list_; }
+  void set_list(std::shared_ptr<const HList> list) { set_lists({std::move(list), {}, {}}); }
+  using Awaited = std::vector<bool>;  // by sample
+  // The same with a list of the cache's own, which revise() changes. `awaited`: what the present
+  // epoch requests, whatever its importance; nullptr: that is not known.
+  void set_list(std::shared_ptr<HList> own, std::shared_ptr<const Awaited> awaited) {
+    set_lists({own, own, std::move(awaited)});
+  }
+  // The importance of a sample, retained or not, has changed; kUnknownImportance: it is not in the
+  // list any more. No effect on a list that is not the cache's own.
+  void revise(SampleId sample, float importance);
+  const HList& list() const { return *lists_.list; }
 
   // Moves at most `entries` more from the old heap. False: nothing is left to move.
   bool take_over(size_t entries);
@@ -53,7 +62,7 @@ class HCache : public RetainedSet {
   }
 
  protected:
-  bool admits(SampleId sample) const override { return fills_ || list_->contains(sample); }
+  bool admits(SampleId sample) const override { return fills_ || list().contains(sample); }
   void grow(uint32_t samples) override {
     heap_.grow(samples);
     old_.grow(samples);
@@ -72,18 +81,21 @@ class HCache : public RetainedSet {
   using Heap = SampleHeap<uint32_t>;  // 8 bytes an entry, and 4 for each sample of the dataset
   static constexpr uint32_t kSpared = uint32_t{1} << 31;
 
+  struct Lists {
+    std::shared_ptr<const HList> list;
+    std::shared_ptr<HList> own;  // the same, or nullptr
+    std::shared_ptr<const Awaited> awaited;
+  };
+  void set_lists(Lists lists);
+
   // Least for what is evicted first.
   uint32_t key(SampleId sample, bool accessed) const;
 
   const bool fills_;
-  bool spares_ = false;
-  std::shared_ptr<const HList> list_;  // never nullptr
-  struct {
-    std::shared_ptr<const HList> list;  // nullptr: none
-    bool spares = false;
-  } next_;     // adopted after list_
-  Heap heap_;  // by importance in list_
-  Heap old_;   // by importance in the list before; empty: all moved
+  Lists lists_;  // a list, always
+  Lists next_;   // adopted after these; without a list: none
+  Heap heap_;    // by importance in the list
+  Heap old_;     // by importance in the list before; empty: all moved
   bool taking_over_ = false;
   uint64_t swaps_ = 0;
 };

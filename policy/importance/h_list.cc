@@ -17,6 +17,12 @@ HList::HList(uint32_t samples, std::span<const HListEntry> entries)
   }
 }
 
+void HList::set(SampleId sample, float importance) {
+  size_ += is_known(importance) ? 1 : 0;
+  size_ -= contains(sample) ? 1 : 0;
+  importance_[sample] = importance;
+}
+
 std::vector<HListEntry> top_of(const std::vector<bool>& chosen, std::span<const float> values,
                                double share) {
   std::vector<HListEntry> entries;

@@ -1,5 +1,5 @@
 // The H-list of iCache (section III-A): the most important samples of a job's present epoch, with
-// their importance. Pure; immutable, so that threads may share one.
+// their importance. Pure; threads may share one as long as nobody calls set().
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,9 @@ class HList {
     return contains(sample) ? importance_[sample] : -std::numeric_limits<float>::infinity();
   }
   uint32_t size() const { return size_; }  // H-samples
+  uint32_t samples() const { return static_cast<uint32_t>(importance_.size()); }
+  // kUnknownImportance: not in the list any more. REQUIRES: there is such a sample.
+  void set(SampleId sample, float importance);
 
  private:
   std::vector<float> importance_;  // by sample; kUnknownImportance: not in the list

@@ -71,10 +71,12 @@ class ICache {
   void join(uint32_t job, Labels labels, bool substitutes);
   // The list by which the H-cache retains: a single job's own list, or that of the jobs' combined
   // importance (adjusted_importance()).
-  // `spares`: see HCache.
-  void set_cache_list(std::shared_ptr<const HList> list, bool spares = false) {
-    h_.set_list(std::move(list), spares);
+  void set_cache_list(std::shared_ptr<const HList> list) { h_.set_list(std::move(list)); }
+  // See HCache.
+  void set_cache_list(std::shared_ptr<HList> own, std::shared_ptr<const HCache::Awaited> awaited) {
+    h_.set_list(std::move(own), std::move(awaited));
   }
+  void revise(SampleId sample, float importance) { h_.revise(sample, importance); }
 
   // The job requests a sample of `bytes` bytes. The returned sample counts as delivered. *evicted
   // as above. REQUIRES: the job has begun an epoch, and there is such a sample.

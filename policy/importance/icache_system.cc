@@ -36,6 +36,7 @@ std::vector<bool> ICacheSystem::begin_epoch(uint32_t number, uint32_t epoch,
   choice.selector = job.selector;
   choice.epoch = epoch;
   choice.h_share = settings_.h_share;
+  choice.looks_ahead = settings_.looks_ahead;
   choice.values.assign(values.begin(), values.end());
   choose(&choice);
   begin_chosen(number, &choice);
@@ -47,9 +48,11 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   job.values = std::move(choice->values);
   job.relative.clear();
   job.top = std::move(choice->top);
+  job.coming = std::move(choice->coming);
+  job.coming_top = std::move(choice->coming_top);
   job.list = std::move(choice->list);
   cache_.begin_epoch(number, job.list, &evicted_, choice->candidates);
-  choose_cache_list(choice->chosen);
+  choose_cache_list(*choice);
   if (chunks_) {
     chunks_->begin_epoch();
     for (const SampleId evicted : evicted_) chunks_->drop(evicted);
@@ -60,12 +63,15 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   }
 }
 
-// The union of the lists of a team's ranks; nullptr unless all jobs are of one team.
-std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
+bool ICacheSystem::is_one_team() const {
   const uint64_t team = jobs_.begin()->second.team;
-  for (const auto& [number, job] : jobs_) {
-    if (job.team == 0 || job.team != team) return nullptr;
-  }
+  return jobs_.size() == 1 || std::all_of(jobs_.begin(), jobs_.end(), [team](const auto& entry) {
+           return team != 0 && entry.second.team == team;
+         });
+}
+
+// The union of the lists of a team's ranks.
+std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   std::vector<HListEntry> entries;
   for (const auto& [number, job] : jobs_) {
     entries.insert(entries.end(), job.top.begin(), job.top.end());
@@ -73,15 +79,38 @@ std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   return std::make_shared<const HList>(settings_.samples, entries);
 }
 
-// A single job's own list, or its team's; otherwise the adjusted importance of all cache-eligible
-// jobs, or of all jobs if none is eligible.
-void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
-  if (jobs_.size() == 1) {
-    cache_.set_cache_list(jobs_.begin()->second.list, settings_.spares);
+// By a single job's own list, or those of its team's ranks. `choice`: of the job whose epoch
+// begins; nullptr: of none.
+void ICacheSystem::choose_own_list(const EpochChoice* choice) {
+  if (!settings_.looks_ahead || choice == nullptr) {
+    cache_.set_cache_list(jobs_.size() == 1 ? jobs_.begin()->second.list : list_of_team());
     return;
   }
-  if (auto list = list_of_team(); list != nullptr) {
-    cache_.set_cache_list(std::move(list), settings_.spares);
+  if (jobs_.size() == 1) {
+    cache_.set_cache_list(choice->coming_list,
+                          std::make_shared<const HCache::Awaited>(choice->chosen));
+    return;
+  }
+  std::vector<HListEntry> coming;
+  HCache::Awaited awaited(settings_.samples);
+  for (const auto& [number, job] : jobs_) {
+    coming.insert(coming.end(), job.coming_top.begin(), job.coming_top.end());
+    for (const HListEntry& entry : job.top) awaited[entry.sample] = true;
+  }
+  cache_.set_cache_list(std::make_shared<HList>(settings_.samples, coming),
+                        std::make_shared<const HCache::Awaited>(std::move(awaited)));
+}
+
+void ICacheSystem::observe(uint32_t number, SampleId sample, float value) {
+  const auto at = jobs_.find(number);
+  if (at == jobs_.end() || at->second.coming == nullptr || !is_one_team()) return;
+  cache_.revise(sample, at->second.coming->importance(sample, value).value_or(kUnknownImportance));
+}
+
+// Of several jobs the adjusted importance of all that are cache-eligible, or of all if none is.
+void ICacheSystem::choose_cache_list(const EpochChoice& choice) {
+  if (is_one_team()) {
+    choose_own_list(&choice);
     return;
   }
   std::vector<JobImportance> all, eligible;
@@ -94,7 +123,7 @@ void ICacheSystem::choose_cache_list(const std::vector<bool>& chosen) {
   if (all.empty()) return;
   if (eligible.empty()) eligible = std::move(all);
   const std::vector<float> adjusted = adjusted_importance(eligible);
-  std::vector<bool> some = chosen;
+  std::vector<bool> some = choice.chosen;
   for (const auto& [number, job] : jobs_) {
     for (const HListEntry& entry : job.top) some[entry.sample] = true;
   }
@@ -106,8 +135,7 @@ void ICacheSystem::end_job(uint32_t number) {
   cache_.end_job(number);
   jobs_.erase(number);
   // The remaining job may not have begun an epoch yet.
-  if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr)
-    cache_.set_cache_list(jobs_.begin()->second.list);
+  if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr) choose_own_list(nullptr);
 }
 
 void ICacheSystem::set_benefit(uint32_t number, double benefit) {

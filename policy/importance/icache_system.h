@@ -39,6 +39,9 @@ class ICacheSystem : public System {
   // `candidates` and `chosen` of `choice` remain; values and lists are moved out of it.
   void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
+  // A sample of the job was trained, and has this value now: where it is looked ahead it may be
+  // retained for it, or not any more.
+  void observe(uint32_t job, SampleId sample, float value);
   Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override;
   // request() for a sample that cannot be retained: it is delivered itself.
   void deliver_itself(uint32_t job, SampleId sample) {
@@ -81,7 +84,9 @@ class ICacheSystem : public System {
   struct Job {
     std::shared_ptr<Selector> selector;
     std::vector<float> values;
-    std::vector<HListEntry> top;  // the entries of `list`
+    std::vector<HListEntry> top;           // the entries of `list`
+    std::shared_ptr<const Coming> coming;  // of the epoch after, where it is looked ahead
+    std::vector<HListEntry> coming_top;
     std::shared_ptr<const HList> list;
     std::vector<float> relative;  // RIV of `values`, where several jobs share the cache
     double benefit = 1;
@@ -90,8 +95,10 @@ class ICacheSystem : public System {
     bool packages = false;
     uint64_t team = 0;
   };
+  bool is_one_team() const;
   std::shared_ptr<const HList> list_of_team() const;
-  void choose_cache_list(const std::vector<bool>& chosen);
+  void choose_own_list(const EpochChoice* choice);
+  void choose_cache_list(const EpochChoice& choice);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);
   void load_chunk(uint32_t number, const Job& job, SampleId sample);
   void count_package(std::span<const Packed> package, const Job& job, const Ledger& ledger);

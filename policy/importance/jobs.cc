@@ -2,17 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 
+#include "policy/importance/percentiles.h"
 #include "policy/importance/values.h"
 
 namespace sluice::policy {
-namespace {
-
-constexpr size_t kMostRanked = 1 << 12;  // values that give a percentile, or up to twice that
-
-}  // namespace
-
 void BenefitProbe::batch(double seconds) {
   if (phase_ == Phase::kDone || !(seconds > 0)) return;
   seconds_ += seconds;
@@ -54,22 +48,10 @@ std::optional<double> BenefitEstimate::benefit(double storage_ns) const {
 }
 
 std::vector<float> relative_importance(std::span<const float> values) {
-  std::vector<float> sorted;
-  sorted.reserve(values.size());
-  std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), is_known);
-  // Of very many values a few thousand give the percentiles as well, in a tenth of the time.
-  if (const size_t step = sorted.size() / kMostRanked; step > 1) {
-    size_t count = 0;
-    for (size_t at = 0; at < sorted.size(); at += step) sorted[count++] = sorted[at];
-    sorted.resize(count);
-  }
-  std::sort(sorted.begin(), sorted.end());
+  const Percentiles percentiles(values);
   std::vector<float> relative(values.size());
   for (size_t sample = 0; sample < values.size(); ++sample) {
-    if (!is_known(values[sample])) continue;
-    const auto above = std::upper_bound(sorted.begin(), sorted.end(), values[sample]);
-    const auto place = std::max<ptrdiff_t>(above - sorted.begin(), 1);
-    relative[sample] = static_cast<float>(place) / static_cast<float>(sorted.size());
+    if (is_known(values[sample])) relative[sample] = percentiles.of(values[sample]);
   }
   return relative;
 }

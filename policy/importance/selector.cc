@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
+#include <limits>
 #include <utility>
 
+#include "policy/importance/percentiles.h"
 #include "policy/importance/values.h"
 
 namespace sluice::policy {
 namespace {
+
+// In (0, 1): decides about the sample in an epoch of that seed.
+double drawn(uint64_t seed, uint32_t sample) { return unit_of(mixed(seed + sample)); }
 
 // Selection by loss percentile: Jiang et al., "Accelerating deep learning by focusing on the
 // biggest losers" (arXiv 1910.00762), reference [18] of iCache. A candidate is selected with the
@@ -21,11 +25,25 @@ class LossPercentile : public Selector {
  public:
   using Selector::Selector;
 
+  std::unique_ptr<const Outlook> outlook(uint32_t epoch, std::span<const float> values,
+                                         Candidates candidates) const override {
+    std::vector<float> known(values.begin(), values.end());
+    for (size_t sample = 0; sample < known.size(); ++sample) {
+      if (!is_candidate(candidates, sample)) known[sample] = kUnknownImportance;
+    }
+    return std::make_unique<Ahead>(seed_of(epoch), settings().beta, Percentiles(known));
+  }
+
  protected:
-  void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) override {
-    order_.resize(values.size());
-    std::iota(order_.begin(), order_.end(), 0U);
-    random->shuffle(&order_);
+  void choose(uint32_t epoch, std::span<const float> values, Candidates candidates,
+              std::vector<bool>* chosen) override {
+    const uint64_t seed = seed_of(epoch);
+    order_.clear();
+    for (uint32_t sample = 0; sample < values.size(); ++sample) {
+      if (is_candidate(candidates, sample)) order_.push_back(sample);
+    }
+    Random random(seed);
+    random.shuffle(&order_);
     // The first candidates are compared with those that follow them.
     for (const uint32_t sample : order_) {
       if (recent_.size() >= settings().history) break;
@@ -43,9 +61,7 @@ class LossPercentile : public Selector {
       // The percentile includes the candidate itself.
       const double percentile =
           static_cast<double>(not_above(value) + 1) / static_cast<double>(sorted_.size() + 1);
-      const double chance =
-          settings().beta == 1 ? percentile : std::pow(percentile, settings().beta);
-      (*chosen)[sample] = random->unit() < chance;
+      (*chosen)[sample] = drawn(seed, sample) < chance(percentile, settings().beta);
       remember(value);
       if (++unsorted_ >= settings().history) sort();
     }
@@ -54,6 +70,23 @@ class LossPercentile : public Selector {
  private:
   static constexpr size_t kAhead = 16;  // with millions of samples each value is a cache miss
 
+  static double chance(double percentile, double beta) {
+    return beta == 1 ? percentile : std::pow(percentile, beta);
+  }
+  class Ahead : public Outlook {
+   public:
+    Ahead(uint64_t seed, double beta, Percentiles percentiles)
+        : seed_(seed), beta_(beta), percentiles_(std::move(percentiles)) {}
+    float margin(uint32_t sample, float value) const override {
+      const double percentile = is_known(value) ? percentiles_.of(value) : 0.5;
+      return static_cast<float>(chance(percentile, beta_) - drawn(seed_, sample));
+    }
+
+   private:
+    const uint64_t seed_;
+    const double beta_;
+    const Percentiles percentiles_;
+  };
   void remember(float value) {
     if (recent_.size() >= settings().history) {
       recent_[oldest_] = value;
@@ -97,21 +130,21 @@ class WeightedShare : public Selector {
  public:
   using Selector::Selector;
 
+  std::unique_ptr<const Outlook> outlook(uint32_t epoch, std::span<const float> values,
+                                         Candidates candidates) const override {
+    const Weights weights(values, candidates);
+    std::vector<Key> keys = keys_of(seed_of(epoch), weights, values, candidates, false);
+    const auto end = least(&keys);
+    const double limit = end == keys.end() ? std::numeric_limits<double>::infinity() : end->first;
+    return std::make_unique<Ahead>(seed_of(epoch), weights, limit);
+  }
+
  protected:
-  void choose(Random* random, std::span<const float> values, std::vector<bool>* chosen) override {
-    const double least = least_weight(values);
-    std::vector<std::pair<double, uint32_t>> keys;
-    keys.reserve(values.size());
-    for (uint32_t sample = 0; sample < values.size(); ++sample) {
-      const double drawn = -std::log(random->unit());
-      const bool known = is_known(values[sample]);
-      const double weight = known ? std::max<double>(values[sample], least) : 1;
-      keys.emplace_back(known ? drawn / weight : 0, sample);
-    }
-    const auto wanted = static_cast<size_t>(
-        std::llround(std::clamp(settings().share, 0.0, 1.0) * static_cast<double>(keys.size())));
-    const auto end = keys.begin() + static_cast<std::ptrdiff_t>(wanted);
-    std::nth_element(keys.begin(), end, keys.end());
+  void choose(uint32_t epoch, std::span<const float> values, Candidates candidates,
+              std::vector<bool>* chosen) override {
+    const Weights weights(values, candidates);
+    std::vector<Key> keys = keys_of(seed_of(epoch), weights, values, candidates, true);
+    const auto end = least(&keys);
     for (auto at = keys.begin(); at != end; ++at) (*chosen)[at->second] = true;
     for (auto at = end; at != keys.end(); ++at) {
       if (at->first == 0) (*chosen)[at->second] = true;  // never trained
@@ -119,16 +152,65 @@ class WeightedShare : public Selector {
   }
 
  private:
-  // The weight of a loss of 0 or below, which still has a chance: a thousandth of the mean.
-  static double least_weight(std::span<const float> values) {
-    double sum = 0;
-    size_t count = 0;
-    for (const float value : values) {
-      if (!is_known(value) || value <= 0) continue;
-      sum += value;
-      ++count;
+  using Key = std::pair<double, uint32_t>;  // and the sample: those with the least are selected
+
+  struct Weights {
+    Weights(std::span<const float> values, Candidates candidates) {
+      double sum = 0;
+      size_t count = 0;
+      for (size_t sample = 0; sample < values.size(); ++sample) {
+        const float value = values[sample];
+        if (!is_candidate(candidates, sample) || !is_known(value) || value <= 0) continue;
+        sum += value;
+        ++count;
+      }
+      if (count == 0) return;
+      mean = sum / static_cast<double>(count);
+      least = mean / 1000;
     }
-    return count == 0 ? 1 : sum / static_cast<double>(count) / 1000;
+    double of(float value) const { return is_known(value) ? std::max<double>(value, least) : mean; }
+    double mean = 1;
+    double least = 1;  // of a loss of 0 or below, which still has a chance
+  };
+  class Ahead : public Outlook {
+   public:
+    Ahead(uint64_t seed, const Weights& weights, double limit)
+        : seed_(seed), weights_(weights), limit_(limit) {}
+    float margin(uint32_t sample, float value) const override {
+      if (std::isinf(limit_)) return 1;  // all are selected
+      const double key = key_of(seed_, sample, weights_.of(value));
+      return static_cast<float>((limit_ - key) / (limit_ + key));
+    }
+
+   private:
+    const uint64_t seed_;
+    const Weights weights_;
+    const double limit_;
+  };
+
+  static double key_of(uint64_t seed, uint32_t sample, double weight) {
+    return -std::log(drawn(seed, sample)) / weight;
+  }
+  // `unknown_first`: those of unknown value have 0.
+  static std::vector<Key> keys_of(uint64_t seed, const Weights& weights,
+                                  std::span<const float> values, Candidates candidates,
+                                  bool unknown_first) {
+    std::vector<Key> keys;
+    keys.reserve(values.size());
+    for (uint32_t sample = 0; sample < values.size(); ++sample) {
+      if (!is_candidate(candidates, sample)) continue;
+      const bool first = unknown_first && !is_known(values[sample]);
+      keys.emplace_back(first ? 0 : key_of(seed, sample, weights.of(values[sample])), sample);
+    }
+    return keys;
+  }
+  // Those before the result have the least keys, and it has the least of the others.
+  std::vector<Key>::iterator least(std::vector<Key>* keys) const {
+    const auto wanted = static_cast<size_t>(
+        std::llround(std::clamp(settings().share, 0.0, 1.0) * static_cast<double>(keys->size())));
+    const auto end = keys->begin() + static_cast<std::ptrdiff_t>(wanted);
+    if (end != keys->end()) std::nth_element(keys->begin(), end, keys->end());
+    return end;
   }
 };
 
@@ -149,11 +231,20 @@ bool Selector::fetches_all(uint32_t epoch) const {
   return settings_.full_every != 0 && (epoch - settings_.warm_up + 1) % settings_.full_every == 0;
 }
 
-std::vector<bool> Selector::select(uint32_t epoch, std::span<const float> values) {
+std::optional<uint32_t> Selector::next_selection(uint32_t epoch) const {
+  for (uint32_t ahead = 0; ahead < kHorizon; ++ahead) {
+    if (!fetches_all(epoch + ahead)) return epoch + ahead;
+  }
+  return std::nullopt;
+}
+
+std::vector<bool> Selector::select(uint32_t epoch, std::span<const float> values,
+                                   Candidates candidates) {
   std::vector<bool> chosen(values.size());
-  Random random(mixed(mixed(settings_.seed) ^ epoch));
-  if (!fetches_all(epoch)) choose(&random, values, &chosen);
-  if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) chosen.flip();
+  if (!fetches_all(epoch)) choose(epoch, values, candidates, &chosen);
+  if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) {
+    for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = is_candidate(candidates, i);
+  }
   return chosen;
 }
 

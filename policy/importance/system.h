@@ -28,9 +28,10 @@ struct SystemSettings {
   bool reads_packages = true;
   // See ICacheSettings: not as published, and how Sluice runs.
   bool fills = false;
-  // Samples of a job's list are retained until they are requested: not as published, and how Sluice
-  // runs. Of jobs that share the memory none is: they are in different epochs.
-  bool spares = false;
+  // Samples of a job's list are retained until they are requested, and then for what the next epoch
+  // will select (Selector::margins) instead of for their importance in this one: not as published,
+  // and how Sluice runs. Not where jobs share the memory: they are in different epochs.
+  bool looks_ahead = false;
   Labels labels;
   uint64_t seed = 1;
 };

@@ -31,6 +31,8 @@ class SampleHeap {
   // REQUIRES: the heap is not empty.
   SampleId top() const { return entries_[0].sample; }
   Key top_key() const { return entries_[0].key; }
+  // REQUIRES: the sample is in the heap.
+  Key key(SampleId sample) const { return entries_[places_[sample]].key; }
 
   // REQUIRES: the sample is not in the heap.
   void push(SampleId sample, Key key) {

@@ -148,6 +148,7 @@ std::unique_ptr<System> in_passing(const SystemSettings& settings) {
   SystemSettings own = settings;
   own.reads_packages = false;
   own.fills = true;
+  own.looks_ahead = true;
   return std::make_unique<ICacheSystem>(own, Substitute::kL, true);
 }
 

@@ -22,13 +22,16 @@ inline uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// In (0, 1), of bits that are uniform.
+inline double unit_of(uint64_t bits) { return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52; }
+
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
   // Uniform in [0, end), with a negligible bias of 2^-32. REQUIRES: end > 0.
   uint32_t below(uint32_t end) { return static_cast<uint32_t>(((engine_() >> 32) * end) >> 32); }
   // In (0, 1).
-  double unit() { return (static_cast<double>(engine_() >> 12) + 0.5) * 0x1p-52; }
+  double unit() { return unit_of(engine_()); }
   double normal() {  // Box and Muller
     const double radius = std::sqrt(-2 * std::log(unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());

@@ -270,12 +270,13 @@ TEST(HCache, RoomThatHSamplesLeaveIsFilledWithOthers) {
 // nothing.
 TEST(HCache, WhatIsStillRequestedInThisEpochIsEvictedAfterWhatWas) {
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
-  const auto list = list_of(6, values, 1);
+  const auto list = std::make_shared<HList>(*list_of(6, values, 1));
+  const auto awaited = std::make_shared<const HCache::Awaited>(6, true);
   HCache cache(3, 6);
   std::vector<SampleId> evicted;
-  cache.set_list(list, true);
+  cache.set_list(list, awaited);
   for (const SampleId id : {0U, 1U, 2U}) cache.access(0, id, 1, &evicted);
-  cache.set_list(list, true);
+  cache.set_list(list, awaited);
   EXPECT_EQ(cache.access(0, 5, 1, &evicted), Decision::kPass) << "all three come";
   EXPECT_EQ(cache.access(0, 1, 1, &evicted), Decision::kHit);
   EXPECT_EQ(cache.access(0, 3, 1, &evicted), Decision::kRetain);
@@ -286,7 +287,8 @@ TEST(HCache, WhatIsStillRequestedInThisEpochIsEvictedAfterWhatWas) {
   EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kPass) << "it is less important than all";
   // What is not in the list is not requested.
   const std::vector<float> reversed{6, 5, 4, 3, 2, 1};
-  cache.set_list(list_of(6, reversed, 0.5), true);
+  const auto half = std::make_shared<HList>(*list_of(6, reversed, 0.5));
+  cache.set_list(half, std::make_shared<const HCache::Awaited>(HCache::Awaited{true, true, true}));
   EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kRetain);
   EXPECT_FALSE(evicted.empty() || evicted.front() == 2) << "2 is in the list";
   cache.set_capacity(1, &evicted);

@@ -95,7 +95,9 @@ SystemOutcome play_system(const Synthetic& job, double drift, const policy::Syst
       if (!chosen[access.sample]) continue;
       const Delivery delivery =
           system->request(0, access.sample, static_cast<uint32_t>(access.bytes));
-      values.observe(delivery.sample, losses.of(delivery.sample));
+      const auto loss = static_cast<float>(losses.of(delivery.sample));
+      values.observe(delivery.sample, loss);
+      system->observe(0, delivery.sample, loss);
       ++counts.requests;
       counts.asked += static_cast<double>(access.bytes);
       ++part(&counts, delivery.kind);

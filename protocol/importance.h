@@ -50,8 +50,8 @@ inline constexpr ImportanceKeyInfo kImportanceKeys[] = {
     {ImportanceKey::kHistory, "history", "", 1, 1'000'000, 1024, "1024",
      "number of recent losses for the percentile"},
     {ImportanceKey::kHShare, "h-share", "", 0, 100, 70, "70",
-     "percent of the fetched samples that are important (H-samples): retained first and never "
-     "substituted"},
+     "percent of the fetched samples that are important (H-samples): never substituted, and "
+     "retained first if the next epoch will fetch them"},
     {ImportanceKey::kSubstitute, "substitute", "never|class|any", 0, 0, 0, "never",
      "substitute for an unimportant sample (L-sample) that is not in memory: any that is, one "
      "of its class, or never"},

@@ -29,7 +29,7 @@ IMPORTANCE = {
         "ratio", None, "the same over every sample, retained by the policy minio: CoorDL's cache"),
     "icache_epoch_speedup_ilfu_prefetched": Figure("ratio", None, "the same over iis and LFU: iLFU"),
     "icache_live_hit_20": Figure(
-        "ratio", 0.37, "live, that job where 2,000 requests a second are answered at 500 MB/s, packages of 64 samples on"
+        "ratio", 0.37, "live, that job where 2,000 requests a second are answered at 500 MB/s, packages of ten samples on"
         " the same storage, memory for 20 %, at most 12 % substituted: samples that were retained, or that a package"
         " brought for an earlier request / samples of the last six of 13 epochs", True),
     "icache_live_hit_40": Figure("ratio", 0.55, "the same, 40 %", True),

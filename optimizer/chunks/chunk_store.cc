@@ -27,7 +27,7 @@ constexpr uint64_t kTickNs = 1'000'000'000;
 // has a few of them.
 constexpr size_t kMostKinds = 1024;
 // Chunks that are opened at the same time, and are open at the same time.
-constexpr size_t kOpeners = 16, kTogether = 256;
+constexpr size_t kOpeners = 16, kTogether = 64;
 
 uint64_t hash_of(std::string_view path) { return Checksum::of(path.data(), path.size()); }
 

@@ -19,10 +19,10 @@ void choose(EpochChoice* choice) {
   choice->top = top_of(choice->chosen, values, choice->h_share);
   choice->list = std::make_shared<const HList>(static_cast<uint32_t>(values.size()), choice->top);
   if (!choice->looks_ahead) return;
+  std::vector<HListEntry> coming;
   choice->coming = std::make_shared<const Coming>(*choice->selector, choice->epoch, values,
-                                                  candidates, choice->h_share, &choice->coming_top);
-  choice->coming_list =
-      std::make_shared<HList>(static_cast<uint32_t>(values.size()), choice->coming_top);
+                                                  candidates, choice->h_share, &coming);
+  choice->coming_list = std::make_shared<HList>(static_cast<uint32_t>(values.size()), coming);
 }
 
 }  // namespace sluice::policy

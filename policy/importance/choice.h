@@ -28,7 +28,6 @@ struct EpochChoice {
   std::shared_ptr<const HList> list;  // made of `top`
   // Where it looks ahead: the same of the epoch after this one, if values stay as they are.
   std::shared_ptr<const Coming> coming;
-  std::vector<HListEntry> coming_top;
   std::shared_ptr<HList> coming_list;
   uint64_t count_offered = 0, count_chosen = 0;  // of candidates, of chosen samples
 };

@@ -10,6 +10,7 @@ namespace {
 // Samples of packages that are compared for each load: the best of some random packages is nearly
 // as useful as the best of all, and takes a time that does not grow with the dataset.
 constexpr size_t kCompared = 512;
+constexpr uint32_t kLeastCompared = 4;  // packages, whatever they hold
 // A package costs a request for so many bytes. It must save more requests than it costs, and of
 // what it takes of the link this part, at least, must be of use.
 constexpr uint64_t kRequestBytes = 1 << 20, kLeastSaved = 2, kLeastUseful = 8;
@@ -46,7 +47,8 @@ uint64_t ChunkPackages::package_bytes() const {
 uint32_t ChunkPackages::next_to_load(const std::function<bool(SampleId)>& useful) {
   uint64_t most = 0;
   size_t best = 0, seen = 0;
-  for (uint32_t compared = 0; seen < kCompared && compared < left_.size();) {
+  for (uint32_t compared = 0;
+       (seen < kCompared || compared < kLeastCompared) && compared < left_.size();) {
     // Those that were compared are at the front.
     const uint32_t other = compared + random_.below(static_cast<uint32_t>(left_.size()) - compared);
     std::swap(left_[compared], left_[other]);

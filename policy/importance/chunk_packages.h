@@ -24,7 +24,7 @@ class ChunkPackages {
   // A job begins an epoch: each package may be loaded once more.
   void begin_epoch();
   // Of some packages that may be loaded, the one with most bytes of samples that are `useful`.
-  // kNoChunk: reading any costs more than it brings. It is not named again in this epoch.
+  // kNoChunk: reading any of these costs more than it brings. It is not named again in this epoch.
   uint32_t next_to_load(const std::function<bool(SampleId)>& useful);
   std::span<const SampleId> members(uint32_t package) const { return map_->members(package); }
   uint32_t bytes(SampleId sample) const { return bytes_[sample]; }

@@ -22,7 +22,7 @@ bool HCache::take_over(size_t entries) {
   if (!taking_over_) return false;
   for (; entries > 0 && !old_.empty(); --entries) {
     const SampleId sample = old_.take_any();
-    heap_.push(sample, key(sample, false));
+    heap_.push(sample, key(sample));
   }
   if (!old_.empty()) return true;
   taking_over_ = false;
@@ -33,27 +33,45 @@ bool HCache::take_over(size_t entries) {
 
 // An importance as an integer of the same order. Where samples are spared half as precise, with the
 // highest bit for those that are.
-uint32_t HCache::key(SampleId sample, bool accessed) const {
+uint32_t HCache::key(SampleId sample) const {
   const auto bits = std::bit_cast<uint32_t>(list().importance(sample));
   const uint32_t ordered = (bits & kSpared) != 0 ? ~bits : bits | kSpared;
   if (lists_.awaited == nullptr) return ordered;
-  const HCache::Awaited& awaited = *lists_.awaited;
-  return ordered / 2 | (accessed || sample >= awaited.size() || !awaited[sample] ? 0 : kSpared);
+  const Awaited& awaited = *lists_.awaited;
+  return ordered / 2 | (sample < awaited.size() && awaited[sample] ? kSpared : 0);
+}
+
+// What has not been moved yet is keyed then.
+void HCache::change_key(SampleId sample) {
+  if (retained(sample) && heap_.contains(sample)) heap_.change(sample, key(sample));
 }
 
 void HCache::revise(SampleId sample, float importance) {
   if (next_.own != nullptr && sample < next_.own->samples()) next_.own->set(sample, importance);
   if (lists_.own == nullptr || sample >= lists_.own->samples()) return;
   lists_.own->set(sample, importance);
-  if (!retained(sample) || !heap_.contains(sample)) return;  // what is moved later is keyed then
-  const bool accessed = lists_.awaited == nullptr || heap_.key(sample) < kSpared;
-  heap_.change(sample, key(sample, accessed));
+  change_key(sample);
+}
+
+void HCache::stop_awaiting(const Awaited& samples) {
+  for (SampleId sample = 0; sample < samples.size(); ++sample) {
+    if (!samples[sample]) continue;
+    next_.end_awaited(sample);
+    lists_.end_awaited(sample);
+    if (lists_.awaited != nullptr) change_key(sample);
+  }
+}
+
+void HCache::seen(uint32_t, SampleId sample) {
+  next_.end_awaited(sample);
+  lists_.end_awaited(sample);
+  take_over(kEntriesEach);
 }
 
 void HCache::hit(SampleId sample) {
   if (lists_.awaited == nullptr) return;
   if (heap_.contains(sample)) {
-    heap_.change(sample, key(sample, true));
+    heap_.change(sample, key(sample));
   } else {
     old_.remove(sample);
     enter(sample);

@@ -14,7 +14,7 @@ namespace sluice::policy {
 
 // Algorithm 1, lines 4 to 18 (iCache, section III-B). An H-sample that was read is retained if
 // there is room, or if it is more important than the least important retained one, which is then
-// evicted: the top of a min-heap (the H-heap). An L-sample is never retained here.
+// evicted: the top of a min-heap (the H-heap). A sample that is not in the list is not retained.
 //
 // Four additions to the paper. If `fills`, any sample is retained while there is room, and evicted
 // before all H-samples: without that the epoch in which all samples are alike, for want of values,
@@ -24,8 +24,8 @@ namespace sluice::policy {
 // far end of the old heap to the shadow heap, which is keyed by the new list; meanwhile the victim
 // is whichever of the two tops is less important by the new list. A further list that arrives
 // before the move is complete waits for that. And if samples are `awaited`, they make room for
-// others only once they were accessed since the list was set: each is requested once in its epoch,
-// so that one that is evicted before was retained for nothing.
+// others only once they were accessed: each is requested once in its epoch, so that one that is
+// evicted before was retained for nothing.
 class HCache : public RetainedSet {
  public:
   // Bytes, samples.
@@ -41,10 +41,14 @@ class HCache : public RetainedSet {
   void set_list(std::shared_ptr<const HList> list) { set_lists({std::move(list), {}, {}}); }
   using Awaited = std::vector<bool>;  // by sample
   // The same with a list of the cache's own, which revise() changes. `awaited`: what the present
-  // epoch requests, whatever its importance; nullptr: that is not known.
-  void set_list(std::shared_ptr<HList> own, std::shared_ptr<const Awaited> awaited) {
-    set_lists({own, own, std::move(awaited)});
+  // epoch requests, whatever its importance, until it is accessed.
+  void set_list(std::shared_ptr<HList> own, Awaited awaited) {
+    set_lists({own, own, std::make_shared<Awaited>(std::move(awaited))});
   }
+  // What was set last by these, as it is now; nullptr: a list that is not the cache's own.
+  const HList* own_list() const { return latest().own.get(); }
+  const Awaited* awaited() const { return latest().awaited.get(); }
+  void stop_awaiting(const Awaited& samples);
   // The importance of a sample, retained or not, has changed; kUnknownImportance: it is not in the
   // list any more. No effect on a list that is not the cache's own.
   void revise(SampleId sample, float importance);
@@ -68,9 +72,9 @@ class HCache : public RetainedSet {
     old_.grow(samples);
   }
   uint64_t own_footprint() const override { return heap_.footprint() + old_.footprint(); }
-  void seen(uint32_t, SampleId) override { take_over(kEntriesEach); }
+  void seen(uint32_t, SampleId sample) override;
   void hit(SampleId sample) override;
-  void enter(SampleId sample) override { heap_.push(sample, key(sample, true)); }
+  void enter(SampleId sample) override { heap_.push(sample, key(sample)); }
   void leave(SampleId sample) override;
   SampleId victim(SampleId newcomer) override;
 
@@ -83,13 +87,19 @@ class HCache : public RetainedSet {
 
   struct Lists {
     std::shared_ptr<const HList> list;
-    std::shared_ptr<HList> own;  // the same, or nullptr
-    std::shared_ptr<const Awaited> awaited;
+    std::shared_ptr<HList> own;        // the same, or nullptr
+    std::shared_ptr<Awaited> awaited;  // nullptr: not known
+
+    void end_awaited(SampleId sample) const {
+      if (awaited != nullptr && sample < awaited->size()) (*awaited)[sample] = false;
+    }
   };
   void set_lists(Lists lists);
 
+  const Lists& latest() const { return next_.list != nullptr ? next_ : lists_; }
   // Least for what is evicted first.
-  uint32_t key(SampleId sample, bool accessed) const;
+  uint32_t key(SampleId sample) const;
+  void change_key(SampleId sample);
 
   const bool fills_;
   Lists lists_;  // a list, always

@@ -1,5 +1,6 @@
-// The H-list of iCache (section III-A): the most important samples of a job's present epoch, with
-// their importance. Pure; threads may share one as long as nobody calls set().
+// The H-list of iCache (section III-A): the most important samples of a job's present epoch, or of
+// a later one (Coming), with their importance. Pure; threads may share one as long as nobody calls
+// set().
 #pragma once
 
 #include <cstdint>

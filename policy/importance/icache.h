@@ -69,13 +69,15 @@ class ICache {
   // Overrides the settings for the job: its own labels, and whether its requests may be
   // substituted. Call before its first epoch.
   void join(uint32_t job, Labels labels, bool substitutes);
-  // The list by which the H-cache retains: a single job's own list, or that of the jobs' combined
-  // importance (adjusted_importance()).
+  // The list by which the H-cache retains: that of the jobs' combined importance
+  // (adjusted_importance()), or, where it does not look ahead, a single job's own.
   void set_cache_list(std::shared_ptr<const HList> list) { h_.set_list(std::move(list)); }
-  // See HCache.
-  void set_cache_list(std::shared_ptr<HList> own, std::shared_ptr<const HCache::Awaited> awaited) {
+  // A list of its own of what the next epoch will select, and what the present one is still to
+  // request, see HCache.
+  void set_cache_list(std::shared_ptr<HList> own, HCache::Awaited awaited) {
     h_.set_list(std::move(own), std::move(awaited));
   }
+  void stop_awaiting(const HCache::Awaited& samples) { h_.stop_awaiting(samples); }
   void revise(SampleId sample, float importance) { h_.revise(sample, importance); }
 
   // The job requests a sample of `bytes` bytes. The returned sample counts as delivered. *evicted

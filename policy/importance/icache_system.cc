@@ -49,10 +49,12 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   job.relative.clear();
   job.top = std::move(choice->top);
   job.coming = std::move(choice->coming);
-  job.coming_top = std::move(choice->coming_top);
+  job.coming_list = std::move(choice->coming_list);
+  job.candidates = choice->candidates;
+  const HCache::Awaited before = std::exchange(job.chosen, choice->chosen);
   job.list = std::move(choice->list);
   cache_.begin_epoch(number, job.list, &evicted_, choice->candidates);
-  choose_cache_list(*choice);
+  choose_cache_list(job, before);
   if (chunks_) {
     chunks_->begin_epoch();
     for (const SampleId evicted : evicted_) chunks_->drop(evicted);
@@ -63,11 +65,15 @@ void ICacheSystem::begin_chosen(uint32_t number, EpochChoice* choice) {
   }
 }
 
+// Of the jobs that have begun an epoch.
 bool ICacheSystem::is_one_team() const {
-  const uint64_t team = jobs_.begin()->second.team;
-  return jobs_.size() == 1 || std::all_of(jobs_.begin(), jobs_.end(), [team](const auto& entry) {
-           return team != 0 && entry.second.team == team;
-         });
+  const Job* first = nullptr;
+  for (const auto& [number, job] : jobs_) {
+    if (job.list == nullptr) continue;
+    if (first != nullptr && (job.team == 0 || job.team != first->team)) return false;
+    first = &job;
+  }
+  return true;
 }
 
 // The union of the lists of a team's ranks.
@@ -79,38 +85,44 @@ std::shared_ptr<const HList> ICacheSystem::list_of_team() const {
   return std::make_shared<const HList>(settings_.samples, entries);
 }
 
-// By a single job's own list, or those of its team's ranks. `choice`: of the job whose epoch
-// begins; nullptr: of none.
-void ICacheSystem::choose_own_list(const EpochChoice* choice) {
-  if (!settings_.looks_ahead || choice == nullptr) {
-    cache_.set_cache_list(jobs_.size() == 1 ? jobs_.begin()->second.list : list_of_team());
+// Of ranks each replaces its own part of what all of them will select, and of what they select:
+// the rest is as it was revised, and as far as it was requested. `before`: what it selected last.
+void ICacheSystem::look_ahead(const Job& job, const HCache::Awaited& before) {
+  const HList* const all = cache_.h_cache().own_list();
+  if (jobs_.size() == 1 || all == nullptr) {
+    cache_.set_cache_list(job.coming_list, job.chosen);
     return;
   }
-  if (jobs_.size() == 1) {
-    cache_.set_cache_list(choice->coming_list,
-                          std::make_shared<const HCache::Awaited>(choice->chosen));
-    return;
+  auto coming = std::make_shared<HList>(*all);
+  HCache::Awaited awaited = *cache_.h_cache().awaited();
+  for (SampleId sample = 0; sample < job.chosen.size(); ++sample) {
+    if (!job.candidates.empty() && job.candidates[sample] == 0) {
+      if (sample < before.size() && before[sample]) awaited[sample] = false;
+      continue;
+    }
+    const bool expected = job.coming_list->contains(sample);
+    coming->set(sample, expected ? job.coming_list->importance(sample) : kUnknownImportance);
+    awaited[sample] = job.chosen[sample];
   }
-  std::vector<HListEntry> coming;
-  HCache::Awaited awaited(settings_.samples);
-  for (const auto& [number, job] : jobs_) {
-    coming.insert(coming.end(), job.coming_top.begin(), job.coming_top.end());
-    for (const HListEntry& entry : job.top) awaited[entry.sample] = true;
-  }
-  cache_.set_cache_list(std::make_shared<HList>(settings_.samples, coming),
-                        std::make_shared<const HCache::Awaited>(std::move(awaited)));
+  cache_.set_cache_list(std::move(coming), std::move(awaited));
 }
 
 void ICacheSystem::observe(uint32_t number, SampleId sample, float value) {
   const auto at = jobs_.find(number);
   if (at == jobs_.end() || at->second.coming == nullptr || !is_one_team()) return;
-  cache_.revise(sample, at->second.coming->importance(sample, value).value_or(kUnknownImportance));
+  const Job& job = at->second;
+  if (!job.candidates.empty() && job.candidates[sample] == 0) return;  // it is another rank's
+  cache_.revise(sample, job.coming->importance(sample, value).value_or(kUnknownImportance));
 }
 
 // Of several jobs the adjusted importance of all that are cache-eligible, or of all if none is.
-void ICacheSystem::choose_cache_list(const EpochChoice& choice) {
+void ICacheSystem::choose_cache_list(const Job& begun, const HCache::Awaited& before) {
   if (is_one_team()) {
-    choose_own_list(&choice);
+    if (begun.coming_list != nullptr) {
+      look_ahead(begun, before);
+    } else {
+      cache_.set_cache_list(jobs_.size() == 1 ? begun.list : list_of_team());
+    }
     return;
   }
   std::vector<JobImportance> all, eligible;
@@ -123,7 +135,7 @@ void ICacheSystem::choose_cache_list(const EpochChoice& choice) {
   if (all.empty()) return;
   if (eligible.empty()) eligible = std::move(all);
   const std::vector<float> adjusted = adjusted_importance(eligible);
-  std::vector<bool> some = choice.chosen;
+  std::vector<bool> some = begun.chosen;
   for (const auto& [number, job] : jobs_) {
     for (const HListEntry& entry : job.top) some[entry.sample] = true;
   }
@@ -132,10 +144,17 @@ void ICacheSystem::choose_cache_list(const EpochChoice& choice) {
 }
 
 void ICacheSystem::end_job(uint32_t number) {
+  const auto ended = jobs_.extract(number);
   cache_.end_job(number);
-  jobs_.erase(number);
+  if (!ended.empty()) cache_.stop_awaiting(ended.mapped().chosen);
   // The remaining job may not have begun an epoch yet.
-  if (jobs_.size() == 1 && jobs_.begin()->second.list != nullptr) choose_own_list(nullptr);
+  if (jobs_.size() != 1 || jobs_.begin()->second.list == nullptr) return;
+  const Job& left = jobs_.begin()->second;
+  if (left.coming_list == nullptr) {
+    cache_.set_cache_list(left.list);
+  } else if (cache_.h_cache().own_list() == nullptr) {
+    cache_.set_cache_list(left.coming_list, left.chosen);
+  }
 }
 
 void ICacheSystem::set_benefit(uint32_t number, double benefit) {

@@ -39,9 +39,8 @@ class ICacheSystem : public System {
   // `candidates` and `chosen` of `choice` remain; values and lists are moved out of it.
   void begin_chosen(uint32_t job, EpochChoice* choice);
   void end_job(uint32_t job) override;
-  // A sample of the job was trained, and has this value now: where it is looked ahead it may be
-  // retained for it, or not any more.
-  void observe(uint32_t job, SampleId sample, float value);
+  // Where it is looked ahead the sample may be retained for its value, or not any more.
+  void observe(uint32_t job, SampleId sample, float value) override;
   Delivery request(uint32_t job, SampleId sample, uint32_t bytes) override;
   // request() for a sample that cannot be retained: it is delivered itself.
   void deliver_itself(uint32_t job, SampleId sample) {
@@ -84,9 +83,12 @@ class ICacheSystem : public System {
   struct Job {
     std::shared_ptr<Selector> selector;
     std::vector<float> values;
-    std::vector<HListEntry> top;           // the entries of `list`
-    std::shared_ptr<const Coming> coming;  // of the epoch after, where it is looked ahead
-    std::vector<HListEntry> coming_top;
+    std::vector<HListEntry> top;  // the entries of `list`
+    // Where it is looked ahead: the epoch after this one, and what this one offers and selects.
+    std::shared_ptr<const Coming> coming;
+    std::shared_ptr<HList> coming_list;
+    std::vector<uint8_t> candidates;
+    HCache::Awaited chosen;
     std::shared_ptr<const HList> list;
     std::vector<float> relative;  // RIV of `values`, where several jobs share the cache
     double benefit = 1;
@@ -97,8 +99,8 @@ class ICacheSystem : public System {
   };
   bool is_one_team() const;
   std::shared_ptr<const HList> list_of_team() const;
-  void choose_own_list(const EpochChoice* choice);
-  void choose_cache_list(const EpochChoice& choice);
+  void look_ahead(const Job& job, const HCache::Awaited& before);
+  void choose_cache_list(const Job& begun, const HCache::Awaited& before);
   void pack_and_load(uint32_t number, const Job& job, SampleId sample);
   void load_chunk(uint32_t number, const Job& job, SampleId sample);
   void count_package(std::span<const Packed> package, const Job& job, const Ledger& ledger);

@@ -27,7 +27,7 @@ Percentiles::Percentiles(std::span<const float> values) {
 }
 
 float Percentiles::of(float value) const {
-  if (sorted_.empty()) return 1;
+  if (sorted_.empty()) return 0.5F;
   const auto above = std::upper_bound(sorted_.begin(), sorted_.end(), value);
   const auto place = std::max<ptrdiff_t>(above - sorted_.begin(), 1);
   return static_cast<float>(place) / static_cast<float>(sorted_.size());

@@ -8,10 +8,10 @@ namespace sluice::policy {
 
 class Percentiles {
  public:
-  // Those that are unknown do not count. Of more than 8,192 values some thousand are remembered.
+  // Those that are unknown do not count. Of 8,192 values and more some thousand are remembered.
   explicit Percentiles(std::span<const float> values);
 
-  // In (0, 1]. REQUIRES: the value is known. 1 if none is remembered.
+  // In (0, 1]. REQUIRES: the value is known. A half if none is remembered.
   float of(float value) const;
 
  private:

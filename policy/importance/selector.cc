@@ -165,10 +165,14 @@ class WeightedShare : public Selector {
         ++count;
       }
       if (count == 0) return;
+      none = false;
       mean = sum / static_cast<double>(count);
       least = mean / 1000;
     }
-    double of(float value) const { return is_known(value) ? std::max<double>(value, least) : mean; }
+    double of(float value) const {
+      return is_known(value) && !none ? std::max<double>(value, least) : mean;
+    }
+    bool none = true;  // is known: all are alike
     double mean = 1;
     double least = 1;  // of a loss of 0 or below, which still has a chance
   };

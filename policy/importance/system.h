@@ -28,8 +28,8 @@ struct SystemSettings {
   bool reads_packages = true;
   // See ICacheSettings: not as published, and how Sluice runs.
   bool fills = false;
-  // Samples of a job's list are retained until they are requested, and then for what the next epoch
-  // will select (Selector::margins) instead of for their importance in this one: not as published,
+  // Samples that a job's epoch selects are retained until they are requested, and then if the next
+  // epoch will select them (Coming), instead of by their importance in this one: not as published,
   // and how Sluice runs. Not where jobs share the memory: they are in different epochs.
   bool looks_ahead = false;
   Labels labels;
@@ -59,6 +59,8 @@ class System {
   // The job requests a sample of `bytes` bytes. REQUIRES: the sample was chosen for the job's
   // present epoch.
   virtual Delivery request(uint32_t job, SampleId sample, uint32_t bytes) = 0;
+  // A sample of the job was trained, and has this value now.
+  virtual void observe(uint32_t /*job*/, SampleId /*sample*/, float /*value*/) {}
   // Since the last call.
   virtual Background background() { return {}; }
 };

@@ -271,7 +271,7 @@ TEST(HCache, RoomThatHSamplesLeaveIsFilledWithOthers) {
 TEST(HCache, WhatIsStillRequestedInThisEpochIsEvictedAfterWhatWas) {
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
   const auto list = std::make_shared<HList>(*list_of(6, values, 1));
-  const auto awaited = std::make_shared<const HCache::Awaited>(6, true);
+  const HCache::Awaited awaited(6, true);
   HCache cache(3, 6);
   std::vector<SampleId> evicted;
   cache.set_list(list, awaited);
@@ -285,10 +285,10 @@ TEST(HCache, WhatIsStillRequestedInThisEpochIsEvictedAfterWhatWas) {
   EXPECT_EQ(cache.access(0, 4, 1, &evicted), Decision::kRetain);
   EXPECT_EQ(evicted, std::vector<SampleId>{0});
   EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kPass) << "it is less important than all";
-  // What is not in the list is not requested.
+  // What is not awaited is not requested.
   const std::vector<float> reversed{6, 5, 4, 3, 2, 1};
   const auto half = std::make_shared<HList>(*list_of(6, reversed, 0.5));
-  cache.set_list(half, std::make_shared<const HCache::Awaited>(HCache::Awaited{true, true, true}));
+  cache.set_list(half, HCache::Awaited{true, true, true});
   EXPECT_EQ(cache.access(0, 0, 1, &evicted), Decision::kRetain);
   EXPECT_FALSE(evicted.empty() || evicted.front() == 2) << "2 is in the list";
   cache.set_capacity(1, &evicted);

@@ -45,6 +45,7 @@ Epochs train(System* system, uint32_t samples, uint32_t epochs, bool once, uint6
         EXPECT_TRUE(delivered.insert(delivery.sample).second) << "twice in an epoch";
       }
       values.observe(delivery.sample, losses[delivery.sample]);
+      system->observe(0, delivery.sample, losses[delivery.sample]);
       ++run.deliveries[static_cast<size_t>(delivery.kind)];
       ++run.requests;
     }

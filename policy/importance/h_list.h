@@ -1,5 +1,5 @@
 // The H-list of iCache (section III-A): the most important samples of a job's present epoch, or of
-// a later one (Coming), with their importance. Pure; threads may share one as long as nobody calls
+// a later one (Coming), with their importance. Pure; threads may share one that is not changed by
 // set().
 #pragma once
 

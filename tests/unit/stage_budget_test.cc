@@ -93,63 +93,61 @@ TEST_F(StagePlanTest, AFileThatIsLargerThanWhatMayBeAheadComesAlone) {
   EXPECT_EQ(flying.size(), 1U);
 }
 
+// Memory for kRoom copies, of which some are retained as an epoch begins.
+class HeadStart : public StagePlanTest {
+ protected:
+  static constexpr int kRoom = 1400, kMany = 1000;
+  static inline const uint64_t charge = FileTable::charge(kBytes);
+
+  // The first `count` files, which were read and retained.
+  std::vector<int> retain(int count) {
+    plan.room().set_budget(kRoom * charge, 2 * kRoom);
+    std::vector<int> kept(static_cast<size_t>(count));
+    std::iota(kept.begin(), kept.end(), 0);
+    for (const int i : kept) {
+      want(i);
+      arrive();
+      plan.on_read(SessionId{1}, file(i));
+    }
+    return kept;
+  }
+  // How many others are fetched ahead, of which `before` have been.
+  int fetched_ahead(int before = 0) {
+    int ahead = before;
+    while (ahead < kMany && want(kRoom + ahead)) {
+      ++ahead;
+      arrive();
+    }
+    return ahead;
+  }
+};
+
 // As an epoch began, all that workers were usually apart was fetched at once, and what the epoch
 // would read again was evicted for it.
-TEST_F(StagePlanTest, AHeadStartEvictsNothingThatIsReadAgain) {
-  constexpr int kRoom = 1400, kAgain = kRoom - 10, kMany = 1000;
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_budget(kRoom * charge, 2 * kRoom);
-  std::vector<int> again(kAgain);
-  std::iota(again.begin(), again.end(), 0);
-  for (const int i : again) {
-    want(i);
-    arrive();
-    plan.on_read(SessionId{1}, file(i));
-  }
+TEST_F(HeadStart, EvictsNothingThatIsReadAgain) {
+  constexpr int kAgain = kRoom - 10;
+  const std::vector<int> again = retain(kAgain);
   ASSERT_EQ(plan.room().retained(), kAgain * charge);
   predict(again);
   EXPECT_GT(plan.room().window(8, kMany, now), plan.room().window(8, 0, now));
   plan.room().window(8, kMany, now);
-  int ahead = 0;
-  while (ahead < kMany && want(kRoom + ahead)) {
-    ++ahead;
-    arrive();
-  }
+  const int ahead = fetched_ahead();
   EXPECT_GE(ahead, 10);
   EXPECT_LE(ahead, 10 + kRoom / 32) << "but for what keeps the link busy";
   predict({});
-  while (ahead < kMany && want(kRoom + ahead)) {
-    ++ahead;
-    arrive();
-  }
-  EXPECT_EQ(ahead, kMany) << "nothing is read again";
+  EXPECT_EQ(fetched_ahead(ahead), kMany) << "nothing is read again";
 }
 
 // A sample that had been opened, and was read after the next epoch was predicted, did not count as
 // one that is read again: in its place the head start evicted hundreds that are.
-TEST_F(StagePlanTest, WhatIsReadAndIsReadAgainLeavesNoRoomAhead) {
-  constexpr int kRoom = 1400, kMany = 1000;
-  const uint64_t charge = FileTable::charge(kBytes);
-  plan.room().set_budget(kRoom * charge, 2 * kRoom);
-  std::vector<int> again(kRoom);
-  std::iota(again.begin(), again.end(), 0);
-  for (const int i : again) {
-    want(i);
-    arrive();
-    plan.on_read(SessionId{1}, file(i));
-  }
-  std::vector<int> order = again;
+TEST_F(HeadStart, WhatIsReadAndIsReadAgainLeavesNoRoomAhead) {
+  std::vector<int> order = retain(kRoom);
   order.insert(order.begin(), kRoom / 2);
   predict(order);
   plan.on_read(SessionId{1}, file(kRoom / 2));
   EXPECT_EQ(plan.table().awaited(), kRoom * charge);
   plan.room().window(8, kMany, now);
-  int ahead = 0;
-  while (ahead < kMany && want(kRoom + ahead)) {
-    ++ahead;
-    arrive();
-  }
-  EXPECT_LE(ahead, kRoom / 32) << "but for what keeps the link busy";
+  EXPECT_LE(fetched_ahead(), kRoom / 32) << "but for what keeps the link busy";
   EXPECT_FALSE(want(kRoom + kMany));
   plan.on_read(SessionId{1}, file(kRoom / 2));
   EXPECT_TRUE(want(kRoom + kMany)) << "it is read no more";
